@@ -1,12 +1,13 @@
 """A run while it goes on: forecasts, alarms, and whether to stop it; importing needs no PyMC."""
 
 from advisor.monitoring.decision import Refitter, WatchReport, watch_decision, watch_report
-from advisor.monitoring.following import follow, reader, signature_of
+from advisor.monitoring.following import Growth, follow, reader, signature_of
 from advisor.monitoring.hook import RunWatch, load_posterior, watch
 from advisor.monitoring.view import View
 from advisor.monitoring.watcher import Update, Watch
 
 __all__ = [
+    "Growth",
     "Refitter",
     "RunWatch",
     "Update",

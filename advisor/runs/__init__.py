@@ -18,6 +18,7 @@ from advisor.runs.diagnosis.diagnose import (
 )
 from advisor.runs.diagnosis.levels import (
     LEAST_ROWS,
+    LOST_SHARE,
     Level,
     difference,
     ends,
@@ -64,10 +65,15 @@ from advisor.runs.readiness import (
 )
 from advisor.runs.settings import CARRIED, PartialSettings, Settings, checked_settings
 from advisor.runs.trainers import setting_name
-from advisor.runs.trainers.asking import asked_of
-from advisor.runs.trainers.export import export_config
 from advisor.runs.trainers.keys import choose_framework
-from advisor.runs.trainers.registry import exports, find_trainer, paste_line, recipes
+from advisor.runs.trainers.registry import (
+    asked_of,
+    export_config,
+    exports,
+    find_trainer,
+    paste_line,
+    recipes,
+)
 from advisor.runs.trainers.trl import KEY_TABLE
 from advisor.runs.trainers.trl.settings import derive
 
@@ -77,6 +83,7 @@ __all__ = [
     "KEY_TABLE",
     "LEAST_REWARDS",
     "LEAST_ROWS",
+    "LOST_SHARE",
     "MODES",
     "NONE_MOVED",
     "NO_LOG",

@@ -26,7 +26,7 @@ from advisor.forecast.survival import (
     stiffness_left,
 )
 from advisor.model.equations import MOST_HAZARD
-from advisor.runs.diagnosis.fall import LOST_SHARE
+from advisor.runs.diagnosis.levels import LOST_SHARE
 from advisor.testing import (
     PLANS,
     Plan,

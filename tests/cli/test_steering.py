@@ -12,7 +12,7 @@ from advisor.advice.pilot_plan import planned_settings
 from advisor.cli.app import main
 from advisor.common.shown import STEERING, harmless
 from advisor.runs.logs import demo_folder
-from advisor.runs.trainers.export import export_config
+from advisor.runs.trainers.registry import export_config
 
 NAME = "a\x1b]0;owned\x07\x1b[2J\x1bc\u202eevil\u2066\x9b31m"
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
-from advisor.runs.diagnosis.collapse import floor_of, has_collapsed
-from advisor.runs.diagnosis.reward_cards import collapse
+from advisor.runs.diagnosis.collapse import collapse, floor_of, has_collapsed
 
 
 def test_a_collapse_fails_with_its_levels_and_step():

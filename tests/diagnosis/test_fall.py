@@ -11,7 +11,7 @@ from made_runs import COLOURS, FEW, MOST_FALSE, falling, noise, rate, rising
 
 from advisor.runs.diagnosis import find_collapse
 from advisor.runs.diagnosis.collapse import find_final_fall
-from advisor.runs.diagnosis.fall import SURE, Fall, find_fall
+from advisor.runs.diagnosis.levels import SURE, Fall, find_fall
 
 
 def steps(rows, every=1):

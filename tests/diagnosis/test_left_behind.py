@@ -11,7 +11,7 @@ import pytest
 from made_runs import make, noise, rate, rising
 
 from advisor import inspect
-from advisor.runs.diagnosis.other_scores import scores_beside, stays_behind
+from advisor.runs.diagnosis.other_scores import other_scores, stays_behind
 from advisor.runs.diagnosis.reward_hacking import reward_hacking
 from advisor.runs.pilot_run import Score
 from advisor.runs.trainers.likely import is_gap, is_like_a_score
@@ -83,7 +83,7 @@ def test_three_evaluations_at_zero_are_enough_under_a_reward_that_rose_far():
 
 def test_a_column_that_is_the_reward_again_is_nothing_beside_it():
     run = with_score(2 * TRAIN + 1, "reward_mean")
-    assert scores_beside(run) == ([], ())
+    assert other_scores(run) == ([], ())
     assert reward_hacking(run).status == "NOT APPLICABLE"
 
 
@@ -93,7 +93,7 @@ def test_followers_in_noise_are_seldom_left_behind(correlation):
         train = rising(ROWS, 0.3, 0.7) + 0.05 * noise(seed, ROWS, correlation)
         truth = rising(ROWS, 0.2, 0.5) + 0.05 * noise(seed + 1000, ROWS, correlation)
         run = with_score(truth, train=train)
-        return stays_behind(run, scores_beside(run)[0][0])
+        return stays_behind(run, other_scores(run)[0][0])
 
     assert rate(is_behind) <= 0.005
 

@@ -16,7 +16,6 @@ from advisor.runs.diagnosis.levels import (
     as_normal,
     difference,
     ends,
-    inflation,
     lag_one,
     level,
     series_of,
@@ -61,10 +60,10 @@ def test_difference_turns_its_sign(one, other):
 
 def test_correlation_widens():
     white, dull = noise(1, 4000), noise(1, 4000, 0.6)
-    assert inflation(white) == pytest.approx(1, abs=0.05)
-    assert inflation(dull) == pytest.approx(2, abs=0.15)  # sqrt(1.6 / 0.4)
+    assert widening(lag_one(white)) == pytest.approx(1, abs=0.05)
+    assert widening(lag_one(dull)) == pytest.approx(2, abs=0.15)  # sqrt(1.6 / 0.4)
     assert lag_one(dull) == pytest.approx(0.6, abs=0.05)
-    assert (lag_one(np.full(9, 0.1)), inflation(np.full(9, 0.1))) == (0.0, 1.0)
+    assert (lag_one(np.full(9, 0.1)), widening(lag_one(np.full(9, 0.1)))) == (0.0, 1.0)
     assert widening(-0.5) == 1.0
     assert widening(5.0) == pytest.approx(np.sqrt(19))  # capped at 0.9
 

@@ -7,8 +7,8 @@ import pytest
 from made_runs import make, noise, rate, rising
 
 from advisor.runs.diagnosis import diagnose
+from advisor.runs.diagnosis.collapse import too_short
 from advisor.runs.diagnosis.diagnose import worst
-from advisor.runs.diagnosis.reward_cards import too_short
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 9])

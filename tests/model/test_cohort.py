@@ -20,7 +20,7 @@ from advisor.model.cohort import (
 )
 from advisor.model.sampling import cohort_of
 from advisor.runs.readiness import NONE_MOVED, needs, questions
-from advisor.runs.trainers.asking import asked_of
+from advisor.runs.trainers.registry import asked_of
 from advisor.testing import (
     Plan,
     rising,

@@ -9,9 +9,8 @@ import yaml
 from launched import STEPS, changed, run_script, words_of
 
 from advisor.errors import InputError
-from advisor.runs.trainers.export import export_config
-from advisor.runs.trainers.launch import make_launch, per_device
-from advisor.runs.trainers.registry import exports
+from advisor.runs.trainers.export import make_launch, per_device
+from advisor.runs.trainers.registry import export_config, exports
 
 SCRIPTS = ("verl", "openrlhf")
 

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
 
-from advisor.runs.trainers.export import export_config
-from advisor.runs.trainers.openrlhf import TRAINER
-from advisor.runs.trainers.openrlhf.export import warmup_ratio
+from advisor.runs.trainers.openrlhf import TRAINER, warmup_ratio
+from advisor.runs.trainers.registry import export_config
 
 KEY_TABLE = TRAINER.keys[0]
 

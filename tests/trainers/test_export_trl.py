@@ -13,7 +13,7 @@ from launched import STEPS, changed, launches, told, without_words_for
 
 from advisor.runs.logfiles.config_files import parse_config
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.trainers.export import export_config
+from advisor.runs.trainers.registry import export_config
 from advisor.runs.trainers.trl import KEY_TABLE
 
 

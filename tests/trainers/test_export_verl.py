@@ -14,7 +14,7 @@ from launched import STEPS, changed, launches, told, without_words_for, words_of
 from advisor.runs.logfiles.config_files import parse_config
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.settings import Settings
-from advisor.runs.trainers.export import export_config
+from advisor.runs.trainers.registry import export_config
 from advisor.runs.trainers.verl import TRAINER
 
 KEY_TABLE = TRAINER.keys[0]

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from launched import changed
 
-from advisor.runs.trainers.export import export_config
+from advisor.runs.trainers.registry import export_config
 from advisor.theory.clock import schedule_factors
 
 pytestmark = pytest.mark.filterwarnings("default")  # TRL's own warnings are not ours to mend

@@ -15,8 +15,7 @@ from advisor import InputError, read_runs
 from advisor.advice.wording import in_trainer_names
 from advisor.runs.diagnosis import diagnose
 from advisor.runs.trainers import register, trainers, unregister
-from advisor.runs.trainers.export import export_config
-from advisor.runs.trainers.registry import exports, recipes
+from advisor.runs.trainers.registry import export_config, exports, recipes
 
 REWARDS = [*np.linspace(0.2, 0.8, 40).round(4).tolist(), *[0.05] * 40]
 """A run that learns and collapses, so that its diagnosis advises another learning rate."""

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from advisor.runs.logs.stated_settings import check_settings
-from advisor.runs.trainers.prime_rl import STRUCTURE, TRAINER
+from advisor.runs.trainers.derived import read_data
+from advisor.runs.trainers.prime_rl import TRAINER
 
 KEY_TABLE = TRAINER.keys[0]
 
@@ -94,7 +95,11 @@ def test_names_of_2025() -> None:
 def test_lag(stated: dict[str, Any], lag: float, is_said: bool) -> None:
     derived = KEY_TABLE.derive(stated)
     assert derived.facts["lag"] == lag
-    said = [line for line in derived.assumptions if line != STRUCTURE]
+    said = [
+        line
+        for line in derived.assumptions
+        if line != read_data("prime_rl")["assumptions"]["structure"]
+    ]
     assert bool(said) is is_said
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from advisor.runs.logs.stated_settings import check_settings
-from advisor.runs.trainers.tinker import CONSTANTS, TRAINER
+from advisor.runs.trainers.derived import read_data
+from advisor.runs.trainers.tinker import TRAINER
 
 KEY_TABLE = TRAINER.keys[0]
 
@@ -69,7 +70,7 @@ def test_config_of_a_synchronous_run() -> None:
     assert derived.arithmetic["prompts_per_step"] == (
         "dataset_builder.batch_size 128 / num_substeps 4 = 32"
     )
-    assert derived.assumptions == (CONSTANTS,)
+    assert derived.assumptions == (read_data("tinker")["assumptions"]["constants"],)
 
 
 def test_an_asynchronous_run_is_as_old_as_allowed() -> None:

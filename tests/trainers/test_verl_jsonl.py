@@ -14,7 +14,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Logged
-from advisor.runs.trainers.verl import jsonl as verl_jsonl
+from advisor.runs.trainers.verl import console as verl_console
 from advisor.testing.reader_conformance import ReaderConformance
 
 
@@ -29,20 +29,20 @@ def write(path: Path, rows: Sequence[Any], end: str = "") -> Path:
 
 
 def read(path: Path) -> Logged:
-    assert verl_jsonl.claims(on_disk(path))
-    (run,) = verl_jsonl.read([on_disk(path)], Columns())
+    assert verl_console.claims_jsonl(on_disk(path))
+    (run,) = verl_console.read_jsonl([on_disk(path)], Columns())
     return run
 
 
 class TestFileLogger(ReaderConformance):
-    reader = verl_jsonl.READER
+    reader = verl_console.JSONL_READER
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         return write(folder / "gsm8k.jsonl", [row(n, r) for n, r in enumerate(rewards, 1)])
 
 
 class TestEasyR1(ReaderConformance):
-    reader = verl_jsonl.READER
+    reader = verl_console.JSONL_READER
     rounds = 50
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
@@ -80,14 +80,14 @@ def test_broken_line_in_between_is_named(tmp_path: Path) -> None:
     good = json.dumps(row(1, 0.5))
     path.write_text(f"{good}\n{good[:20]}\n{good}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"a\.jsonl, row 2: this is not valid JSON"):
-        list(verl_jsonl.read([on_disk(path)], Columns()))
+        list(verl_console.read_jsonl([on_disk(path)], Columns()))
 
 
 def test_file_without_rows(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("\n\n", encoding="utf-8")
     with pytest.raises(InputError, match="empty"):
-        list(verl_jsonl.read([on_disk(path)], Columns()))
+        list(verl_console.read_jsonl([on_disk(path)], Columns()))
 
 
 @pytest.mark.parametrize(
@@ -105,21 +105,21 @@ def test_file_without_rows(tmp_path: Path) -> None:
     ],
 )
 def test_rows_of_others_are_not_claimed(tmp_path: Path, first: Any) -> None:
-    assert not verl_jsonl.claims(on_disk(write(tmp_path / "a.jsonl", [first])))
+    assert not verl_console.claims_jsonl(on_disk(write(tmp_path / "a.jsonl", [first])))
 
 
 def test_other_endings_are_not_claimed(tmp_path: Path) -> None:
-    assert not verl_jsonl.claims(on_disk(write(tmp_path / "a.csv", [row(1, 0.5)])))
-    assert verl_jsonl.claims(on_disk(write(tmp_path / "metrics.log", [row(1, 0.5)])))
+    assert not verl_console.claims_jsonl(on_disk(write(tmp_path / "a.csv", [row(1, 0.5)])))
+    assert verl_console.claims_jsonl(on_disk(write(tmp_path / "metrics.log", [row(1, 0.5)])))
 
 
 def test_only_validation_is_claimed_under_easyr1s_name(tmp_path: Path) -> None:
     first = {"step": 0, "val": {"reward_score": 0.1}, "val_response_length": {"mean": 9.0}}
-    assert verl_jsonl.claims(on_disk(write(tmp_path / "experiment_log.jsonl", [first])))
-    assert not verl_jsonl.claims(on_disk(write(tmp_path / "other.jsonl", [first])))
+    assert verl_console.claims_jsonl(on_disk(write(tmp_path / "experiment_log.jsonl", [first])))
+    assert not verl_console.claims_jsonl(on_disk(write(tmp_path / "other.jsonl", [first])))
 
 
 def test_no_public_log_is_claimed(real_logs: Path) -> None:
     files = [path for path in real_logs.rglob("*") if path.is_file()]
     assert files
-    assert [path for path in files if verl_jsonl.claims(on_disk(path))] == []
+    assert [path for path in files if verl_console.claims_jsonl(on_disk(path))] == []

@@ -1,7 +1,7 @@
 """What is wrong with a run; needs no sampler, optimiser or plotting."""
 
-from advisor.runs.diagnosis.card import Card
+from advisor.runs.diagnosis.card import MODES, Card
 from advisor.runs.diagnosis.collapse import Collapse, find_collapse
-from advisor.runs.diagnosis.diagnose import MODES, Diagnosis, diagnose
+from advisor.runs.diagnosis.diagnose import Diagnosis, diagnose
 
 __all__ = ["MODES", "Card", "Collapse", "Diagnosis", "diagnose", "find_collapse"]

@@ -1,24 +1,25 @@
-"""A card: what one failure mode looks like in one run."""
+"""A card: what one failure mode looks like in one run, in the words of ``cards.toml``."""
 
 from __future__ import annotations
 
 import math
+import tomllib
+from pathlib import Path
+from string import Formatter
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.trainers import setting_name
+
 Status = Literal["PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"]
 
-TITLES = {
-    "reward_hacking": "Reward hacking",
-    "dynamical_instability": "Dynamical instability",
-    "policy_concentration": "Policy concentration",
-    "advantage_degeneracy": "Advantage degeneracy",
-    "truncation": "Truncation at the length limit",
-    "collapse": "Collapse",
-    "too_short": "Too short to tell",
-}
-"""Failure modes and what their cards are called: causes before their consequences."""
+CARDS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("cards.toml").read_text(encoding="utf-8")
+)
+MODES = tuple(CARDS)
+"""Failure modes: causes before their consequences."""
 
 SEVERITY: dict[Status, int] = {"NOT APPLICABLE": 0, "PASS": 1, "INFO": 2, "WARNING": 3, "FAIL": 4}
 
@@ -94,11 +95,34 @@ class Finding(NamedTuple):
     change: str = ""
 
 
-def card_of(mode: str, finding: Finding, **judged: Any) -> Card:
+def finding(
+    kind: str,
+    run: PilotRun,
+    steps: tuple[float, float] | None = None,
+    status: Status | None = None,
+    **facts: Any,
+) -> Finding:
+    """A finding of a ``mode.kind``, with facts and the trainer's names of settings filled in."""
+    mode, _, name = kind.partition(".")
+    words = CARDS[mode][name]
+    headline, change = (filled(words.get(each, ""), run, facts) for each in ("headline", "change"))
+    return Finding(status or words["status"], headline, steps, change)
+
+
+def filled(text: str, run: PilotRun, facts: dict[str, Any]) -> str:
+    """A sentence with its facts, and settings as the run's trainer calls them."""
+    names = {name.partition(".")[0] for _, name, _, _ in Formatter().parse(text) if name}
+    return text.format(**{each: setting_name(run, each) for each in names} | facts)
+
+
+def card_of(mode: str, found: Finding, **judged: Any) -> Card:
     """Card of a finding; ``judged`` are the card's other fields."""
-    return Card(**{"mode": mode, "title": TITLES[mode], **judged, **finding._asdict()})
+    fixed = {name: CARDS[mode][name] for name in ("title", "source")}
+    return Card(**{"mode": mode, **fixed, **judged, **found._asdict()})
 
 
-def not_applicable(mode: str, headline: str, unknown: str) -> Card:
-    """Card of a mode that the log cannot show; ``unknown`` names the key that would."""
-    return card_of(mode, Finding("NOT APPLICABLE", headline), unknown=(unknown,))
+def not_applicable(kind: str, run: PilotRun, **facts: Any) -> Card:
+    """Card of a mode that the log cannot show, with the key that would."""
+    mode, _, name = kind.partition(".")
+    unknown = (CARDS[mode][name]["unknown"],)
+    return card_of(mode, finding(kind, run, **facts), source="", unknown=unknown)

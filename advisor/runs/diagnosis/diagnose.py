@@ -9,22 +9,22 @@ from collections.abc import Sequence
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from advisor.runs.diagnosis.advantage_degeneracy import advantage_degeneracy
-from advisor.runs.diagnosis.card import SEVERITY, TITLES, Card, Status
-from advisor.runs.diagnosis.collapse import dead_from_the_start, floor_of
+from advisor.runs.diagnosis.card import MODES, SEVERITY, Card, Status
+from advisor.runs.diagnosis.collapse import (
+    collapse,
+    dead_at_once,
+    dead_from_the_start,
+    floor_of,
+    too_short,
+)
 from advisor.runs.diagnosis.dynamical_instability import dynamical_instability
 from advisor.runs.diagnosis.levels import tamed
-from advisor.runs.diagnosis.policy_concentration import policy_concentration
-from advisor.runs.diagnosis.reward_cards import collapse, dead_at_once, too_short
 from advisor.runs.diagnosis.reward_hacking import reward_hacking
-from advisor.runs.diagnosis.truncation import truncation
+from advisor.runs.diagnosis.sampled import advantage_degeneracy, policy_concentration, truncation
 from advisor.runs.pilot_run import PilotRun
-
-MODES = tuple(TITLES)
 
 AFTER = "began with or after the collapse: a consequence"
 """Witness of a card that speaks of what followed the collapse."""
-
 
 _MARKS = re.compile(r"[\\`*|~$#]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[:])")
 """What Markdown might read as more than text; an underscore between letters is none."""
@@ -60,8 +60,8 @@ class Diagnosis(BaseModel):
 
     def __repr__(self) -> str:
         """Verdict, and a line for each card that is not passed."""
-        told = [card for card in self.cards if card.status in ("FAIL", "WARNING")]
-        lines = [f"  {card.status} {card.title}: {card.headline}" for card in told]
+        bad = [card for card in self.cards if card.status in ("FAIL", "WARNING")]
+        lines = [f"  {card.status} {card.title}: {card.headline}" for card in bad]
         return "\n".join([f"Diagnosis({self.id!r}: {self.verdict})", *lines])
 
     __str__ = __repr__
@@ -132,12 +132,12 @@ def _is_dead(run: PilotRun, siblings: Sequence[PilotRun]) -> bool:
     """Whether a run never got near where other runs of its model and task began."""
     if run.model is None or run.is_eval_only:
         return False
-    others = [one for one in siblings if one.id != run.id and not one.is_eval_only]
-    alike = [one for one in others if (one.model, one.task) == (run.model, run.task)]
-    if not alike:
-        return False
-    known = [run, *alike]
-    return run.id in dead_from_the_start(known, min(map(floor_of, known)))
+    known = [run]
+    for one in siblings:
+        is_related = (one.model, one.task) == (run.model, run.task)
+        if one.id != run.id and is_related and not one.is_eval_only:
+            known.append(one)
+    return len(known) > 1 and run.id in dead_from_the_start(known, min(map(floor_of, known)))
 
 
 def _tamed(run: PilotRun) -> PilotRun:

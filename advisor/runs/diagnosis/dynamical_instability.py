@@ -7,22 +7,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.runs.diagnosis.card import Card, Finding, card_of
-from advisor.runs.diagnosis.collapse import (
-    find_final_fall,
-    floor_of,
-    judged_series,
-    rows_of_a_window,
-)
+from advisor.runs.diagnosis.card import CARDS, Card, Finding, card_of, filled, finding
+from advisor.runs.diagnosis.collapse import find_final_fall, judged
 from advisor.runs.diagnosis.early_signs import (
     alternation,
     find_drift,
     find_oscillation,
     find_slowing,
 )
-from advisor.runs.diagnosis.fall import SURE
 from advisor.runs.diagnosis.levels import (
     ROUNDING,
+    SURE,
     Level,
     as_normal,
     ends,
@@ -33,23 +28,13 @@ from advisor.runs.diagnosis.levels import (
     widening,
 )
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import setting_name
 from advisor.theory import FloatArray
 
 FEW_EFFECTIVE = 0.3
 """Effective sample size of the importance weights, as a share, below which verl warns."""
 
-
-SOURCE = (
-    "ours, read off the labelled runs: three times the calmest entropy and half a nat, five "
-    "times the gradient norm, ten times the mismatch; clip shares above 0.1 and effective sample "
-    "sizes below 0.3 are verl's own warnings"
-)
-
-
 MISMATCH = frozenset({"mismatch_kl", "mismatch_difference"})
 """Series of the difference between what samples and what is trained."""
-
 
 TIMES = {
     "entropy": 3.0,
@@ -80,112 +65,72 @@ def dynamical_instability(
     """Judge blow-ups, swings and importance weights; draws of a posterior where they are given."""
     growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
     effective = _effective_samples(run)
-    step, reward = judged_series(run)
-    verdict, fall = find_final_fall(step, reward, floor_of(run), rows_of_a_window(run))
+    step, reward, *_ = judged(run)
+    verdict, fall = find_final_fall(*judged(run))
     before = reward if fall is None or not verdict.unstable else reward[step < fall.onset_step]
     signs = [] if run.is_eval_only else _signs(run, before)
     logged = [name for name in (*TIMES, "importance_ess") if series_of(run, name) is not None]
     draws = _finite(margin)
     diverging = None if draws is None else float((draws >= 1).mean())
+    margins = []
+    if draws is not None:
+        texts, dampings = CARDS["dynamical_instability"]["margin"], _finite(damping)
+        margins = [texts["stiffness"].format(np.median(draws)), texts["stale"]]
+        if dampings is not None:
+            quantiles, oscillates = np.quantile(dampings, [0.1, 0.5, 0.9]), (dampings < 1).mean()
+            margins[1] = texts["damping"].format(*quantiles, oscillates=oscillates)
     number, unit, threshold = _judged(growths, effective, diverging)
-    warnings = [str(growth) for growth in growths] + _few_effective(effective)
-    finding = (
-        _nothing_logged(logged, signs, diverging)
-        or _unstable_updates(run, warnings, growths, diverging, has_collapsed=verdict.unstable)
-        or (Finding("INFO", f"{_capital(signs[0])}.", None) if signs else None)
-        or Finding("PASS", f"No blow-up in {', '.join(map(_words, logged))}.", None)
-    )
+    warnings = list(map(str, growths))
+    if effective is not None and effective.interval[1] < FEW_EFFECTIVE:
+        warnings.append(f"importance weights leave {effective.mean:.2g} of the samples effective")
+    if warnings or (diverging or 0.0) > 0.5:
+        found = _unstable_updates(run, warnings, growths, has_collapsed=verdict.unstable)
+    elif signs:
+        found = finding("dynamical_instability.sign", run, what=_capital(signs[0]))
+    elif logged or diverging is not None:
+        names = ", ".join(map(_words, logged))
+        found = finding("dynamical_instability.calm", run, names=names)
+    else:
+        found = finding("dynamical_instability.absent", run)
     return card_of(
         "dynamical_instability",
-        finding,
+        found,
         number=number,
         unit=unit,
         threshold=threshold,
-        source=SOURCE,
-        witnesses=(*warnings, *signs, *_margin(draws, _finite(damping))),
+        witnesses=(*warnings, *signs, *margins),
         unknown=_unknown(run, draws is not None),
     )
 
 
-def _nothing_logged(logged: list[str], signs: list[str], diverging: float | None) -> Finding | None:
-    """No series, sign or posterior to judge by."""
-    if logged or signs or diverging is not None:
-        return None
-    return Finding(
-        "NOT APPLICABLE",
-        "No entropy, gradient norm or mismatch in the log; reward alone gives no early warning.",
-        None,
-    )
-
-
 def _unstable_updates(
-    run: PilotRun,
-    warnings: list[str],
-    growths: list[Growth],
-    diverging: float | None,
-    *,
-    has_collapsed: bool,
-) -> Finding | None:
+    run: PilotRun, warnings: list[str], growths: list[Growth], *, has_collapsed: bool
+) -> Finding:
     """Series that blew up, few effective samples, or a refresh map that diverges."""
-    if not warnings and (diverging or 0.0) <= 0.5:
-        return None
     what = _capital(warnings[0]) if warnings else "The refresh map diverges under the posterior"
-    more = f", with {len(warnings) - 1} more" if len(warnings) > 1 else ""
-    return Finding(
-        # One series may wander; one beside a collapse does not.
-        "FAIL" if growths and has_collapsed else "WARNING",
-        f"{what}{more}.",
+    return finding(
+        "dynamical_instability.unstable",
+        run,
         (min(growth.since for growth in growths), float(run.step[-1])) if growths else None,
-        f"Lower {setting_name(run, 'learning_rate')} to a third, or refresh more often "
-        f"({setting_name(run, 'epochs_per_refresh')}, "
-        f"{setting_name(run, 'minibatches_per_refresh')}); {setting_name(run, 'clip')} lower.",
+        "FAIL" if growths and has_collapsed else None,
+        what=what,
+        more=f", with {len(warnings) - 1} more" if len(warnings) > 1 else "",
     )
-
-
-def _few_effective(effective: Level | None) -> list[str]:
-    """Warning where the importance weights surely leave few samples effective."""
-    if effective is None or effective.interval[1] >= FEW_EFFECTIVE:
-        return []
-    return [f"importance weights leave {effective.mean:.2g} of the samples effective"]
-
-
-def _margin(draws: FloatArray | None, damping: FloatArray | None) -> list[str]:
-    """Stiffness against its limit, and the damping ratio, where a posterior gave draws."""
-    if draws is None:
-        return []
-    share = f"stiffness is {np.median(draws):.2g} of what the refresh interval stands"
-    return [share, _damping(damping)]
 
 
 def _signs(run: PilotRun, before_fall: FloatArray) -> list[str]:
     """What the reward and the refreshes show of themselves: worth knowing, no verdict."""
-    lines = []
-    swing = find_oscillation(run.step, run.reward)
-    if swing is not None:
-        lines.append(
-            f"reward swings with a period of {swing.period:.0f} steps "
-            f"(chance of so strong a peak in noise {swing.chance:.0e})"
-        )
-    chance = alternation(run)
-    if chance is not None:
-        lines.append(
-            "rewards of successive refreshes alternate, as near a flip of the refresh map "
-            f"(chance in noise {chance:.0e})"
-        )
-    slowing = find_slowing(before_fall)
-    if slowing is not None:
-        lines.append(
-            "variance and autocorrelation of the reward rise together (p "
-            f"{slowing.chance:.3f} against surrogates); no forecast of a collapse rests on it"
-        )
+    texts = CARDS["dynamical_instability"]["signs"]
+    signs = {
+        "swing": find_oscillation(run.step, run.reward),
+        "flip": alternation(run),
+        "slowing": find_slowing(before_fall),
+    }
+    lines = [texts[name].format(found) for name, found in signs.items() if found is not None]
     for name in ("reward", "gradient_norm"):
         drift = find_drift(run, name)
         if drift is not None:
-            lines.append(
-                f"{_words(name)} depends on the position within a refresh of "
-                f"{drift.interval} steps: {drift.first:.3g} at its first, {drift.last:.3g} at its "
-                f"last (chance in noise {drift.chance:.0e})"
-            )
+            lines.append(texts["drift"].format(drift, name=_words(name)))
     return lines
 
 
@@ -219,16 +164,6 @@ def _finite(draws: npt.ArrayLike | None) -> FloatArray | None:
     return kept if kept.size else None
 
 
-def _damping(draws: FloatArray | None) -> str:
-    if draws is None:
-        return "damping ratio: samples are too stale for the closed form, the refresh map decides"
-    low, middle, high = np.quantile(draws, [0.1, 0.5, 0.9])
-    return (
-        f"damping ratio of the stiffest mode {middle:.2g} (80 % interval {low:.2g} to {high:.2g}): "
-        f"it oscillates with probability {(draws < 1).mean():.2f}"
-    )
-
-
 def _words(name: str) -> str:
     return name.replace("_", " ")
 
@@ -238,28 +173,16 @@ def _capital(text: str) -> str:
 
 
 def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
-    lines = []
-    if "entropy" not in run.series:
-        lines.append("Entropy is not logged (TRL: entropy; verl: actor/entropy).")
-    probabilities = next((key for key in run.keys_understood if "rollout_probs_diff" in key), None)
-    if probabilities is not None and MISMATCH.isdisjoint(run.series):
-        lines.append(
-            f"Mismatch of sampler and trainer is logged as a difference of probabilities "
-            f"('{probabilities}'), for which no threshold is known."
-        )
-    elif MISMATCH.isdisjoint(run.series):
-        lines.append(
-            "Mismatch of sampler and trainer is not logged (TRL: sampling/sampling_logp_difference "
-            "with vllm_importance_sampling_correction)."
-        )
-    if "importance_ess" not in run.series:
-        lines.append(
-            "Effective sample size of the importance weights is not logged "
-            "(verl: rollout_corr/rollout_is_eff_sample_size)."
-        )
-    if not has_margin:
-        lines.append("Refresh margin and damping need a fitted posterior (diagnose --posterior).")
-    return tuple(lines)
+    key = next((key for key in run.keys_understood if "rollout_probs_diff" in key), None)
+    of_mismatch = "mismatch" if key is None else "of_probabilities"
+    lacking = {
+        "entropy": "entropy" not in run.series,
+        of_mismatch: MISMATCH.isdisjoint(run.series),
+        "importance_ess": "importance_ess" not in run.series,
+        "margin": not has_margin,
+    }
+    texts = CARDS["dynamical_instability"]["unknown"]
+    return tuple(filled(texts[name], run, {"key": key}) for name, is_so in lacking.items() if is_so)
 
 
 class Growth(NamedTuple):
@@ -272,8 +195,7 @@ class Growth(NamedTuple):
 
     def __str__(self) -> str:
         """Name, both levels, and the step."""
-        name = self.name.replace("_", " ")
-        return f"{name} {self.calm:.3g} -> {self.high:.3g} from step {self.since:.0f}"
+        return f"{_words(self.name)} {self.calm:.3g} -> {self.high:.3g} from step {self.since:.0f}"
 
 
 def find_growth(run: PilotRun, name: str) -> Growth | None:

@@ -11,15 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.fall import MOST_ROWS
-from advisor.runs.diagnosis.levels import SMALLEST, averaged_down, trailing_mean
+from advisor.runs.diagnosis.levels import MOST_ROWS, SMALLEST, averaged_down, trailing_mean
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory import FloatArray
 
 FEWEST_ROWS = 40
 RARE = 1e-4
 """Chance in noise above which no swing, drift or alternation is reported."""
-
 
 SURROGATES = 999
 RARE_RISE = 0.005

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.fall import SURE
 from advisor.runs.diagnosis.levels import (
     LEAST_ROWS,
     SMALLEST,
+    SURE,
     Level,
     difference,
     level,
@@ -34,23 +34,11 @@ FORM = re.compile(r"format|length|tag|xml|think|json|syntax|parse", re.IGNORECAS
 FEWEST = 3
 """Values of a score from which on it is looked at."""
 
-ENDS = 0.2
-"""Share of the rows that make the first and the last level."""
-
-FEW = 12
-"""Values below which levels of a score have no error worth stating: its extremes stand for it."""
-
-
-LEAST_ROOM = 0.05
-"""Room below which a score is at its ceiling and cannot follow; of the train reward's for a
-held-out reward, which has its units."""
-
-
 FEWEST_PAIRS = 5
 """Evaluations in a window; fewer bound no slope."""
 
 
-class Beside(NamedTuple):
+class OtherScore(NamedTuple):
     """A measure of answers beside the train reward."""
 
     name: str
@@ -60,20 +48,17 @@ class Beside(NamedTuple):
     is_part: bool = False
 
 
-def scores_beside(run: PilotRun) -> tuple[list[Beside], tuple[str, ...]]:
+def other_scores(run: PilotRun) -> tuple[list[OtherScore], tuple[str, ...]]:
     """Measures beside the train reward, and the names of those with too few values to judge."""
-    found, ignored = [], []
+    found: list[OtherScore] = []
+    ignored: list[OtherScore] = []
     seen = np.isfinite(run.eval_reward)
     if not run.is_eval_only and seen.sum() >= FEWEST:
-        found.append(Beside(HELD_OUT, run.eval_step[seen], run.eval_reward[seen], True))
+        found.append(OtherScore(HELD_OUT, run.eval_step[seen], run.eval_reward[seen], True))
     for name, values in run.parts.items():
         kept = np.isfinite(values)
-        if kept.sum() < FEWEST:
-            ignored.append(name)
-        else:
-            found.append(
-                Beside(name, run.step[kept], values[kept], what_is_meant(name), is_part=True)
-            )
+        part = OtherScore(name, run.step[kept], values[kept], what_is_meant(name), is_part=True)
+        (found if kept.sum() >= FEWEST else ignored).append(part)
     kept = np.isfinite(run.reward)
     step, reward = run.step[kept], run.reward[kept]
     for name, (at, values) in run.scores.items():
@@ -81,17 +66,15 @@ def scores_beside(run: PilotRun) -> tuple[list[Beside], tuple[str, ...]]:
             continue
         there = np.interp(at, step, reward)
         if is_gap(name):
-            found.append(Beside(f"train reward less {name}", at, there - values, True))
-        elif not any(_are_the_same(values, other) for other in (there, *_held_out(run, at))):
-            found.append(Beside(name, at, values, what_is_meant(name)))
-    return found, tuple(ignored)
-
-
-def _held_out(run: PilotRun, at: FloatArray) -> list[FloatArray]:
-    """Held-out reward at the steps of a score, where it was taken at all of them."""
-    if not run.eval_step.size or not np.isin(at, run.eval_step).all():
-        return []
-    return [np.interp(at, run.eval_step, run.eval_reward)]
+            found.append(OtherScore(f"train reward less {name}", at, there - values, True))
+            continue
+        others = [there]
+        # Where the held-out reward was taken at all of its steps, too.
+        if run.eval_step.size and np.isin(at, run.eval_step).all():
+            others.append(np.interp(at, run.eval_step, run.eval_reward))
+        if not any(_are_the_same(values, other) for other in others):
+            found.append(OtherScore(name, at, values, what_is_meant(name)))
+    return found, tuple(one.name for one in ignored)
 
 
 def _are_the_same(one: FloatArray, other: FloatArray) -> bool:
@@ -111,7 +94,7 @@ def what_is_meant(name: str) -> bool | None:
     return True if name.startswith("held-out ") or not EVALUATION.isdisjoint(found) else None
 
 
-def stays_behind(run: PilotRun, score: Beside) -> bool:
+def stays_behind(run: PilotRun, score: OtherScore) -> bool:
     """Whether the train reward surely rose, and a score surely gained next to nothing of it."""
     kept = np.isfinite(run.reward)
     step, reward = run.step[kept], run.reward[kept]
@@ -132,21 +115,25 @@ def stays_behind(run: PilotRun, score: Beside) -> bool:
     if share < 0.15:
         return False
     start, most = _most_gained(score.values)
-    is_alike = score.name == HELD_OUT
-    own = _room(score.values, start, run.reward_ceiling if is_alike else None)
+    is_held_out = score.name == HELD_OUT
+    own = _room(score.values, start, run.reward_ceiling if is_held_out else None)
     # Share of the train reward's gain, each as a share of its room, that a score surely lacks.
-    return own >= LEAST_ROOM * (room if is_alike else 1.0) and most < 0.2 * share * own
+    # With less room a score is at its ceiling and cannot follow; a held-out reward has the train
+    # reward's units.
+    least = 0.05 * (room if is_held_out else 1.0)
+    return own >= least and most < 0.2 * share * own
 
 
 def _ends(values: FloatArray) -> tuple[Level, Level]:
     """Level of the first tenth of a series, and of its last fifth."""
-    rows = max(LEAST_ROWS, round(ENDS * values.size))
+    rows = max(LEAST_ROWS, round(0.2 * values.size))
     return level(values[: max(LEAST_ROWS, rows // 2)]), level(values[-rows:])
 
 
 def _most_gained(values: FloatArray) -> tuple[float, float]:
     """Level at the start, and the most that may have been gained since, at two standard errors."""
-    if values.size < FEW:
+    # Of so few values levels have no error worth stating: the extremes stand for it.
+    if values.size < 12:
         start = float(values[0])
         return start, float(values[values.size // 2 :].max()) - start
     first, last = _ends(values)

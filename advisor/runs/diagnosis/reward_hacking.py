@@ -6,28 +6,38 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.card import Card, Finding, card_of, not_applicable
+from advisor.runs.diagnosis.card import (
+    CARDS,
+    Card,
+    Finding,
+    Status,
+    card_of,
+    finding,
+    not_applicable,
+)
 from advisor.runs.diagnosis.collapse import UNSURE
-from advisor.runs.diagnosis.fall import LOST_SHARE, SURE, Fall, find_fall
 from advisor.runs.diagnosis.levels import (
     LEAST_ROWS,
+    LOST_SHARE,
     ROUNDING,
+    SURE,
+    Fall,
     difference,
     ends,
+    find_fall,
     level,
     series_of,
     trailing_mean,
 )
 from advisor.runs.diagnosis.other_scores import (
     HELD_OUT,
-    Beside,
     Coupling,
+    OtherScore,
     couplings,
-    scores_beside,
+    other_scores,
     stays_behind,
 )
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import setting_name
 from advisor.theory import FloatArray
 
 FEWEST_EVALUATIONS = 6
@@ -39,44 +49,29 @@ UP = 3.0
 """Standard errors by which the train reward must rise."""
 
 
-SOURCE = (
-    "ours: train reward up by 3 standard errors, held-out reward or meant part down by 4, or "
-    "behind a fifth of the gain"
-)
-
-
 class Parting(NamedTuple):
     """A series that falls while the train reward does not."""
 
-    name: str
+    score: OtherScore
     fall: Fall
-    floor: float
-    healthy_until: float
-    is_meant: bool
-
-    @property
-    def lost(self) -> float:
-        """Share of its best that it lost."""
-        before = self.fall.before - self.floor
-        return (self.fall.before - self.fall.after) / before if before > 0 else 0.0
+    # Share of its best that it lost.
+    lost: float
 
     @property
     def is_sure(self) -> bool:
         """Whether noise does not make such a fall, and it is large enough to be noted."""
-        # Share of its best that a series must lose for a WARNING; for a FAIL as much as in a
-        # collapse.
         return self.fall.z >= SURE and self.lost >= 0.1
 
 
 def reward_hacking(run: PilotRun) -> Card:
     """Set the train reward against held-out rewards and against its own parts."""
-    scores, ignored = scores_beside(run)
+    scores, ignored = other_scores(run)
     has_held_out = any(one.name == HELD_OUT for one in scores)
     slopes = couplings(run) if has_held_out else []
     last = slopes[-1] if slopes else None
     falls = _falls_apart(run, scores)
     behind = [one for one in scores if stays_behind(run, one)]
-    finding = (
+    found = (
         _sure_fall(run, falls)
         or _unsure_fall(run, falls)
         or _stuck_part(run, scores)
@@ -85,30 +80,25 @@ def reward_hacking(run: PilotRun) -> Card:
         or _unclear(run, behind, ignored)
         or _together(run, scores)
     )
-    if finding is None:
-        return not_applicable(
-            "reward_hacking",
-            "Nothing to set the train reward against.",
-            "Evaluate on held-out prompts (eval_strategy, trainer.test_freq) or log each "
-            "reward function: train reward alone cannot show it.",
-        )
+    asked = CARDS["reward_hacking"]["unknown"]
+    unknown = [asked["meaning"].format(name=one.name) for one in behind if one.is_meant is None]
+    if not has_held_out:
+        unknown.append(asked["held_out"])
+    if found is None:
+        return not_applicable("reward_hacking.absent", run)
     return card_of(
         "reward_hacking",
-        finding,
+        found,
         number=None if last is None else last.slope,
-        unit="" if last is None else "held-out gain per unit of train gain, last half",
+        unit="" if last is None else CARDS["reward_hacking"]["unit"],
         interval=None if last is None else last.interval,
         threshold=None if last is None else 0.0,
-        source=SOURCE,
         witnesses=(*_turned(slopes), *_witnesses(run)),
-        unknown=(
-            *_asked(behind),
-            *(() if has_held_out else ("Held-out rewards would settle it.",)),
-        ),
+        unknown=tuple(unknown),
     )
 
 
-def _falls_apart(run: PilotRun, scores: list[Beside]) -> list[Parting]:
+def _falls_apart(run: PilotRun, scores: list[OtherScore]) -> list[Parting]:
     """Falls of held-out rewards, parts and other scores that the train reward does not share."""
     found = []
     for one in scores:
@@ -117,65 +107,53 @@ def _falls_apart(run: PilotRun, scores: list[Beside]) -> list[Parting]:
         given = run.reward_floor if one.name == HELD_OUT else None
         # Penalties make a part negative: its floor is then the lowest that was seen.
         floor = min(0.0, float(one.values.min())) if given is None else given
-        fall = _parting(one, floor)
+        find = find_fall if one.values.size >= MANY else _sparse_fall
+        fall = find(one.step, one.values, floor=floor)
+        if fall is None:
+            continue
+        healthy = one.step[one.step < fall.onset_step]
+        until = float(healthy[-1]) if healthy.size else fall.onset_step
         # The held-out reward is the same thing as the train reward, which need not rise meanwhile.
-        least = -UP if one.name == HELD_OUT else UP
-        if fall is not None and _moved_since(run, fall.healthy_until, least):
-            found.append(fall)
+        if _moved_since(run, until, -UP if one.name == HELD_OUT else UP):
+            height = fall.before - floor
+            lost = (fall.before - fall.after) / height if height > 0 else 0.0
+            found.append(Parting(one, fall, lost))
     return found
 
 
 def _sure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
     """A fall that noise does not make, of the meant quantity where there is one."""
     sure = [one for one in falls if one.is_sure]
-    meant = [one for one in sure if one.is_meant]
+    meant = [one for one in sure if one.score.is_meant]
     if not sure:
         return None
-    worst = max(meant or sure, key=lambda one: one.fall.z)
-    fall = worst.fall
-    return Finding(
-        "FAIL" if meant and worst.lost >= LOST_SHARE else "WARNING",
-        f"{worst.name} fell from {fall.before:.3g} to {fall.after:.3g} "
-        f"from step {fall.onset_step:.0f} on while the train reward did not.",
-        (fall.onset_step, _span(run)[1]),
-        f"Correct or reweight the reward; meanwhile raise {setting_name(run, 'kl_coefficient')} "
-        f"and stop at step {fall.onset_step:.0f}.",
-    )
+    (name, *_), fall, lost = max(meant or sure, key=lambda one: one.fall.z)
+    steps = (fall.onset_step, _span(run)[1])
+    status: Status | None = "FAIL" if meant and lost >= LOST_SHARE else None
+    return finding("reward_hacking.fell", run, steps, status, name=name, fall=fall)
 
 
 def _unsure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
     """A large fall of the held-out reward that noise might have made."""
-    for one in falls:
-        fall = one.fall
-        if one.name == HELD_OUT and not one.is_sure and fall.z >= UNSURE and one.lost >= LOST_SHARE:
-            return Finding(
-                "WARNING",
-                f"{one.name} ends lower, {fall.after:.3g} after {fall.before:.3g}, "
-                "while the train reward does not, but noise may have done it "
-                f"({fall.z:.1f} standard errors).",
-                (fall.onset_step, _span(run)[1]),
-                "Evaluate more often, or on more prompts: a fall is then told from noise.",
-            )
+    for (name, *_), fall, lost in (one for one in falls if not one.is_sure):
+        if name == HELD_OUT and fall.z >= UNSURE and lost >= LOST_SHARE:
+            steps = (fall.onset_step, _span(run)[1])
+            return finding("reward_hacking.ends_lower", run, steps, name=name, fall=fall)
     return None
 
 
-def _left_behind(run: PilotRun, behind: list[Beside]) -> Finding | None:
+def _left_behind(run: PilotRun, behind: list[OtherScore]) -> Finding | None:
     """A meant score that gained nothing while the train reward rose."""
     meant = [one for one in behind if one.is_meant]
     if not meant:
         return None
     names = ", ".join(one.name for one in meant[:3])
     first, last = meant[0].values[0], meant[0].values[-max(1, meant[0].values.size // 5) :].mean()
-    return Finding(
-        "WARNING",
-        f"The train reward rose, but {names} did not follow ({first:.3g} at first, {last:.3g} at "
-        "the end): what rises may be a proxy.",
-        _span(run),
-        "Compare answers of the first and the last steps by hand; correct or reweight the reward.",
-    )
+    facts = {"names": names, "first": first, "last": last}
+    return finding("reward_hacking.did_not_follow", run, _span(run), **facts)
 
 
-def _stuck_part(run: PilotRun, scores: list[Beside]) -> Finding | None:
+def _stuck_part(run: PilotRun, scores: list[OtherScore]) -> Finding | None:
     """A meant part near its own floor that did not move while the total rose."""
     reward = run.reward[np.isfinite(run.reward)]
     if reward.size < MANY or difference(*ends(reward)[::-1]) < SURE:
@@ -186,39 +164,19 @@ def _stuck_part(run: PilotRun, scores: list[Beside]) -> Finding | None:
         first, last = ends(one.values)
         is_still = abs(difference(last, first)) < 2 and abs(last.mean) < 0.05 * biggest
         if one.is_meant and is_still:
-            return Finding(
-                "WARNING",
-                f"The train reward rose, but {one.name} never moved.",
-                _span(run),
-                f"Check that '{one.name}' can be reached; what rises may be a proxy.",
-            )
+            return finding("reward_hacking.never_moved", run, _span(run), name=one.name)
     return None
 
 
-def _unclear(run: PilotRun, behind: list[Beside], ignored: tuple[str, ...]) -> Finding | None:
+def _unclear(run: PilotRun, behind: list[OtherScore], ignored: tuple[str, ...]) -> Finding | None:
     """Scores of unknown meaning that stayed behind, or that nobody could judge: no PASS."""
     asked = [one.name for one in behind if one.is_meant is None]
     if asked:
-        return Finding(
-            "INFO",
-            f"The train reward rose, but {', '.join(asked[:3])} did not follow: if that is what is "
-            "meant, the reward is being hacked.",
-            _span(run),
-        )
+        names = ", ".join(asked[:3])
+        return finding("reward_hacking.unknown_meaning", run, _span(run), names=names)
     if ignored and run.step.size:
-        return Finding(
-            "INFO", f"Not judged, for lack of values: {', '.join(ignored[:3])}.", _span(run)
-        )
+        return finding("reward_hacking.not_judged", run, _span(run), names=", ".join(ignored[:3]))
     return None
-
-
-def _asked(behind: list[Beside]) -> tuple[str, ...]:
-    """What only the user can tell of scores with names that say nothing."""
-    return tuple(
-        f"Whether '{one.name}' says what is meant: map it as eval_reward and it is judged so."
-        for one in behind
-        if one.is_meant is None
-    )
 
 
 def _negative_coupling(run: PilotRun, last: Coupling | None) -> Finding | None:
@@ -229,41 +187,23 @@ def _negative_coupling(run: PilotRun, last: Coupling | None) -> Finding | None:
     own = own[np.isfinite(own)]
     if own.size < 2 * LEAST_ROWS or difference(*ends(own, 1 / 3)[::-1]) <= UP:
         return None
-    return Finding(
-        "INFO",
-        "Held-out reward goes down as the train reward rises in steps "
-        f"{last.first_step:.0f} to {last.last_step:.0f}, by too little to call it a fall.",
-        (last.first_step, last.last_step),
-    )
+    return finding("reward_hacking.goes_down", run, (last.first_step, last.last_step), last=last)
 
 
-def _together(run: PilotRun, scores: list[Beside]) -> Finding | None:
+def _together(run: PilotRun, scores: list[OtherScore]) -> Finding | None:
     """Nothing parted; None where there is too little to say so."""
     parts = [one for one in scores if one.is_part and one.values.size >= MANY]
     other = [one for one in scores if not one.is_part and one.values.size >= FEWEST_EVALUATIONS]
     if not other and len(parts) < 2:
         return None
     names = "its parts" if not other else other[0].name
-    return Finding("PASS", f"Train reward and {names} move together.", _span(run))
+    return finding("reward_hacking.together", run, _span(run), names=names)
 
 
 def _span(run: PilotRun) -> tuple[float, float]:
     """First and last step of rows and evaluations."""
     times = np.concatenate([run.step, run.eval_step])
     return float(times.min()), float(times.max())
-
-
-def _parting(score: Beside, floor: float) -> Parting | None:
-    """Last fall of a series, or None where it has none."""
-    step, values = score.step, score.values
-    find = find_fall if values.size >= MANY else _sparse_fall
-    fall = find(step, values, floor=floor)
-    if fall is None:
-        return None
-    before = step[step < fall.onset_step]
-    until = float(before[-1]) if before.size else fall.onset_step
-    is_meant = bool(score.is_meant)
-    return Parting(score.name, fall, floor, until, is_meant)
 
 
 def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> Fall | None:
@@ -299,12 +239,10 @@ def _moved_since(run: PilotRun, since: float, least: float) -> bool:
 
 def _turned(slopes: list[Coupling]) -> tuple[str, ...]:
     """First window with a surely positive slope, and first one after it with a negative one."""
-    up = next((one for one in slopes if one.interval and one.interval[0] > 0), None)
-    if up is None:
-        return ()
-    later = slopes[slopes.index(up) + 1 :]
-    down = next((one for one in later if one.interval and one.interval[1] < 0), None)
-    if down is None:
+    known = iter([one for one in slopes if one.interval])
+    up = next((one for one in known if one.interval and one.interval[0] > 0), None)
+    down = next((one for one in known if one.interval and one.interval[1] < 0), None)
+    if up is None or down is None:
         return ()
     return (
         f"coupling {up.slope:.2g} in steps {up.first_step:.0f} to {up.last_step:.0f}, "

@@ -44,8 +44,8 @@ from advisor.runs.logs.series import (
 from advisor.runs.logs.stated_settings import column_settings
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
 from advisor.runs.trainers import Derived, KeyTable, plain, spellings
-from advisor.runs.trainers.common_keys import COMMON_KEYS
 from advisor.runs.trainers.generic import keys as own_loop
+from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import (
     Keys,
     find_keys,

@@ -19,7 +19,7 @@ from advisor.runs.logfiles.find import Unread
 from advisor.runs.logs.read import SIDECAR, SOURCE, Inspection
 from advisor.runs.pilot_run import PilotRun, first_and_last
 from advisor.runs.readiness import WHY, may_be_lora, needs, questions
-from advisor.runs.trainers.asking import asked_of, words_of
+from advisor.runs.trainers.registry import asked_of, words_of
 
 MOST_ROWS = 30
 """Runs from which on those that are alike share a row."""

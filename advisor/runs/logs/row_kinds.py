@@ -14,7 +14,7 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Table
 from advisor.runs.pilot_run import LEAST_REWARDS
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.common_keys import KIND_KEYS, RUN_KEYS
+from advisor.runs.trainers.key_table import KIND_KEYS, RUN_KEYS
 from advisor.runs.trainers.likely import counts_evaluations, words
 from advisor.theory import BoolArray, FloatArray, IntArray
 

@@ -16,7 +16,7 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.common_keys import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
+from advisor.runs.trainers.key_table import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
 from advisor.theory import BoolArray, FloatArray, IntArray
 
 OF_A_SAMPLE = frozenset(

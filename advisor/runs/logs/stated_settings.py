@@ -19,9 +19,10 @@ from advisor.runs.logfiles.table import Table
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.pilot_run import parameters_from_name
 from advisor.runs.settings import PartialSettings
-from advisor.runs.trainers import Derived, KeyTable, common_keys, find_trainer, key_tables
+from advisor.runs.trainers import Derived, KeyTable, find_trainer, key_tables
 from advisor.runs.trainers.derived import literal
 from advisor.runs.trainers.generic import keys as own_loop
+from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import COLUMN_SETTINGS
 
 OF_ADAM = ("adam_beta1", "beta1")
@@ -196,7 +197,7 @@ def derive_settings(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derive
     if derived.facts.get("optimizer") == "sgd":
         # Trainers list Adam's decay whatever the optimizer is.
         shallow = {k: shallow[k] for k in shallow if k.rpartition(".")[2] not in OF_ADAM}
-    common = common_keys.derive(shallow)
+    common = COMMON_KEYS.derive(shallow)
     arithmetic = common.arithmetic | derived.arithmetic
     return replace(derived, facts=common.facts | derived.facts, arithmetic=arithmetic)
 
@@ -232,4 +233,4 @@ def _trainer_of(settings: Mapping[str, Any], keys: KeyTable) -> tuple[KeyTable, 
     best = max((keys, *key_tables()), key=lambda table: len(seen.intersection(table.setting_marks)))
     if not seen.isdisjoint(best.setting_marks):
         return best, True
-    return (own_loop.KEY_TABLE if keys is common_keys.COMMON_KEYS else keys), False
+    return (own_loop.KEY_TABLE if keys is COMMON_KEYS else keys), False

@@ -15,9 +15,9 @@ from advisor.runs.trainers import (
     verl,
 )
 from advisor.runs.trainers.derived import Derived
+from advisor.runs.trainers.export import Export
 from advisor.runs.trainers.key_table import KeyTable, plain, spellings
 from advisor.runs.trainers.registry import (
-    Export,
     Trainer,
     all_key_tables,
     find_trainer,

@@ -1,18 +1,21 @@
-"""Settings in the package's names, derived from those that a trainer's configuration states."""
+"""Settings in the package's names, derived from those that a trainer's configuration states.
+
+What trainers call them stands in the tables of `data`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from advisor.runs.trainers.table_files import read_data, setting_names
+FOLDER = Path(__file__).parent / "data"
 
 V = TypeVar("V", bound=float | str)
-
-MODULE = re.compile(r"[\w.-]{1,200}")
-"""Name of a module; libraries that patch models write expressions over such names instead."""
 
 TEXTS = frozenset({"model", "task", "optimizer", "schedule", "precision"})
 LEAST = {
@@ -22,6 +25,48 @@ LEAST = {
     **dict.fromkeys(("seed", "warmup_steps"), 0),
 }
 """Settings that are whole numbers, and the least of each."""
+
+
+@cache
+def read_data(name: str) -> Mapping[str, Any]:
+    """Content of one file of `data`."""
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def setting_names(name: str) -> Mapping[str, tuple[str, ...]]:
+    """Names of each setting in a trainer's configurations, best first."""
+    return {ours: spelled_out(names) for ours, names in read_data(name)["settings"].items()}
+
+
+@cache
+def patterns(name: str) -> Mapping[str, re.Pattern[str]]:
+    """What a trainer prints; in a pattern ``<<name>>`` stands for one before it."""
+    written: dict[str, str] = {}
+    for key, parts in read_data(name)["patterns"].items():
+        written[key] = re.sub("<<(.+?)>>", lambda found: written[found[1]], "".join(parts))
+    return {key: re.compile(pattern) for key, pattern in written.items()}
+
+
+def as_bytes(pattern: re.Pattern[str]) -> re.Pattern[bytes]:
+    """A pattern that is sought in a file before it is decoded."""
+    return re.compile(pattern.pattern.encode())
+
+
+def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
+    """Names with braces written out: ``{a,b}/c`` is ``a/c`` and ``b/c``."""
+    return tuple(spelling for name in names for spelling in _spellings(name))
+
+
+def _spellings(name: str) -> Iterator[str]:
+    head, brace, rest = name.partition("{")
+    if not brace:
+        yield name
+        return
+    inner, _, tail = rest.partition("}")
+    for each in inner.split(","):
+        for end in _spellings(tail):
+            yield head + each + end
 
 
 @dataclass
@@ -43,8 +88,7 @@ class Derived:
 
     def note(self, name: str, value: Any, source: str) -> None:
         """Set a fact that stands in its source."""
-        shown = f"{value:.12g}" if isinstance(value, float) else value
-        shown = str(value).lower() if isinstance(value, bool) else shown
+        shown = str(value).lower() if isinstance(value, bool) else _exact(value)
         self.put(name, value, f"{name} {shown} ({source})")
 
     def drop(self, name: str) -> None:
@@ -77,8 +121,7 @@ class Setting(Generic[V]):
         return self.default or self.name
 
     def __str__(self) -> str:
-        shown = f"{self.value:.12g}" if isinstance(self.value, float) else self.value
-        return f"{self.name} {shown}" + (f" ({self.default})" if self.default else "")
+        return f"{self.name} {_exact(self.value)}" + (f" ({self.default})" if self.default else "")
 
 
 class SettingsExtractor(Derived):
@@ -97,6 +140,11 @@ class SettingsExtractor(Derived):
     def text(self, *names: str) -> Setting[str] | None:
         """First of some settings that is text."""
         return self._first(str, names)
+
+    def word(self, *names: str) -> str:
+        """Text of a setting in lower case, behind its last dot; empty where it is none."""
+        found = self.text(*names)
+        return "" if found is None else found.value.rpartition(".")[2].lower()
 
     def switch(self, *names: str) -> Setting[bool] | None:
         """First of some settings that is a switch."""
@@ -149,16 +197,30 @@ class SettingsExtractor(Derived):
             else:
                 self.take(ours, self.amount(ours))
 
-    def choose(self, ours: str) -> str | None:
+    def take_positive(self, *names: str) -> None:
+        """Take over amounts that are above 0."""
+        for ours in names:
+            found = self.amount(ours)
+            if found is not None and found.value > 0:
+                self.take(ours, found)
+
+    def choose(self, ours: str) -> Any:
         """Take over the first known choice, in our word for the trainer's; what it is."""
         for name in self.names[ours]:
-            found = self.text(name)
-            word = "" if found is None else found.value.rpartition(".")[2].lower()
-            kind: str | None = self.data["choices"][ours].get(word)
+            kind = self.data["choices"][ours].get(self.word(name))
             if kind is not None:
-                self.note(ours, kind, str(found))
+                self.note(ours, kind, str(self.text(name)))
                 return kind
         return None
+
+    def take_ratio_bounds(self, low: Setting[float] | None, high: Setting[float] | None) -> None:
+        """Put a trust region that is stated by the least and the largest importance ratio."""
+        if low is not None and 0 <= low.value < 1:
+            value = round(1 - low.value, 12)
+            self.put("clip_low", value, f"1 - {low} = {value:g}")
+        if high is not None and high.value > 1:
+            value = round(high.value - 1, 12)
+            self.put("clip_high", value, f"{high} - 1 = {value:g}")
 
     def take_adapter(self) -> None:
         """Take over rank, alpha and modules of a LoRA adapter; a rank of 0 is full fine-tuning."""
@@ -174,18 +236,26 @@ class SettingsExtractor(Derived):
     def take_targets(self) -> None:
         """Take over the modules of an adapter, a list one name each (``name.0``) or as text."""
         for name in self._spelled(["adapter_targets"]):
-            placed = [self.settings.get(f"{name}.{place}") for place in range(64)]
-            listed = [str(each) for each in placed if each is not None]
-            if self.settings.get(name) is not None:
-                listed = entries(self.settings[name])
-            found = module_names(listed)
-            if found is not None:
-                self.note("adapter_targets", found, name)
+            written = self.settings.get(name)
+            if written is None:
+                placed = (self.settings.get(f"{name}.{place}") for place in range(64))
+                listed = [str(each) for each in placed if each is not None]
+            else:
+                bare = str(written).strip().strip("[](){}").replace(",", " ").split()
+                listed = [entry for entry in (each.strip("'\"") for each in bare) if entry]
+            # Libraries that patch models write expressions over names of modules instead.
+            is_named = all(re.fullmatch(r"[\w.-]{1,200}", each) for each in listed)
+            if listed and is_named and listed != ["None"]:
+                self.note("adapter_targets", ",".join(listed), name)
                 return
 
     def shown(self, name: str) -> str:
         """How the arithmetic calls a setting."""
         return name
+
+    def assume_as(self, which: str, /, **facts: Any) -> None:
+        """Add an assumption in the words of the trainer's table."""
+        self.assume(self.data["assumptions"][which].format(**facts))
 
     @property
     def interval(self) -> int | None:
@@ -206,6 +276,10 @@ class SettingsExtractor(Derived):
             if isinstance(value, kind):
                 return Setting(self.shown(name), value)
         return None
+
+
+def _exact(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def share(value: float, parts: int) -> float | int:
@@ -235,17 +309,3 @@ def number(value: Any) -> float | None:
     if isinstance(found, bool) or not isinstance(found, int | float):
         return None
     return float(found) if abs(found) < 1e300 else None
-
-
-def entries(value: Any) -> list[str]:
-    """Entries of a list that is written as text: ``"['a', 'b']"``, ``"a b"`` or ``"a,b"``."""
-    bare = str(value).strip().strip("[](){}").replace(",", " ").split()
-    return [entry for entry in (each.strip("'\"") for each in bare) if entry]
-
-
-def module_names(names: Iterable[str]) -> str | None:
-    """Names of modules as one setting; None where something else stands among them."""
-    listed = list(names)
-    if not listed or not all(map(MODULE.fullmatch, listed)) or listed == ["None"]:
-        return None
-    return ",".join(listed)

@@ -1,71 +1,211 @@
-"""Write settings as a configuration from which a trainer starts."""
+"""A configuration from which a trainer starts: settings, checked, in the templates of `data`."""
 
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, NoReturn
 
 from advisor.common import harmless
 from advisor.errors import InputError
 from advisor.runs.settings import Settings
-from advisor.runs.trainers.launch import make_launch
-from advisor.runs.trainers.registry import exports
+from advisor.runs.trainers.derived import FOLDER, read_data
 
-__all__ = ["export_config"]
-
-_COMMENT = re.compile(r"^\s*#[^\n]*", re.MULTILINE)
+COMMENT = re.compile(r"^\s*#[^\n]*", re.MULTILINE)
 
 
-def export_config(
-    settings: Settings,
-    steps: int,
-    framework: str,
-    *,
-    devices: int = 1,
-    model: str | None = None,
-    note: str | None = None,
+@dataclass(frozen=True)
+class Launch:
+    """One run in whole numbers; ``devices`` share one optimizer step."""
+
+    settings: Settings
+    learning_rate: float
+    group_size: int
+    prompts: int
+    minibatches: int
+    epochs: int
+    steps: int
+    devices: int
+
+    @property
+    def interval(self) -> int:
+        """K, optimizer steps per batch of rollouts."""
+        return self.minibatches * self.epochs
+
+    @property
+    def completions(self) -> int:
+        """Completions per optimizer step, P x G."""
+        return self.prompts * self.group_size
+
+    @property
+    def rollout_prompts(self) -> int:
+        """Prompts per batch of rollouts."""
+        return self.prompts * self.minibatches
+
+    def refreshes(self, trainer: str) -> int:
+        """Batches of rollouts of the whole run, for a trainer that counts those."""
+        return self.in_refreshes("steps", self.steps, trainer)
+
+    def in_refreshes(self, what: str, steps: float, trainer: str) -> int:
+        """Optimizer steps as a whole number of batches of rollouts."""
+        if steps % self.interval:
+            below = int(steps) // self.interval * self.interval
+            above = below + self.interval
+            near = f"{below} or {above}" if below else str(above)
+            refuse(what, steps=steps, interval=self.interval, trainer=trainer, near=near)
+        return int(steps) // self.interval
+
+    def check_synchronous(self, trainer: str) -> None:
+        """Refuse stale rollouts where the configuration would be a synchronous one."""
+        if self.settings.lag:
+            refuse("lag", lag=self.settings.lag, trainer=trainer)
+
+    def check_corrected(self, trainer: str) -> None:
+        """Refuse stale samples without an importance ratio where that cannot be switched off."""
+        is_stale = self.interval > 1 or self.settings.lag > 0
+        if self.settings.importance_ratio is False and is_stale:
+            refuse("no_ratio", interval=self.interval, trainer=trainer)
+
+
+def refuse(which: str, /, table: str = "export", **facts: Any) -> NoReturn:
+    """Raise the error of something that cannot be exported."""
+    words = read_data(table)["refused"][which]
+    problem, advice = (words[part].format(**facts) for part in ("problem", "advice"))
+    raise InputError(problem, key=words["key"], advice=advice)
+
+
+@dataclass(frozen=True)
+class Export:
+    """How to write a configuration from which a trainer starts."""
+
+    # As in ``advisor export --to``.
+    name: str
+    # Trainer and kind of file, as a report calls them.
+    label: str
+    file_name: str
+    # Raises `InputError` where the trainer has no such setting.
+    render: Callable[[Launch, str | None], str]
+    # Version of the trainer against whose source the keys were checked.
+    checked: str = ""
+
+    def text(self, launch: Launch, model: str | None, note: str | None) -> str:
+        """The configuration, with comments that hold no control characters."""
+        text = COMMENT.sub(lambda line: harmless(line[0]), self.render(launch, model))
+        if self.checked:
+            note = f"Checked against {self.checked}." + (f"\n{note}" if note else "")
+        if note is None:
+            return text
+        opening, _, rest = text.partition("\n")
+        comment = "".join(f"# {harmless(line)}".rstrip() + "\n" for line in note.splitlines())
+        return f"{opening}\n{comment}{rest}" if opening.startswith("#!") else comment + text
+
+
+def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
+    """Check settings that are to be exported."""
+    prompts, group = settings.prompts_per_step, settings.group_size
+    if settings.adapter == "lora" and settings.adapter_rank is None:
+        refuse("adapter_rank")
+    if prompts != int(prompts):
+        refuse("prompts", prompts=prompts)
+    if group < 2:
+        refuse("group", group=group)
+    for name, count in (("steps", steps), ("devices", devices)):
+        if count < 1:
+            raise InputError(f"{count} {name}", key=name, advice="Give at least 1")
+    planned = settings.planned_steps
+    if settings.schedule in ("linear", "cosine") and planned not in (None, steps):
+        refuse("schedule", schedule=settings.schedule, planned=planned, steps=steps)
+    launch = Launch(
+        settings=settings,
+        learning_rate=settings.learning_rate,
+        group_size=group,
+        prompts=int(prompts),
+        minibatches=settings.minibatches_per_refresh,
+        epochs=settings.epochs_per_refresh,
+        steps=steps,
+        devices=devices,
+    )
+    completions = launch.completions
+    if completions % devices:
+        counts: dict[str, Any] = {
+            "prompts": int(prompts),
+            "group": group,
+            "completions": completions,
+        }
+        fitting = _largest_divisor(completions, devices)
+        refuse("devices", devices=devices, fitting=fitting, **counts)
+    return launch
+
+
+def per_device(launch: Launch) -> tuple[int, int]:
+    """Completions per micro-step (at most one group) and micro-steps per optimizer step."""
+    share = launch.completions // launch.devices
+    batch = _largest_divisor(share, launch.group_size)
+    return batch, share // batch
+
+
+def fill_template(
+    trainer: str, launch: Launch, *, unknown: Container[str] = (), **values: Any
 ) -> str:
-    """Write settings as a trainer's configuration.
+    """Fill a trainer's template; a line without its value is left out.
 
-    Parameters
-    ----------
-    settings : Settings
-    steps : int
-        Optimizer steps of the run.
-    framework : str
-        Name of an export, such as ``trl``, ``verl`` or ``openrlhf``.
-    devices : int
-        Devices that share one optimizer step.
-    model : str, optional
-        Name or folder of the model.
-    note : str, optional
-        Goes to the top as a comment.
-
-    Returns
-    -------
-    text : str
-        A YAML file of ``GRPOConfig`` arguments for TRL, a shell script for verl and OpenRLHF. Every
-        number is written with all its digits, and the comments hold the arithmetic.
-
-    Raises
-    ------
-    InputError
-        Something is missing, does not divide, or cannot be told to this trainer. Nothing is
-        rounded.
+    ``unknown`` are settings that are asked for although the pilots state them.
     """
-    known = exports()
-    if framework not in known:
-        raise InputError(
-            f"'{framework}' is none of the trainers that can be written for",
-            key="to",
-            advice=f"Choose one of {', '.join(known)}",
-        )
-    text = known[framework].render(make_launch(settings, steps, devices), model)
-    text = _COMMENT.sub(lambda line: harmless(line[0]), text)
-    checked = known[framework].checked
-    if checked:
-        note = f"Checked against {checked}." + (f"\n{note}" if note else "")
-    if note is None:
-        return text
-    opening, _, rest = text.partition("\n")
-    comment = "".join(f"# {harmless(line)}".rstrip() + "\n" for line in note.splitlines())
-    return f"{opening}\n{comment}{rest}" if opening.startswith("#!") else comment + text
+    data = read_data(trainer)
+    filled: dict[str, Any] = {
+        **vars(launch),
+        **words_for(trainer, launch.settings),
+        "interval": launch.interval,
+        "completions": launch.completions,
+        "rollout_prompts": launch.rollout_prompts,
+        **values,
+    }
+    lines = []
+    for line in (FOLDER / data["export"]["file_name"]).read_text(encoding="utf-8").splitlines():
+        if line.endswith("# {asked}"):
+            lines += [line.format(asked=asked) for asked in _asked(data, launch, unknown)]
+        elif all(filled[name] is not None for _, name, _, _ in Formatter().parse(line) if name):
+            lines.append(line.format(**filled))
+    return "\n".join(lines) + "\n"
+
+
+def words_for(trainer: str, settings: Settings) -> dict[str, Any]:
+    """Settings in the trainer's words; None where it has no word for one."""
+    words = read_data(trainer)["words"]
+    found = {
+        name: words[name].get(value) if name in words else value
+        for name, value in settings.model_dump().items()
+    }
+    if settings.adapter != "lora":
+        found |= {"adapter_rank": 0, "adapter_alpha": None}
+    return found
+
+
+def from_environment(model: str | None) -> str:
+    """Shell expression: MODEL of the caller's environment, else the given one or an error."""
+    if model:
+        return f"${{MODEL:-{shlex.quote(model)}}}"
+    return '"${MODEL:?set MODEL to the name or folder of a model}"'
+
+
+def _asked(data: Mapping[str, Any], launch: Launch, unknown: Container[str]) -> list[str]:
+    """Lines that ask for what the file does not hold."""
+    trainer, asked = data["name"], []
+    for setting, (name, default) in data["asks"].items():
+        if setting.startswith("adapter_") and launch.settings.adapter != "lora":
+            continue
+        value = getattr(launch.settings, setting)
+        is_known = setting not in unknown and value in data["words"].get(setting, (value,))
+        if value is not None and is_known:
+            continue
+        why = f"; {trainer} has no word for the pilots' {value}" if value is not None else ""
+        asked.append(f"{name}   (default: {default}{why})")
+    opening = f"Not told by the pilots in words that {trainer} has: set it as they had it"
+    return [opening, *asked] if asked else []
+
+
+def _largest_divisor(number: int, most: int) -> int:
+    return next(d for d in range(min(number, most), 0, -1) if number % d == 0)

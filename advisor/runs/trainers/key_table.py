@@ -1,23 +1,29 @@
-"""Meaning of the keys that one trainer logs."""
+"""Meaning of the keys that one trainer logs, and of those that many share."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any
 
 from advisor.runs.logfiles.table import Table
-from advisor.runs.trainers.derived import Derived
-from advisor.runs.trainers.table_files import read_data, spelled_out
+from advisor.runs.trainers.derived import (
+    LEAST,
+    TEXTS,
+    Derived,
+    Setting,
+    SettingsExtractor,
+    literal,
+    number,
+    read_data,
+    spelled_out,
+)
 
 PREFIXES = ("train/", "train.", "metrics/", "metrics.", "data/", "logs/")
 """What W&B, TensorBoard and nested JSON put before the keys of a train row."""
-
-MOST_MEANINGS = 65536
-"""Keys of which a table remembers whether it understands them."""
 
 
 def _derive_nothing(source: Mapping[str, Any] | Table) -> Derived:
@@ -72,12 +78,7 @@ class KeyTable:
 
     def understands(self, key: str) -> bool:
         """Whether the meaning of a key is known, used or not."""
-        known = self._meanings.get(key)
-        if known is None:
-            known = self.reads(key) or self._known.fullmatch(key) is not None
-            if len(self._meanings) < MOST_MEANINGS:
-                self._meanings[key] = known
-        return known
+        return _understands(self, key)
 
     def restored(self, keys: Iterable[str]) -> dict[str, str]:
         """Keys that were written with "_" or "." for their slashes, by how they were written.
@@ -97,17 +98,13 @@ class KeyTable:
         return names
 
     @cached_property
-    def _meanings(self) -> dict[str, bool]:
-        """Answers of `understands`: the files of a project repeat their keys."""
-        return {}
-
-    @cached_property
     def _mark(self) -> re.Pattern[str]:
         return _union(self.marks)
 
     @cached_property
-    def _known(self) -> re.Pattern[str]:
-        return _union((*self.understood, *(re.escape(key) for key in self.never_reward)))
+    def known(self) -> re.Pattern[str]:
+        """Keys whose meaning is known and that are not used."""
+        return _union((*self.understood, *map(re.escape, self.never_reward)))
 
     @cached_property
     def _used(self) -> re.Pattern[str]:
@@ -120,6 +117,11 @@ class KeyTable:
             *((self.kind_key,) if self.kind_key else ()),
         ]
         return _union((*map(re.escape, names), *self.evaluations, self.parts))
+
+
+@lru_cache(maxsize=65536)
+def _understands(table: KeyTable, key: str) -> bool:
+    return table.reads(key) or table.known.fullmatch(key) is not None
 
 
 def read_key_table(name: str, **functions: Any) -> KeyTable:
@@ -158,20 +160,14 @@ def spellings(key: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-MOST_PLACES = 7
-"""Underscores of a key at which slashes may have stood."""
-
-MOST_CHARACTERS = 300
-"""Of a key that may name a metric; of a longer one, a text, a hundred copies would be made."""
-
-
 @lru_cache(maxsize=65536)
 def _with_slashes(key: str) -> tuple[str, ...]:
     """What a plain key may have been before slashes became "." or "_", fewest slashes first."""
-    if "/" in key or len(key) > MOST_CHARACTERS:
+    # Of a longer one, a text and no metric, a hundred copies would be made.
+    if "/" in key or len(key) > 300:
         return ()
     found = [key.replace(".", "/")] if "." in key else []
-    places = [at for at, letter in enumerate(key) if letter == "_"][:MOST_PLACES]
+    places = [at for at, letter in enumerate(key) if letter == "_"][:7]
     for count in range(1, len(places) + 1):
         for chosen in combinations(places, count):
             found.append("".join("/" if at in chosen else c for at, c in enumerate(key)))
@@ -193,3 +189,66 @@ def _union(patterns: Iterable[str]) -> re.Pattern[str]:
     # Named groups may stand in several patterns, but only once in their union.
     bare = [re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in patterns]
     return re.compile("|".join(f"(?:{pattern})" for pattern in bare) or r"(?!)")
+
+
+DATA = read_data("common")
+RUN_KEYS: tuple[str, ...] = tuple(DATA["run_keys"])
+KIND_KEYS: tuple[str, ...] = tuple(DATA["kind_keys"])
+UNSURE_STEPS: tuple[str, ...] = tuple(DATA["unsure_steps"])
+PARTS_OF_A_STEP: tuple[tuple[str, str], ...] = tuple(map(tuple, DATA["parts_of_a_step"]))
+
+COMPONENT_STD = re.compile(r"rewards/[^/]+/std")
+"""Spread of one reward function over the batch, as TRL logs it."""
+
+NAME_OF_MODEL = re.compile(r"(?:.*\.)?model\.(?:name|path|id|name_or_path|model_path)")
+"""A model's name in a section of its own."""
+
+
+def passes(extractor: SettingsExtractor, name: str, names: Container[str]) -> Setting[int] | None:
+    """Passes over a batch of rollouts, unless, next to others, it is the length of the run."""
+    found = extractor.count(name)
+    if found is None or _are_passes(found.name, found.value, names):
+        return found
+    extractor.assume(
+        f"{found} is taken for the length of the run, not for passes over its rollouts"
+    )
+    return None
+
+
+def _are_passes(key: str, count: float, names: Container[str]) -> bool:
+    """Whether a setting, next to others without sections, means passes over the rollouts."""
+    # Loops call the length of a run so, too.
+    is_bare = key.rpartition(".")[2] == "num_iterations"
+    is_of_trl = sum(name in names for name in DATA["arguments_of_trl"]) >= 2
+    return count <= (8 if is_bare and not is_of_trl else 64)
+
+
+def derive_common(settings: Mapping[str, Any]) -> Derived:
+    """Settings under their common names, taken over as they stand."""
+    facts: dict[str, Any] = {}
+    arithmetic: dict[str, str] = {}
+    by_end = {key.rpartition(".")[2]: key for key in reversed(list(settings))}
+    for name in filter(NAME_OF_MODEL.fullmatch, settings):
+        by_end.setdefault("model", name)
+    for ours, names in DATA["settings"].items():
+        key = next((by_end[name] for name in names if name in by_end), None)
+        if key is None:
+            continue
+        value: Any = literal(settings[key]) if ours in TEXTS else number(settings[key])
+        usable = isinstance(value, str) if ours in TEXTS else value is not None
+        if not usable or (ours in LEAST and value != int(value)):
+            continue
+        if ours == "epochs_per_refresh" and not _are_passes(key, value, by_end):
+            continue
+        facts[ours] = int(value) if ours in LEAST else value
+        arithmetic[ours] = f"{ours} {settings[key]} ({key})"
+    if facts.get("adapter_rank", 0) > 0:
+        facts["adapter"] = "lora"
+    elif "adapter_rank" in facts:
+        del facts["adapter_rank"], arithmetic["adapter_rank"]
+    if facts.get("adapter") != "lora":
+        facts.pop("adapter_alpha", None)
+    return Derived(facts, arithmetic)
+
+
+COMMON_KEYS = read_key_table("common", derive=derive_common)

@@ -13,15 +13,13 @@ from advisor.errors import InputError, NoRewardError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Table
 from advisor.runs.pilot_run import SERIES
-from advisor.runs.trainers.common_keys import (
+from advisor.runs.trainers.key_table import (
     COMMON_KEYS,
     COMPONENT_STD,
     DATA,
     KIND_KEYS,
     RUN_KEYS,
     UNSURE_STEPS,
-)
-from advisor.runs.trainers.key_table import (
     KeyTable,
     any_reads,
     any_reads_restored,
@@ -52,9 +50,6 @@ SCORE_IN_A_NAME = re.compile(
     rf"^(?!.*std$).*(?<![a-z])(?:{'|'.join(sorted(LIKE_A_SCORE))})", re.IGNORECASE
 )
 """What a name has that may be a score: most keys are asked for nothing further."""
-
-LEAST_FLATTENED = 3
-"""Keys that only one trainer writes, by which a log is known whose slashes were replaced."""
 
 
 @dataclass(frozen=True)
@@ -103,15 +98,12 @@ def restore_slashes(table: Table, keys: Sequence[str]) -> tuple[Table, str | Non
     """Rows under the keys of their trainer where all of its slashes were replaced, and a remark."""
     if any("/" in key for key in keys):
         return table, None
-    best: dict[str, str] = {}
-    most = LEAST_FLATTENED - 1
-    for known in key_tables():
-        names = known.restored(keys)
-        marks = known.score(names.values())
-        if marks > most:
-            best, most = names, marks
-    if not best:
+    tables = [(known, known.restored(keys)) for known in key_tables()]
+    marks = [known.score(names.values()) for known, names in tables]
+    # So many keys that only one trainer writes.
+    if max(marks) < 3:
         return table, None
+    best = tables[marks.index(max(marks))][1]
     key = min(best, key=lambda key: (not has_reward_key([key]), keys.index(key)))
     return table.renamed(best), f"keys were read with their slashes ('{key}' as '{best[key]}')"
 
@@ -173,14 +165,8 @@ def find_keys(
         found[name] = _mapped(name, seen, columns, path)
     by_name = _by_name(train if reward is not None else seen)
     common = COMMON_KEYS
-    tables: dict[str, tuple[str, ...]] = {
-        "step": (
-            *framework.optimizer_steps,
-            *framework.refreshes,
-            *common.optimizer_steps,
-            *UNSURE_STEPS,
-        )
-    }
+    counters = (*framework.optimizer_steps, *framework.refreshes, *common.optimizer_steps)
+    tables: dict[str, tuple[str, ...]] = {"step": (*counters, *UNSURE_STEPS)}
     for name in dict.fromkeys([*framework.series, *common.series]):
         tables[name] = (name, *framework.series.get(name, ()), *common.series.get(name, ()))
     for name, names in tables.items():
@@ -202,13 +188,12 @@ def find_keys(
         evaluations,
         parts,
         {key: why for key, why in refused.items() if why},
-        tuple(_score_keys(key for key in seen if key not in used)),
+        tuple(
+            key
+            for key in seen
+            if key not in used and SCORE_IN_A_NAME.search(key) and is_like_a_score(key)
+        ),
     )
-
-
-def _score_keys(seen: Iterable[str]) -> list[str]:
-    """Keys that may score answers, by the words of their names."""
-    return [key for key in seen if SCORE_IN_A_NAME.search(key) and is_like_a_score(key)]
 
 
 def has_reward_key(seen: Iterable[str]) -> bool:
@@ -226,10 +211,7 @@ def is_declared(key: str) -> bool:
 
 @cached
 def _is_reward(key: str) -> bool:
-    name = plain(key)
-    if is_declared(key):
-        return True
-    return name not in _never() and is_like_a_reward(key)
+    return is_declared(key) or (plain(key) not in _never() and is_like_a_reward(key))
 
 
 def has_evaluation_key(seen: Iterable[str]) -> bool:
@@ -254,14 +236,19 @@ def show_keys(keys: Iterable[str], sought: str = "reward") -> str:
 
 @cached
 def _rewards() -> frozenset[str]:
-    names = [name for table in all_key_tables() for level in table.reward for name in level]
-    return frozenset([*names, *(name.replace("/", "_") for name in names)])
+    return _flattened(
+        name for table in all_key_tables() for level in table.reward for name in level
+    )
 
 
 @cached
 def _never() -> frozenset[str]:
-    names = [name for table in all_key_tables() for name in table.never_reward]
-    return frozenset([*names, *(name.replace("/", "_") for name in names)])
+    return _flattened(name for table in all_key_tables() for name in table.never_reward)
+
+
+def _flattened(names: Iterable[str]) -> frozenset[str]:
+    """Names, and what they are where slashes were replaced."""
+    return frozenset(spelling for name in names for spelling in (name, name.replace("/", "_")))
 
 
 def _evaluations(seen: Sequence[str], framework: KeyTable) -> tuple[str, ...]:

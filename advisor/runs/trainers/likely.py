@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from advisor.runs.trainers.table_files import read_data
+from advisor.runs.trainers.derived import read_data
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|%")
 WORDS = {name: frozenset(listed) for name, listed in read_data("common")["words"].items()}

@@ -9,10 +9,6 @@ from typing import Any
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, share
 from advisor.runs.trainers.registry import read_trainer
 
-STRUCTURE = (
-    "prime-rl takes one optimizer step per batch of rollouts and centres the rewards of a group "
-    "without dividing by their spread; the run is taken to use its own algorithm"
-)
 TASK = re.compile(
     r"(?:orchestrator\.)?(?:train\.)?(?:source|env|environment)(?:\.0|\[0\])?\.(?:name|id)"
 )
@@ -26,7 +22,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     extractor.note("minibatches_per_refresh", steps, str(found or "one optimizer step per batch"))
     extractor.note("epochs_per_refresh", 1, "prime-rl uses each sample once")
     extractor.note("importance_ratio", True, "prime-rl always corrects")
-    extractor.assume(STRUCTURE)
+    extractor.assume_as("structure")
     extractor.take_over("group_size", "learning_rate", "planned_steps", "adapter_rank", "model")
     extractor.take_over("max_completion_length", "seed")
     group, batch = extractor.count("group_size"), extractor.count("batch")
@@ -54,7 +50,7 @@ def _derive_lag(extractor: SettingsExtractor) -> None:
         return
     extractor.note("lag", float(found.value), found.name)
     if found.value and not extractor.is_on("strict"):
-        extractor.assume(f"lag {found.value}: sampling is taken to run ahead as allowed")
+        extractor.assume_as("lag", lag=found.value)
 
 
 def _derive_optimizer(extractor: SettingsExtractor) -> None:
@@ -93,13 +89,9 @@ def _derive_schedule(extractor: SettingsExtractor) -> None:
 
 def _derive_advantages(extractor: SettingsExtractor) -> None:
     """Trust region, and what advantages are divided by."""
-    low, high = extractor.amount("mask_low"), extractor.amount("mask_high")
-    if low is not None and 0 < low.value < 1:
-        value = round(1 - low.value, 12)
-        extractor.put("clip_low", value, f"1 - {low} = {value:g}")
-    if high is not None and high.value > 1:
-        value = round(high.value - 1, 12)
-        extractor.put("clip_high", value, f"{high} - 1 = {value:g}")
+    low = extractor.amount("mask_low")
+    masked = low if low is not None and low.value else None
+    extractor.take_ratio_bounds(masked, extractor.amount("mask_high"))
     divided, kind = extractor.switch("divided"), extractor.text("algorithm")
     if divided is not None and divided.value:
         extractor.note("advantage_scaling", "group", f"{divided.name} true")

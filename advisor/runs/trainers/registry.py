@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.logged import Reader
 from advisor.runs.pilot_run import PilotRun
+from advisor.runs.readiness import WHY, questions
 from advisor.runs.settings import Settings
-from advisor.runs.trainers.common_keys import COMMON_KEYS
-from advisor.runs.trainers.key_table import KeyTable, read_key_table
-from advisor.runs.trainers.launch import Launch
-from advisor.runs.trainers.table_files import read_data
+from advisor.runs.trainers.derived import read_data
+from advisor.runs.trainers.export import Export, Launch, make_launch
+from advisor.runs.trainers.key_table import COMMON_KEYS, KeyTable, read_key_table
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=Hashable)
-
-
-@dataclass(frozen=True)
-class Export:
-    """How to write a configuration from which a trainer starts."""
-
-    # As in ``advisor export --to``.
-    name: str
-    # Trainer and kind of file, as a report calls them.
-    label: str
-    file_name: str
-    # Raises `InputError` where the trainer has no such setting.
-    render: Callable[[Launch, str | None], str]
-    # Version of the trainer against whose source the keys were checked.
-    checked: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,16 +81,7 @@ def _filled(line: str, settings: Settings) -> str:
     )
 
 
-PASTED = (
-    "learning_rate",
-    "group_size",
-    "prompts_per_step",
-    "minibatches_per_refresh",
-    "epochs_per_refresh",
-)
-"""Settings that are advised, as the package and pilots.toml call them."""
-
-_TRAINERS: list[Trainer] = []
+_TRAINERS: dict[str, Trainer] = {}
 _CACHES: list[Any] = []
 
 
@@ -116,42 +94,42 @@ def cached(function: Callable[P, T]) -> Callable[P, T]:
 
 def register(trainer: Trainer) -> None:
     """Add a trainer, whose logs can then be read and whose configuration can be written."""
-    if trainer.name in (other.name for other in _TRAINERS):
+    if trainer.name in _TRAINERS:
         raise InputError(
             f"a trainer named '{trainer.name}' is registered already",
             key="name",
             advice="Choose another name, or unregister that trainer first",
         )
-    _TRAINERS.append(trainer)
+    _TRAINERS[trainer.name] = trainer
     _forget()
 
 
 def unregister(trainer: Trainer) -> None:
     """Remove a registered trainer."""
-    if trainer not in _TRAINERS:
+    if find_trainer(trainer.name) is not trainer:
         raise InputError(
             f"the trainer '{trainer.name}' is not registered",
             key="name",
-            advice=f"Registered are {', '.join(other.name for other in _TRAINERS)}",
+            advice=f"Registered are {', '.join(_TRAINERS)}",
         )
-    _TRAINERS.remove(trainer)
+    del _TRAINERS[trainer.name]
     _forget()
 
 
 def trainers() -> tuple[Trainer, ...]:
     """Registered trainers, in the order of registration; the first wins ties."""
-    return tuple(_TRAINERS)
+    return tuple(_TRAINERS.values())
 
 
 def find_trainer(name: str) -> Trainer | None:
     """Registered trainer of a name."""
-    return next((trainer for trainer in _TRAINERS if trainer.name == name), None)
+    return _TRAINERS.get(name)
 
 
 @cached
 def key_tables() -> tuple[KeyTable, ...]:
     """Key tables of all trainers."""
-    return tuple(table for trainer in _TRAINERS for table in trainer.keys)
+    return tuple(table for trainer in trainers() for table in trainer.keys)
 
 
 @cached
@@ -162,18 +140,38 @@ def all_key_tables() -> tuple[KeyTable, ...]:
 
 def trainer_readers() -> tuple[Reader, ...]:
     """Readers of the log formats of all trainers."""
-    return tuple(reader for trainer in _TRAINERS for reader in trainer.readers)
+    return tuple(reader for trainer in trainers() for reader in trainer.readers)
 
 
 def exports() -> dict[str, Export]:
     """Configurations that can be written, by name."""
-    found = (trainer.export for trainer in _TRAINERS)
+    found = (trainer.export for trainer in trainers())
     return {export.name: export for export in found if export is not None}
+
+
+def export_config(
+    settings: Settings,
+    steps: int,
+    framework: str,
+    *,
+    devices: int = 1,
+    model: str | None = None,
+    note: str | None = None,
+) -> str:
+    """Settings as a trainer's configuration, exact; `note` goes to the top as a comment."""
+    known = exports()
+    if framework not in known:
+        raise InputError(
+            f"'{framework}' is none of the trainers that can be written for",
+            key="to",
+            advice=f"Choose one of {', '.join(known)}",
+        )
+    return known[framework].text(make_launch(settings, steps, devices), model, note)
 
 
 def recipes() -> dict[str, Mapping[str, float | int]]:
     """Settings of trainers' defaults and example scripts, by name."""
-    return {name: values for trainer in _TRAINERS for name, values in trainer.recipes.items()}
+    return {name: values for trainer in trainers() for name, values in trainer.recipes.items()}
 
 
 def setting_name(run: PilotRun, setting: str) -> str:
@@ -187,8 +185,74 @@ def paste_line(settings: Settings, framework: str) -> str:
     """Settings as one line to paste, in a trainer's names where it defines a line, else in ours."""
     trainer = find_trainer(framework)
     if trainer is None or trainer.paste is None:
-        return ", ".join(f"{name}={getattr(settings, name):.12g}" for name in PASTED)
+        # As the package and pilots.toml call them.
+        per_refresh = (f"{name}_per_refresh" for name in ("minibatches", "epochs"))
+        advised = ("learning_rate", "group_size", "prompts_per_step", *per_refresh)
+        return ", ".join(f"{name}={getattr(settings, name):.12g}" for name in advised)
     return trainer.paste(settings)
+
+
+class Asked(NamedTuple):
+    """What runs lack: sentences, lines of a ``pilots.toml``, which configs would do instead."""
+
+    sentences: tuple[str, ...]
+    block: tuple[str, ...]
+    configs: str
+
+    @property
+    def text(self) -> str:
+        """All of it, as the end of an error."""
+        lines = ["Paste into pilots.toml beside the logs:", *self.block]
+        if self.configs:
+            lines.append(f"Or put beside the log what tells it: {self.configs}")
+        return "\n".join(lines)
+
+
+def asked_of(runs: Sequence[PilotRun]) -> Asked | None:
+    """All that runs are asked for; None where nothing that can be given is lacking."""
+    lacking = Counter(name for run in runs for name in questions(run))
+    if not lacking:
+        return None
+    first = next(run for run in runs if questions(run))
+    sentences = []
+    for name, count in lacking.most_common():
+        concerned = next(run for run in runs if name in questions(run))
+        own = words_of(concerned, name)
+        who = "1 run" if count == 1 else "all" if count == len(runs) else f"{count} runs"
+        sentences.append(f"{who}: {WHY[name]}" + (f" ({own})" if own else ""))
+    # Not to be given as a setting: it says how the log counts.
+    given = [name for name in lacking if name != "step_unit"]
+    everywhere = [name for name in given if lacking[name] == len(runs)]
+    block = ["  [defaults]", *(_line(first, name) for name in everywhere)] if everywhere else []
+    for run in runs:
+        rest = [name for name in questions(run) if name in given and name not in everywhere]
+        if rest:
+            block += ["  [[run]]", f'  path = "{Path(run.path).name}"']
+            block += [_line(run, name) for name in rest]
+            break
+    if "step_unit" in lacking:
+        block += ["  [columns]", '  step_unit = "optimizer"  # or "refresh"']
+        sentences.append('Say in a column map: step_unit = "optimizer" or "refresh"')
+    trainer = find_trainer(first.framework)
+    return Asked(tuple(sentences), tuple(block), "" if trainer is None else trainer.configs)
+
+
+def words_of(run: PilotRun, setting: str) -> str:
+    """What a setting is in the run's trainer; empty where the trainer has no words for it."""
+    trainer = find_trainer(run.framework)
+    if trainer is None:
+        return ""
+    name = trainer.asked_as.get(setting) or trainer.setting_names.get(setting)
+    return f"{trainer.name}: {name}" if name else ""
+
+
+def _line(run: PilotRun, name: str) -> str:
+    same_everywhere = {
+        "parameters": "all parameters of the base model, as 7e9",
+        "adapter": '"lora" or "full"',
+    }
+    words = [part for part in (same_everywhere.get(name), words_of(run, name)) if part]
+    return f"  {name} = ..." + (f"  # {'; '.join(words)}" if words else "")
 
 
 def _forget() -> None:

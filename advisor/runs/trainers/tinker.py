@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, share
 from advisor.runs.trainers.registry import read_trainer
-
-CONSTANTS = (
-    "tinker-cookbook fixes Adam's first decay at 0.9 and centres rewards without dividing by "
-    "their spread; the run is taken to leave both as they are"
-)
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
@@ -40,7 +36,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         lag = most.value * times
         extractor.put("lag", float(lag), f"{most} x {substeps} = {lag}")
         if lag:
-            extractor.assume(f"lag {lag}: samples are taken to be as old as allowed")
+            extractor.assume_as("lag", lag=lag)
     elif "async_config" in settings:
         extractor.note("lag", 0.0, "async_config is empty: synchronous")
     _derive_loss(extractor)
@@ -48,30 +44,21 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         extractor.note("optimizer", "adam", "tinker.AdamParams")
         extractor.note("momentum", 0.9, "beta1 in tinker_cookbook/rl/train.py")
         extractor.note("advantage_scaling", "none", "rewards are centred")
-        extractor.assume(CONSTANTS)
+        extractor.assume_as("constants")
     if extractor.is_on("remove_constant_reward_groups"):
-        extractor.assume(
-            "remove_constant_reward_groups: the logged reward is the mean over groups with spread"
-        )
+        extractor.assume_as("filtered")
     return extractor.derived()
 
 
 def _derive_loss(extractor: SettingsExtractor) -> None:
-    loss = extractor.text("loss_fn")
-    if loss is None:
-        return
-    if loss.value in ("importance_sampling", "ppo", "cispo", "dro"):
-        extractor.note("importance_ratio", True, str(loss))
-    if loss.value != "ppo":
-        return
-    low = extractor.amount("loss_fn_config.clip_low_threshold")
-    high = extractor.amount("loss_fn_config.clip_high_threshold")
-    if low is not None and 0 <= low.value < 1:
-        value = round(1 - low.value, 12)
-        extractor.put("clip_low", value, f"1 - clip_low_threshold {low.value:g} = {value:g}")
-    if high is not None and high.value > 1:
-        value = round(high.value - 1, 12)
-        extractor.put("clip_high", value, f"clip_high_threshold {high.value:g} - 1 = {value:g}")
+    extractor.choose("importance_ratio")
+    loss = extractor.text("importance_ratio")
+    if loss is not None and loss.value == "ppo":
+        low, high = (
+            found and replace(found, name=found.name.removeprefix("loss_fn_config."))
+            for found in (extractor.amount("ratio_low"), extractor.amount("ratio_high"))
+        )
+        extractor.take_ratio_bounds(low, high)
 
 
 TRAINER = read_trainer("tinker", derive=derive)

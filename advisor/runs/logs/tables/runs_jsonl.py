@@ -17,7 +17,7 @@ from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import JSON_LINES, Row, cell_number, json_rows
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.settings import PartialSettings
-from advisor.runs.trainers.common_keys import COMMON_KEYS
+from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import kept_keys, no_reward, reward_key
 
 LINE = re.compile(rb'\{[^\n]*"(?:mean_)?reward"\s*:\s*\[')

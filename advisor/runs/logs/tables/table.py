@@ -26,7 +26,7 @@ from advisor.runs.logfiles.parsing import (
     parse_json,
 )
 from advisor.runs.logfiles.table import TableBuilder
-from advisor.runs.trainers.common_keys import RUN_KEYS
+from advisor.runs.trainers.key_table import RUN_KEYS
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys, show_keys
 
 SCALAR_KEY = re.compile(rb'"([^"\n]{1,120})"\s*:\s*["\d.\-NIn]')

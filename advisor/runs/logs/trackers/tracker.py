@@ -15,7 +15,7 @@ from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logfiles.parsing import cell_number
 from advisor.runs.logfiles.table import Column, TableBuilder
 from advisor.runs.trainers import key_tables, plain, spellings
-from advisor.runs.trainers.common_keys import COMMON_KEYS, UNSURE_STEPS
+from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
 from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.registry import cached
 

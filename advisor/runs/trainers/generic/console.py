@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
@@ -10,39 +12,27 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers.derived import patterns, read_data
 from advisor.runs.trainers.generic import keys as own_loop
-from advisor.runs.trainers.generic.console_lines import (
-    LONGEST,
-    Step,
-    is_of_another,
-    is_reward,
-    parse_settings,
-    parse_step,
-    parse_uncounted,
-)
-from advisor.runs.trainers.keys import kept_keys
+from advisor.runs.trainers.key_table import plain
+from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys
+from advisor.runs.trainers.likely import words
 
-SUFFIXES = frozenset({".log", ".txt", ".out", ".err"})
-SEARCHED = 8 << 20
-"""Bytes in which the first steps are sought: downloads may fill a console before them."""
+PATTERNS = patterns("own_loop")
+WORDS = read_data("own_loop")["console"]
 
-LEAST_STEPS = 2
-"""Lines with a step and a reward by which a console is known."""
+LONGEST = 4000
+"""Characters of a line that are looked at."""
 
-LEAST_UNCOUNTED = 3
-"""Lines with a reward and without a step by which a console is known that counts nowhere."""
-
-MOST_TRIED = 400
-"""Lines that mention a reward and are tried, before a file counts as another's."""
+LATEST = 300
+"""Characters within which the counter stands: before it only loggers' words do."""
 
 MOST_TAGS = 1_000
-MOST_HEADERS = 5_000
-LONGEST_HEADER = 400
 
 
 def claims(log: LogFile) -> bool:
     """Whether the lines of a text log count steps and state a reward."""
-    if log.suffix not in (*SUFFIXES, ""):
+    if log.suffix not in (".log", ".txt", ".out", ".err", ""):
         return False
     head = log.head_text()
     if b"\0" in head:  # holes aside, which are out
@@ -56,7 +46,8 @@ def claims(log: LogFile) -> bool:
         with log.open() as stream:
             stream.read(limits.HEAD_BYTES)
             read_on = limits.HEAD_BYTES
-            while read_on < SEARCHED and not search.is_over and (block := stream.read(1 << 20)):
+            # Downloads may fill a console before the first step.
+            while read_on < 8 << 20 and not search.is_over and (block := stream.read(1 << 20)):
                 search.feed(block)
                 read_on += len(block)
     except InputError:
@@ -86,11 +77,12 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        return self._is_another or self.steps >= LEAST_STEPS or self._tried >= MOST_TRIED
+        # So many lines that mention a reward and log no step are another's.
+        return self._is_another or self.steps >= 2 or self._tried >= 400
 
     @property
     def is_found(self) -> bool:
-        is_known = self.steps >= LEAST_STEPS or self._uncounted >= LEAST_UNCOUNTED
+        is_known = self.steps >= 2 or self._uncounted >= 3
         return is_known and not self._is_another
 
     def feed(self, block: bytes) -> None:
@@ -104,7 +96,7 @@ class _Search:
             self._tried += 1
             line = text[start : min(stop, start + LONGEST)].decode("utf-8", "replace")
             step = parse_step(line)
-            self.steps += step is not None and any(is_reward(key) for key in step.cells)
+            self.steps += step is not None and _has_reward(step.cells)
             self._uncounted += step is None and parse_uncounted(line) is not None
             self._is_another = is_of_another(line)
             at = text.find(b"eward", stop, end)
@@ -181,7 +173,8 @@ class _Console:
         self._runs[step.tag].add(number, step, is_cut)
 
     def runs(self) -> Iterator[Logged]:
-        rows = {tag: run for tag, run in self._runs.items() if _has_reward(run)}
+        built = {tag: run.builder.build() for tag, run in self._runs.items()}
+        rows = {tag: self._runs[tag] for tag, table in built.items() if _has_reward(table.keys)}
         if not rows and len(self._uncounted):
             yield Logged(
                 self._uncounted.build(),
@@ -200,25 +193,24 @@ class _Console:
             if tag not in rows or tag is None:
                 common = {**settings, **common}
         for place, (tag, run) in enumerate(rows.items(), start=1):
-            table = run.builder.build()
             several = len(rows) > 1
             percents = ", ".join(sorted(run.percents))
             yield Logged(
-                table,
+                built[tag],
                 label=(tag or str(place)) if several else None,
                 has_own_id=several and tag is not None,
-                framework=own_loop.unless_another(table.keys),
+                framework=own_loop.unless_another(built[tag].keys),
                 settings={**common, **self._settings.get(tag, {})},
                 planned_steps=run.planned,
                 assumptions=(f"{percents}: percent was divided by 100",) if percents else (),
             )
 
     def _take_header(self, text: str) -> None:
-        if len(text) > LONGEST_HEADER or ("=" not in text and ":" not in text):
+        if len(text) > 400 or ("=" not in text and ":" not in text):
             return
         self._headers += 1
         # Later on only lines with a tag, as final reports have, are worth the search.
-        if self._headers > MOST_HEADERS and not text.startswith("["):
+        if self._headers > 5_000 and not text.startswith("["):
             return
         tag, settings = parse_settings(text)
         known = self._settings.setdefault(tag, {})
@@ -226,8 +218,147 @@ class _Console:
             known.setdefault(key, value)
 
 
-def _has_reward(run: _Run) -> bool:
-    return any(is_reward(key) for key in run.builder.build().keys)
+class Step(NamedTuple):
+    """A logged step, of the run whose name the line begins with."""
+
+    tag: str | None
+    # Of the epoch, where the counter starts again in each.
+    step: int
+    planned: int | None
+    # Percentages as fractions, and the keys of those.
+    cells: dict[str, float]
+    percents: tuple[str, ...]
+    # The last value as it is written.
+    last: str
+    epoch: int | None = None
+    epochs: int | None = None
+
+
+def parse_step(line: str) -> Step | None:
+    """A step with a reward or an evaluation, if the line logs one."""
+    if not PATTERNS["hint"].search(line, 0, LONGEST):
+        return None
+    text = PATTERNS["ansi"].sub("", line[:LONGEST])
+    epoch = PATTERNS["epoch"].search(text, 0, LATEST)
+    counter = PATTERNS["bare"].match(text) or PATTERNS["worded"].search(text, 0, LATEST)
+    if counter is None and epoch is not None:
+        counter = PATTERNS["within"].match(text, epoch.end())
+    if counter is None or is_of_another(text) or PATTERNS["of_episodes"].search(text) is not None:
+        return None
+    cells: dict[str, float] = {}
+    percents: list[str] = []
+    last = ""
+    for key, value, unit in _pairs(text[counter.end() :]):
+        number = float(value)
+        if unit.strip() == "%":
+            number /= 100
+            percents.append(key)
+        cells[key], last = number, value
+    if not (_has_reward(cells) or has_evaluation_key(cells)):
+        return None
+    planned = counter.group("planned")
+    return Step(
+        _tag(text, counter),
+        int(counter.group("step")),
+        int(planned) if planned else None,
+        cells,
+        tuple(percents),
+        last,
+        int(epoch.group("epoch")) if epoch is not None else None,
+        int(epoch.group("epochs")) if epoch is not None and epoch.group("epochs") else None,
+    )
+
+
+def parse_uncounted(line: str) -> dict[str, float] | None:
+    """Cells of a line that logs an update or an evaluation and does not say of which step.
+
+    A reward alone is none: it may be that of one sample. Beside it stands what an update has.
+    """
+    if not PATTERNS["hint"].search(line, 0, LONGEST) or is_of_another(line):
+        return None
+    text = PATTERNS["ansi"].sub("", line[:LONGEST])
+    inside = {key: float(value) for key, value in PATTERNS["in_dict"].findall(text)}
+    cells = {
+        key: float(value) / (100 if unit.strip() == "%" else 1)
+        for key, value, unit in _pairs(PATTERNS["in_braces"].sub(" ", text))
+    }
+    if not inside and not cells:
+        return None
+    cells = {**inside, **cells}
+    if (
+        PATTERNS["not_of_a_step"].search(text) is None
+        and has_evaluation_key(cells)
+        and not _has_reward(cells)
+    ):
+        return cells
+    if not any(word in WORDS["of_an_update"] for key in cells for word in words(key)):
+        return None
+    count = next((cells[key] for key in WORDS["counts"] if cells.get(key, 0.0) > 0), None)
+    total = next((cells[key] for key in WORDS["totals"] if key in cells), None)
+    if count is not None and total is not None:
+        cells["reward"] = total / count
+    return cells if _has_reward(cells) else None
+
+
+def _has_reward(keys: Iterable[str]) -> bool:
+    return any(map(is_reward, keys))
+
+
+def is_of_another(line: str) -> bool:
+    """Whether a line is one of verl, TRL or OpenRLHF."""
+    return PATTERNS["of_another"].search(line, 0, LONGEST) is not None
+
+
+def is_reward(key: str) -> bool:
+    """Whether a key of a console names the reward of a step."""
+    name = plain(key)
+    return "reward" in name and (
+        has_reward_key([name]) or any(name in level for level in own_loop.KEY_TABLE.reward)
+    )
+
+
+def parse_settings(line: str) -> tuple[str | None, dict[str, str]]:
+    """Tag of a line, and the settings that it states, in lower case and without blanks."""
+    text = PATTERNS["ansi"].sub("", line[:LONGEST])
+    settings: dict[str, str] = {}
+    for found in PATTERNS["setting"].finditer(text):
+        key = found.group("key").lower().replace(" ", "_")
+        value = found.group("value").strip("\"'.")
+        if (
+            PATTERNS["name"].fullmatch(value)
+            if key in WORDS["named"]
+            else PATTERNS["number"].fullmatch(value)
+        ):
+            settings.setdefault(key, value)
+    tag = PATTERNS["tag"].match(text)
+    return None if tag is None else _run_name(tag.group("tag")), settings
+
+
+def _tag(text: str, counter: re.Match[str]) -> str | None:
+    if "tag" in counter.re.groupindex:
+        return _run_name(counter.group("tag"))
+    found = PATTERNS["tag"].match(text)
+    if found is None or text[found.end() : counter.start()].strip():
+        return None
+    return _run_name(found.group("tag"))
+
+
+def _run_name(tag: str | None) -> str | None:
+    return None if tag is None or PATTERNS["no_tag"].fullmatch(tag) else tag
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str, str]]:
+    """Keys and values, with ``=``, ``:`` or, between bars or commas, a blank between them."""
+    has_bars = "|" in text or text.count(", ") >= 3
+    for part in PATTERNS["separator"].split(text):
+        first, at = PATTERNS["words_pair"].match(part), 0
+        if first is None and has_bars:
+            first = PATTERNS["blank_pair"].match(part)
+            at = len(part) if first is not None else 0
+        elif first is not None:
+            at = first.end()
+        for found in (*filter(None, [first]), *PATTERNS["pair"].finditer(part, at)):
+            yield found.group("key"), found.group("value"), found.group("unit") or ""
 
 
 READER = Reader(

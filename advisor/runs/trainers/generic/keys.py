@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from advisor.runs.trainers.common_keys import are_passes
 from advisor.runs.trainers.derived import Derived, SettingsExtractor
-from advisor.runs.trainers.key_table import plain, read_key_table, spellings
+from advisor.runs.trainers.key_table import passes, plain, read_key_table, spellings
 from advisor.runs.trainers.registry import key_tables
 
 SECTIONS = frozenset(
@@ -41,13 +40,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         extractor.take("prompts_per_step", prompts)
         if prompts.name == "batch":
             extractor.assume(f"{prompts} taken as prompts per optimizer step (not completions)")
-    passes = extractor.count("epochs_per_refresh")
-    if passes is not None and are_passes(passes.name, passes.value, settings):
-        extractor.take("epochs_per_refresh", passes)
-    elif passes is not None:
-        extractor.assume(
-            f"{passes} is taken for the length of the run, not for passes over its rollouts"
-        )
+    extractor.take("epochs_per_refresh", passes(extractor, "epochs_per_refresh", settings))
     extractor.choose("schedule")
     extractor.choose("optimizer")
     for ours in ("clip_low", "clip_high"):

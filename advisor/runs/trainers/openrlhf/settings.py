@@ -1,4 +1,4 @@
-"""OpenRLHF's arguments in the package's names, and what its rows show of them.
+"""OpenRLHF's arguments: as a console shows them, in the package's names, and in its rows.
 
 ``openrlhf/trainer/ppo_trainer.py`` trains ``max_epochs`` times over each batch of rollouts, in
 optimizer steps of ``train_batch_size`` samples; ``rollout_batch_size`` counts prompts.
@@ -7,19 +7,20 @@ optimizer steps of ``train_batch_size`` samples; ``rollout_batch_size`` counts p
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from advisor.runs.logfiles.config_files import Scalar, literal
 from advisor.runs.logfiles.table import Table
-from advisor.runs.trainers.derived import Derived, SettingsExtractor, share
-from advisor.runs.trainers.openrlhf.printed_arguments import parse_namespace
+from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data, share
 
-NUMBERS = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?")
-LEAST_ROWS = 5
-"""Rows from which a KL of exactly 0 is none that happens to be small."""
+PATTERNS = patterns("openrlhf")
+MARK = "n_samples_per_prompt"
+"""An argument of every version, which no other printed namespace has."""
+
+LONGEST = 1 << 16
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
@@ -46,10 +47,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         extractor.note("precision", "bf16", "bf16 is on")
     filtered = extractor.switch("filtered")
     if filtered is not None and filtered.value:
-        extractor.assume(
-            f"{filtered.name}: the logged reward is the mean over prompts that were kept, and a "
-            "batch of rollouts is filled up until it is whole"
-        )
+        extractor.assume_as("filtered", name=filtered.name)
     return extractor.derived()
 
 
@@ -61,7 +59,8 @@ def observe(table: Table) -> Derived:
     for key in ("kl", "train/kl"):
         values = table.column(key)
         values = values[np.isfinite(values)]
-        if values.size >= LEAST_ROWS and not values.any():
+        # In so many rows a KL of exactly 0 is none that happens to be small.
+        if values.size >= 5 and not values.any():
             line = f"kl_coefficient 0: '{key}' is exactly 0 in all {values.size} rows"
             derived.put("kl_coefficient", 0.0, line)
             break
@@ -78,15 +77,10 @@ def _derive_batches(extractor: SettingsExtractor) -> None:
     minibatches, left = divmod(int(rolled.value) * group.value, int(trained.value))
     line = f"{rolled} x {group} / {trained}"
     if not minibatches:
-        extractor.assume(
-            f"{line} is less than one optimizer step per batch of rollouts; the refresh interval "
-            "is left open"
-        )
+        extractor.assume_as("too_small", line=line)
         return
     if left:
-        extractor.assume(
-            f"{line} leaves {left} samples over, which are dropped or join the next step"
-        )
+        extractor.assume_as("left_over", line=line, left=left)
     extractor.put("minibatches_per_refresh", minibatches, f"{line} = {minibatches}")
     epochs = extractor.defaulted("epochs")
     extractor.take("epochs_per_refresh", epochs)
@@ -104,27 +98,19 @@ def _derive_lag(extractor: SettingsExtractor) -> None:
         return
     queue, interval = extractor.defaulted("queue"), extractor.interval
     if interval is None:
-        extractor.assume(
-            f"{switch.name}: rollouts lag {queue.value} batches behind, and how many optimizer "
-            "steps that is cannot be derived"
-        )
+        extractor.assume_as("unknown_lag", name=switch.name, queue=queue.value)
         return
     lag = int(queue.value) * interval
     extractor.put("lag", float(lag), f"{queue} x {interval} steps per batch = {lag}")
-    extractor.assume(f"lag {lag}: generation is taken to keep the queue full")
+    extractor.assume_as("lag", lag=lag)
     partial = extractor.switch("partial")
     if partial is not None and partial.value:
-        extractor.assume(
-            f"{partial.name}: tokens at the end of a completion are younger than the lag says"
-        )
+        extractor.assume_as("partial", name=partial.name)
 
 
 def _derive_optimizer(extractor: SettingsExtractor) -> None:
-    optimizer = extractor.text("optimizer")
-    if optimizer is not None and optimizer.value != "adam":
-        extractor.assume(
-            f"{optimizer} is not one that the theory knows; its learning rate was left out"
-        )
+    if extractor.word("optimizer") not in ("", "adam"):
+        extractor.assume_as("optimizer", optimizer=extractor.text("optimizer"))
         return
     extractor.take_over("learning_rate")
     if "learning_rate" not in extractor.facts:
@@ -136,12 +122,11 @@ def _derive_optimizer(extractor: SettingsExtractor) -> None:
 
 
 def _derive_schedule(extractor: SettingsExtractor) -> None:
-    schedule = extractor.text("schedule")
     extractor.choose("schedule")
-    if schedule is not None and "min_lr" in schedule.value:
+    if "min_lr" in extractor.word("schedule"):
         ratio = extractor.amount("actor.min_lr_ratio")
         low = f"{ratio.value:g}" if ratio is not None else "0.1 (OpenRLHF's default)"
-        extractor.assume(f"the cosine is taken to end at 0; it ends at {low} of the peak")
+        extractor.assume_as("cosine", low=low)
     # The bars show how many batches an episode has.
     batches, episodes = extractor.count("batches"), extractor.count("episodes")
     interval, ratio = extractor.interval, extractor.amount("warmup")
@@ -153,7 +138,7 @@ def _derive_schedule(extractor: SettingsExtractor) -> None:
             f"= {planned}"
         )
         extractor.put("planned_steps", planned, line)
-    if schedule is not None and schedule.value == "constant":
+    if extractor.word("schedule") == "constant":
         extractor.note("warmup_steps", 0, "a constant schedule has none")
     elif planned is not None and ratio is not None and 0 <= ratio.value <= 1:
         warmup = math.ceil(planned * ratio.value)
@@ -165,7 +150,7 @@ def _derive_loss(extractor: SettingsExtractor) -> None:
     """Importance ratio, its bounds, what advantages are divided by, and the KL term's target."""
     target = extractor.amount("kl_target")
     if "kl_coefficient" in extractor.facts and target is not None:
-        extractor.assume(f"{target} moves the KL coefficient; its first value is taken")
+        extractor.assume_as("kl_target", target=target)
     both, pair = extractor.amount("clip"), _pair(extractor, "clip_pair")
     if pair is not None and len(pair[1]) == 2:
         extractor.note("clip_low", pair[1][0], f"first of {pair[0]}")
@@ -173,17 +158,12 @@ def _derive_loss(extractor: SettingsExtractor) -> None:
     elif pair is None:
         extractor.take("clip_low", both)
         extractor.take("clip_high", both)
-    loss = extractor.text("loss")
-    if loss is not None and loss.value in ("ppo", "gspo"):
-        extractor.note("importance_ratio", True, str(loss))
+    extractor.choose("importance_ratio")
     scaling, estimator = extractor.choose("advantage_scaling"), extractor.text("advantage_scaling")
     undivided = extractor.switch("undivided")
     if estimator is not None and estimator.value == "rloo":
         if estimator.name == "advantage_estimator":
-            extractor.assume(
-                "advantage_estimator rloo divides by the spread of the batch up to 0.8.4 and by "
-                "nothing later; which one is left open"
-            )
+            extractor.assume_as("rloo")
         else:
             extractor.note("advantage_scaling", "none", str(estimator))
     if scaling == "batch" and undivided is not None and undivided.value:
@@ -199,5 +179,80 @@ def _pair(extractor: SettingsExtractor, ours: str) -> tuple[str, list[float]] | 
             written = f"{parts[0]} {parts[1]}"
         if written is None or isinstance(written, bool) or written == "None":
             continue
-        return name, [float(each) for each in NUMBERS.findall(str(written))]
+        return name, [float(each) for each in PATTERNS["number"].findall(str(written))]
     return None
+
+
+class PrintedArguments:
+    """Collects arguments from the lines of a console."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, Any] = {}
+        self._command: list[str] = []
+
+    def feed(self, text: str) -> None:
+        """Take a line."""
+        if self._command:
+            self._command.append(text[:LONGEST])
+        elif "openrlhf.cli.train_ppo" in text:
+            program = PATTERNS["program"].search(text)
+            self._command = [text[program.end() :][:LONGEST]] if program else []
+        elif MARK in text:
+            opening = PATTERNS["opening"].search(text)
+            if opening is not None:
+                self.settings |= parse_namespace(text[opening.start() :][:LONGEST])
+        if self._command and (not text.rstrip().endswith("\\") or len(self._command) > 400):
+            self.settings |= parse_command("\n".join(self._command))
+            self._command = []
+
+
+def parse_command(text: str) -> dict[str, Any]:
+    """Arguments of a command line, from behind the program's name."""
+    found: dict[str, Any] = {}
+    name, values = "", []
+    for word in (*PATTERNS["word"].findall(text.replace("\\\n", " ")), "|"):
+        flag = PATTERNS["flag"].fullmatch(word)
+        is_end = word in read_data("openrlhf")["console"]["ends"]
+        if flag is None and not is_end:
+            values.append(word.strip("\"'"))
+            continue
+        if name:
+            found[name] = literal(" ".join(values)[:500]) if values else True
+        if is_end or flag is None:
+            break
+        name = flag.group(1)
+        values = [flag.group(2).strip("\"'")] if flag.group(2) is not None else []
+    return found
+
+
+def parse_namespace(text: str) -> dict[str, Scalar]:
+    """Arguments of a printed namespace by dotted names, up to where it breaks off."""
+    found: dict[str, Scalar] = {}
+    opening = PATTERNS["opening"].match(text)
+    if opening is None:
+        return found
+    outer, at = [""], opening.end()
+    while outer:
+        closing = PATTERNS["closing"].match(text, at)
+        if closing is not None:
+            outer.pop()
+            at = closing.end()
+            continue
+        name = PATTERNS["name"].match(text, at)
+        if name is None:
+            break
+        key, at = outer[-1] + name.group(1), name.end()
+        inner = PATTERNS["opening"].match(text, at)
+        if inner is not None:
+            if len(outer) > 8:
+                break
+            outer.append(f"{key}.")
+            at = inner.end()
+            continue
+        value = PATTERNS["value"].match(text, at)
+        if value is None or value.end() == len(text):
+            break  # what stands last on a cut line may have lost digits
+        at = value.end()
+        written = value.group()
+        found[key] = written[1:-1] if written[0] in "([" else literal(written)
+    return found

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple, Protocol
 
 from advisor.errors import InputError
+from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.console_text import (
     Bar,
@@ -18,29 +23,249 @@ from advisor.runs.logfiles.console_text import (
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers.derived import as_bytes
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.trl.console_run import ConsoleRun, Plan, logged_runs
-from advisor.runs.trainers.trl.log_events import SUMMARY_KEY, is_evaluation, is_event
-from advisor.runs.trainers.trl.printed_settings import PrintedSettings
+from advisor.runs.trainers.trl.printed_settings import CONSOLE, PATTERNS, PrintedSettings
+from advisor.runs.trainers.trl.trainer_state import (
+    OF_SUMMARY,
+    SUMMARY_KEY,
+    is_evaluation,
+    is_event,
+)
 
-ROW = re.compile(rb"\{'[^{}\n]{0,8000}'reward':")
 
-FOREIGN = frozenset({"global_step/max_steps", "iteration", "policy_loss", "actor_lr", "pg_loss"})
-"""Keys of printed dicts that other readers know better: ms-swift's, OpenRLHF's."""
+class PrintedRun(Protocol):
+    """A run that was printed, with the number of its rewards."""
 
-MOST_BARS = 64
-"""Progress bars, told apart by their length, that are followed at a time."""
+    rewards: int
+
+    def logged(self, label: str | None) -> Logged:
+        """The run under its label."""
+
+
+class Plan(NamedTuple):
+    """How to place the rows of a run when its log is read again."""
+
+    # Optimizer steps per train row; None to leave the steps open.
+    every: int | None
+    # The first row stands at the first step, before those at multiples of ``every``.
+    has_first: bool = False
+    # Every row was printed several times, and is to be read once.
+    drops_repeats: bool = False
+    # Where rows are placed by bars that ran ahead of them: from which row on, how many rows the
+    # log lacks before it.
+    lost: tuple[tuple[int, int], ...] = ()
+    # How ``every`` was found.
+    arithmetic: str = ""
+
+    def losses(self) -> Iterator[str]:
+        """Warnings of the rows that the log lacks."""
+        before = 0
+        for first, lost in self.lost:
+            if lost > before:
+                yield f"by the progress bar {lost - before} rows are lost before row {first}"
+            before = lost
+
+
+@dataclass
+class ConsoleRun:
+    """A run of a console log, whose rows have no step of their own, and the step of each."""
+
+    builder: TableBuilder
+    # What was printed before its first row.
+    settings: dict[str, Any]
+    # Planned steps, and the step from which it was resumed.
+    total: int | None
+    start: int
+    # What an earlier reading of the log found out.
+    plan: Plan | None
+    reward_key: str
+    # Train rows, and those with a reward.
+    rows: int = 0
+    rewards: int = 0
+    # The row that closes a run was printed; it went on after a crash in the same log.
+    is_closed: bool = False
+    is_resumed: bool = False
+    # Its progress bar has started again since the last row.
+    was_reset: bool = False
+    _keeps_kl: bool = True
+    _first_count: int = 0
+    _count: int = 0
+    _counts_well: bool = True
+    _gaps: Counter[int] = field(default_factory=Counter)
+    _last_text: str = ""
+    _times: int = 0
+    _repeats: set[int] = field(default_factory=set)
+    _bursts: list[tuple[int, int]] = field(default_factory=list)
+
+    def train_row(
+        self, number: int, cells: Mapping[str, str], text: str, is_cut: bool, count: int | None
+    ) -> None:
+        """Add a row of training, as it was printed and after what the progress bar showed."""
+        if text == self._last_text:
+            self._times += 1
+            if self.plan is not None and self.plan.drops_repeats:
+                return
+        else:
+            if self._times and len(self._repeats) < 2:
+                self._repeats.add(self._times)
+            self._last_text, self._times = text, 1
+        self.rows += 1
+        self.rewards += self.reward_key in cells
+        # TRL computes and logs the KL term exactly when its coefficient is not zero.
+        self._keeps_kl &= not is_cut and "reward_std" in cells and "kl" not in cells
+        self._follow(count)
+        self.builder.add(number, self._placed(cells), is_cut=is_cut)
+
+    def other_row(self, number: int, cells: Mapping[str, str], is_cut: bool) -> None:
+        """Add an evaluation, or the row that closes the run."""
+        closes = SUMMARY_KEY in cells
+        self.is_closed |= closes
+        kept = {key: cell for key, cell in cells.items() if key.startswith(OF_SUMMARY)}
+        self.builder.add(number, kept if closes else self._placed(cells), is_cut=is_cut)
+
+    def revise(self) -> Plan | None:
+        """How a second reading must place the rows; None where the first was right."""
+        # Each row is printed by every node of a cluster.
+        times = self._times if self._repeats == {self._times} else 1
+        if self.rows >= 2 * limits.LEAST_REPEATED_ROWS and self.plan is None and times > 1:
+            self.rows //= times
+            return (self._spacing() or Plan(None))._replace(drops_repeats=True)
+        if self._counts_well:
+            return None
+        spacing, bursts = self._spacing(), self._burst_plan()
+        even = None if spacing is None else Plan(spacing.every, lost=((1, 0),))
+        if bursts is not None and bursts != even:
+            return bursts
+        is_partial = 0 < self.rewards < self.rows
+        if spacing is not None and (self.start or spacing.has_first or is_partial):
+            return spacing
+        return Plan(None) if self._first_count else None
+
+    def logged(self, label: str | None) -> Logged:
+        """The run as the assembly takes it."""
+        plan, spacing = self.plan, self._spacing()
+        every, assumptions = None, []
+        if plan is None and self._counts_well and self.rows:
+            every = self._gaps.most_common(1)[0][0] if self._gaps else None
+            assumptions.append(
+                f"steps are those of the progress bar ({self._first_count}/{self.total} at the "
+                "first row)"
+            )
+        elif plan is not None and plan.lost:
+            every = plan.every
+            assumptions.append(
+                f"steps follow the progress bar, which moves {every} steps a row; the rows were "
+                "printed several at a time, behind it"
+            )
+        elif spacing is not None:
+            every = spacing.every
+            assumptions.append(spacing.arithmetic)
+        if plan is not None and plan.drops_repeats:
+            assumptions.append("every row was printed several times and was read once")
+        return Logged(
+            self.builder.build(),
+            label=label,
+            settings=self.settings,
+            facts={"kl_coefficient": 0.0} if self._keeps_kl and self.rewards else {},
+            logging_steps=every,
+            planned_steps=self.total,
+            assumptions=tuple(assumptions),
+            warnings=() if plan is None else tuple(plan.losses()),
+        )
+
+    def _follow(self, count: int | None) -> None:
+        """Note how the progress bar has moved on since the last row."""
+        # A console whose two streams are buffered apart shows the bars first and the rows later:
+        # then rows share a count.
+        if count:
+            if self._bursts and self._bursts[-1][1] == count:
+                self._bursts.pop()
+            self._bursts.append((self.rows, count))
+        if not count or count == self._count or (count < self._count and not self.was_reset):
+            self._counts_well = False
+        elif not self._count:
+            self._first_count = count
+        elif count > self._count:
+            self._gaps[count - self._count] += 1
+        self._count, self.was_reset = count or 0, False
+
+    def _placed(self, cells: Mapping[str, str]) -> Mapping[str, str | int]:
+        plan, step = self.plan, None
+        if plan is None:
+            step = self._count if self._counts_well and self._count else None
+        elif plan.lost and plan.every:
+            lost = max(lost for first, lost in plan.lost if first <= self.rows)
+            step = plan.every * (self.rows + lost)
+        elif plan.every is not None:
+            done = plan.every * (self.rows - plan.has_first)
+            step = self.start + (done or min(self.rows, 1))
+        return cells if "step" in cells or step is None else {**cells, "step": step}
+
+    def _spacing(self) -> Plan | None:
+        """Spacing of the rows of a run that was logged to its end."""
+        rows, total, span = self.rows, self.total, (self.total or 0) - self.start
+        if self.is_resumed or not self.is_closed or rows < 1 or span < rows:
+            return None
+        steps = f"{total} optimization steps"
+        if self.start:
+            steps = f"({steps} - {self.start} before it was resumed)"
+        # Fewer steps than a window are left at the end without a row.
+        least, most = span // (rows + 1) + 1, span // rows
+        if span % rows == 0:
+            every, counted, remark = most, rows, ""
+        elif least == most:
+            every, counted, remark = most, rows, ", rounded down"
+        elif least > most and rows > 1 and span % (rows - 1) == 0:
+            every, counted, remark = span // (rows - 1), rows - 1, ", with a row at step 1"
+        else:
+            return None
+        arithmetic = f"logging_steps = {steps} / {counted} rows = {every}{remark}"
+        return Plan(every, counted < rows, arithmetic=arithmetic)
+
+    def _burst_plan(self) -> Plan | None:
+        """Steps of rows that were printed several at a time, from the bars between the bursts."""
+        # A stream that goes to a file is written when its buffer is full: the bar then stands at
+        # the last row's step or, as long as one row is still held back, up to two rows ahead.
+        # Where it stands further ahead, rows are lost.
+        bursts = self._bursts
+        if len(bursts) < 3 or self.is_resumed:
+            return None
+        gaps = [(count - was, rows - seen) for (seen, was), (rows, count) in pairwise(bursts)]
+        every = round(median(steps / rows for steps, rows in gaps))
+        if every < 1 or any(steps <= 0 for steps, _ in gaps):
+            return None
+        ahead = [count // every - rows for rows, count in bursts]
+        lost: list[tuple[int, int]] = []
+        first = 1
+        for place, (rows, _) in enumerate(bursts):
+            missing = min(ahead[place:])
+            if missing < 0:
+                return None
+            if not lost or missing > lost[-1][1] + 1:
+                lost.append((first, missing))
+            first = rows + 1
+        # More than a few holes are no holes, but rows that do not keep step with the bar.
+        return Plan(every, lost=tuple(lost)) if len(lost) <= 4 else None
+
+
+def logged_runs(runs: Sequence[PrintedRun]) -> Iterator[Logged]:
+    """Runs with rewards, else all of them, numbered where there are several."""
+    shown = [run for run in runs if run.rewards] or runs
+    for place, run in enumerate(shown, start=1):
+        yield run.logged(str(place) if len(shown) > 1 else None)
 
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a console log with printed dicts that hold a reward."""
-    return find_in_console(log, b"'reward':", ROW, _holds_row)
+    return find_in_console(log, b"'reward':", as_bytes(PATTERNS["row"]), _holds_row)
 
 
 def _holds_row(line: str) -> bool:
     return any(
-        is_event(row.cells) and is_number(row.cells.get("reward")) and FOREIGN.isdisjoint(row.cells)
-        for row in find_dicts(line)
+        is_event(cells) and is_number(cells.get("reward"))
+        for _, _, cells, _ in find_dicts(line)
+        if cells.keys().isdisjoint(CONSOLE["foreign"])
     )
 
 
@@ -67,10 +292,8 @@ def read_console(
     """Runs that were printed on a console."""
     runs = _Console(path, columns, {}).read(lines())
     plans = {place: plan for place, run in enumerate(runs) if (plan := run.revise()) is not None}
-    if plans:
-        # Whether bars can be trusted, and how far apart rows stand, shows only at the end.
-        runs = _Console(path, columns, plans).read(lines())
-    return runs
+    # Whether bars can be trusted, and how far apart rows stand, shows only at the end.
+    return _Console(path, columns, plans).read(lines()) if plans else runs
 
 
 class _Console:
@@ -122,7 +345,7 @@ class _Console:
         run = self._runs[-1] if self._runs else None
         if run is not None and bar.done == 0 and bar.total == run.total:
             run.was_reset = True
-        if len(self._bars) < MOST_BARS or bar.total in self._bars:
+        if len(self._bars) < 64 or bar.total in self._bars:
             self._bars[bar.total] = bar.done
         self._last_total = bar.total
 
@@ -133,8 +356,7 @@ class _Console:
         run = self._runs[-1]
         if is_train:
             run.total = run.total or self._last_total
-            count = self._bars.get(run.total or 0)
-            run.train_row(number, cells, text, is_cut, count)
+            run.train_row(number, cells, text, is_cut, self._bars.get(run.total or 0))
         else:
             run.other_row(number, cells, is_cut)
 

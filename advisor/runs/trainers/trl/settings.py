@@ -7,9 +7,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.runs.trainers.derived import Derived, SettingsExtractor, number
-from advisor.runs.trainers.table_files import setting_names
-from advisor.runs.trainers.trl.batch import set_prompts, set_refresh
+from advisor.runs.trainers.derived import (
+    Derived,
+    Setting,
+    SettingsExtractor,
+    number,
+    setting_names,
+)
+from advisor.runs.trainers.key_table import passes
 
 MOMENTUM = re.compile(r"(?:^|,)momentum=([^,]{1,20})")
 RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})")
@@ -19,21 +24,28 @@ PASSES_ARGUMENTS = (5, 3)
 UNCLIPPED = ("sapo", "vespo", "real")
 """Loss types that weigh large importance ratios down without a trust region."""
 
+PER_DEVICE = "per_device_train_batch_size"
+
 
 def derive(settings: Mapping[str, Any]) -> Derived:
     """Settings of a run in the package's names."""
     if not settings:
         return Derived()
     extractor = SettingsExtractor(_without_sections(settings), "trl")
-    _take_over(extractor)
+    extractor.take_over("group_size", "max_prompt_length", "max_completion_length", "seed")
+    extractor.take_over("planned_steps", "model", "task")
+    extractor.take_positive("learning_rate", "parameters")
+    _set_kl(extractor)
+    _set_logging_steps(extractor)
     # Nested configurations keep the version of transformers that wrote them.
     _set_optimizer(extractor, str(settings.get("transformers_version", "")))
     _set_schedule(extractor)
     _set_trust_region(extractor)
     _set_adapter(extractor)
     _set_precision(extractor)
-    set_prompts(extractor)
-    set_refresh(extractor)
+    _set_prompts(extractor)
+    _set_refresh(extractor)
+    _set_lag(extractor)
     return extractor.derived()
 
 
@@ -59,44 +71,45 @@ def _without_sections(settings: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _take_over(extractor: SettingsExtractor) -> None:
-    """Derive settings whose value needs little arithmetic."""
-    extractor.take_over("group_size", "max_prompt_length", "max_completion_length", "seed")
-    extractor.take_over("planned_steps", "model", "task")
-    for ours in ("learning_rate", "kl_coefficient", "parameters"):
-        found = extractor.amount(ours)
-        if found is not None and (found.value > 0 or (ours, found.value) == ("kl_coefficient", 0)):
-            extractor.take(ours, found)
+def _set_kl(extractor: SettingsExtractor) -> None:
+    weight = extractor.amount("kl_coefficient")
+    if weight is not None and weight.value >= 0:
+        extractor.take("kl_coefficient", weight)
     if extractor.is_on("kl_in_reward") and extractor.facts.get("kl_coefficient", 1) > 0:
-        extractor.assume("the logged reward contains the KL penalty (kl_in_reward is on)")
-    found, planned = extractor.amount("logging_steps"), extractor.count("planned_steps")
-    strategy = extractor.text("logging_strategy")
-    by_steps = strategy is None or strategy.value.rpartition(".")[2].lower() == "steps"
-    if found is None or found.value <= 0 or not by_steps:
+        extractor.assume_as("kl_in_reward")
+
+
+def _set_logging_steps(extractor: SettingsExtractor) -> None:
+    every = extractor.amount("logging_steps")
+    if every is None or extractor.word("logging_strategy") not in ("", "steps"):
         return
-    if found.value >= 1:
-        extractor.note("logging_steps", int(found.value), found.name)
-    elif planned is not None:
-        steps = math.ceil(found.value * planned.value)
-        extractor.put("logging_steps", steps, f"{found} x {planned}, rounded up = {steps}")
+    if every.value >= 1:
+        extractor.note("logging_steps", int(every.value), every.name)
+    elif every.value > 0:
+        _put_share(extractor, "logging_steps", every)
+
+
+def _put_share(extractor: SettingsExtractor, ours: str, share: Setting[float]) -> None:
+    """Put a setting that is stated as a share of the run."""
+    planned = extractor.count("planned_steps")
+    if planned is not None:
+        steps = math.ceil(share.value * planned.value)
+        extractor.put(ours, steps, f"{share} x {planned}, rounded up = {steps}")
 
 
 def _set_optimizer(extractor: SettingsExtractor, version: str) -> None:
-    optim = extractor.text("optim")
-    kind = None
-    if optim is not None:
-        name = optim.value.rpartition(".")[2].lower()
-        # schedule_free_sgd averages weights where SGD has momentum.
-        kind = "adamw" if "adamw" in name else "sgd" if name == "sgd" else None
-        if kind is not None:
-            extractor.note("optimizer", kind, str(optim))
-        elif "sgd" in name:
-            extractor.assume(f"optim {name} is none of AdamW and SGD and was left out")
+    optim, name = extractor.text("optim"), extractor.word("optim")
+    # schedule_free_sgd averages weights where SGD has momentum.
+    kind = "adamw" if "adamw" in name else "sgd" if name == "sgd" else None
+    if kind is not None:
+        extractor.note("optimizer", kind, str(optim))
+    elif "sgd" in name:
+        extractor.assume_as("optimizer", name=name)
     decay, arguments = extractor.amount("adam_beta1"), extractor.text("optim_args")
     if decay is not None and 0 <= decay.value < 1 and (optim is None or kind == "adamw"):
         extractor.take("momentum", decay)
-    stated = MOMENTUM.search(arguments.value.replace(" ", "")) if arguments is not None else None
-    momentum = number(stated.group(1)) if stated is not None else None
+    stated = MOMENTUM.search("" if arguments is None else arguments.value.replace(" ", ""))
+    momentum = None if stated is None else number(stated.group(1))
     if kind != "sgd" or momentum is None:
         return
     release = RELEASE.match(version)
@@ -106,16 +119,12 @@ def _set_optimizer(extractor: SettingsExtractor, version: str) -> None:
         return
     extractor.note("momentum", momentum, "optim_args")
     if release is None:
-        extractor.assume(
-            f"momentum {momentum:g}: transformers is taken to be 5.3 or later; earlier releases "
-            "keep optim_args from SGD"
-        )
+        extractor.assume_as("momentum", momentum=momentum)
 
 
 def _set_schedule(extractor: SettingsExtractor) -> None:
     extractor.choose("schedule")
-    scheduler = extractor.text("schedule")
-    if scheduler is not None and scheduler.value.rpartition(".")[2].lower() == "constant":
+    if extractor.word("schedule") == "constant":
         extractor.put("warmup_steps", 0, "lr_scheduler_type constant has no warm-up = 0")
         return
     steps, share = extractor.amount("warmup_steps"), extractor.amount("warmup_ratio")
@@ -125,28 +134,22 @@ def _set_schedule(extractor: SettingsExtractor) -> None:
     # Since transformers 5 a share of the run may stand under the name of the count.
     if steps is not None and (steps.value > 0 or share is None):
         share = steps
-    planned = extractor.count("planned_steps")
     if share is None or not 0 <= share.value <= 1:
         return
     if share.value == 0:
         extractor.put("warmup_steps", 0, f"{share} = 0")
-    elif planned is not None:
-        whole = math.ceil(share.value * planned.value)
-        extractor.put("warmup_steps", whole, f"{share} x {planned}, rounded up = {whole}")
+    else:
+        _put_share(extractor, "warmup_steps", share)
 
 
 def _set_trust_region(extractor: SettingsExtractor) -> None:
     """Clipping of the importance ratio, and what advantages are divided by."""
-    loss = extractor.text("loss_averaging")
     extractor.choose("loss_averaging")
-    low, high = extractor.amount("epsilon"), extractor.amount("epsilon_high")
-    if loss is None or loss.value.lower() not in UNCLIPPED:
-        if low is not None and low.value > 0:
-            extractor.take("clip_low", low)
-        if high is not None and high.value > 0:
-            extractor.take("clip_high", high)
-        elif low is not None and low.value > 0:
-            extractor.note("clip_high", low.value, "epsilon, as epsilon_high is not set")
+    if extractor.word("loss_averaging") not in UNCLIPPED:
+        extractor.take_positive("clip_low", "clip_high")
+        low = extractor.facts.get("clip_low")
+        if low is not None and "clip_high" not in extractor.facts:
+            extractor.note("clip_high", low, "epsilon, as epsilon_high is not set")
     # One bare word, also where it is a switch, or none at all.
     scaling = str(extractor.settings.get("scale_rewards", "")).strip().strip("\"'").lower()
     kind = extractor.data["choices"]["advantage_scaling"].get(scaling)
@@ -156,11 +159,11 @@ def _set_trust_region(extractor: SettingsExtractor) -> None:
 
 def _set_precision(extractor: SettingsExtractor) -> None:
     """Trainers switch on one of two; that both are off is stated, not taken for granted."""
-    for name in ("bf16", "fp16"):
-        if extractor.is_on(name):
-            extractor.note("precision", name, f"{name} is on")
-            return
-    if extractor.is_on("bf16") is False and extractor.is_on("fp16") is False:
+    is_on = {name: extractor.is_on(name) for name in ("bf16", "fp16")}
+    chosen = next((name for name, value in is_on.items() if value), None)
+    if chosen is not None:
+        extractor.note("precision", chosen, f"{chosen} is on")
+    elif None not in is_on.values():
         extractor.note("precision", "fp32", "bf16 and fp16 are off")
 
 
@@ -182,3 +185,131 @@ def _set_adapter(extractor: SettingsExtractor) -> None:
     if extractor.facts.get("adapter") == "lora":
         extractor.take_over("adapter_alpha")
         extractor.take_targets()
+
+
+def _set_prompts(extractor: SettingsExtractor) -> None:
+    """Derive prompts per optimizer step."""
+    # ``per_device_train_batch_size`` counts completions since TRL 0.15; in 0.14 it counted prompts.
+    # Unsloth raises it to ``num_generations`` where a group would not fit: before 2025-11 the batch
+    # of a device, since then the batch of a step. No setting tells the version.
+    group, counted = extractor.count("num_generations"), _completions(extractor)
+    if group is None or counted is None:
+        return
+    completions, how = counted
+    prompts = completions / group.value
+    per_device = extractor.count(PER_DEVICE)
+    # A batch of rollouts whose size is stated need not end with an optimizer step.
+    is_stated = extractor.count("steps_per_generation", "generation_batch_size") is not None
+    is_sure = per_device is None or is_stated
+    if is_sure or prompts == int(prompts):
+        extractor.put("prompts_per_step", prompts, f"{how} / {group} = {prompts:.12g}")
+    if per_device is None or is_stated:
+        return
+    raised = completions / per_device.value  # with one group per device and pass
+    facts = {"completions": completions, "group": group, "raised": raised}
+    if prompts == int(prompts):
+        is_raised = per_device.value % group.value
+        if is_raised and "total_train_batch_size" not in extractor.settings:
+            facts["raised"] = extractor.data["assumptions"]["raised"].format(**facts)
+        else:
+            facts["raised"] = ""
+        extractor.assume_as("completions", **facts)
+        return
+    why = f"{how} = {completions:g} is no multiple of {group}, so {PER_DEVICE}"
+    if raised == completions:
+        extractor.assume_as("prompts", why=why)
+        counted_so = f"{how}, counted in prompts = {completions:g}"
+        extractor.put("prompts_per_step", completions, counted_so)
+        return
+    extractor.assume_as("no_prompts", why=why, **facts)
+
+
+def _set_refresh(extractor: SettingsExtractor) -> None:
+    """Derive mini-batches and epochs per batch of rollouts."""
+    found = passes(extractor, "num_iterations", extractor.settings)
+    times = 1 if found is None else int(found.value)
+    extractor.take("epochs_per_refresh", found)
+    counted = _minibatches(extractor)
+    if counted is None:
+        return
+    ratio, how = counted
+    if ratio >= 1 and ratio == int(ratio):
+        extractor.put("minibatches_per_refresh", int(ratio), how)
+    elif times == 1 and ratio < 1 and (1 / ratio).is_integer():
+        how += f": an optimizer step takes {1 / ratio:g} batches of rollouts"
+        extractor.put("minibatches_per_refresh", 1, how)
+    else:
+        extractor.drop("epochs_per_refresh")
+        extractor.assume_as("no_interval", how=how, times=times)
+
+
+def _completions(extractor: SettingsExtractor) -> tuple[float, str] | None:
+    """Completions per optimizer step, and the arithmetic."""
+    total, per_device = extractor.count("total_train_batch_size"), extractor.count(PER_DEVICE)
+    if total is None and per_device is None:
+        # Megatron's batch of all devices; each one is an optimizer step.
+        total = extractor.count("global_batch_size")
+    if total is not None or per_device is None:
+        return None if total is None else (total.value, str(total))
+    accumulated = extractor.defaulted("gradient_accumulation_steps", "transformers'")
+    devices = _devices(extractor)
+    plural = "device" if devices == 1 else "devices"
+    how = f"{per_device} x {accumulated} x {devices:g} {plural}"
+    return per_device.value * accumulated.value * devices, how
+
+
+def _devices(extractor: SettingsExtractor) -> float:
+    found = extractor.count("devices")
+    if found is not None:
+        return found.value
+    in_process = extractor.count("_n_gpu")  # of one process: above 1 they share its batch
+    if in_process is not None and in_process.value > 1:
+        return in_process.value
+    extractor.assume_as("one_device")
+    return 1.0
+
+
+def _minibatches(extractor: SettingsExtractor) -> tuple[float, str] | None:
+    """Optimizer steps per pass over a batch of rollouts, where the settings state its size."""
+    rounds, whole = (
+        extractor.count("steps_per_generation"),
+        extractor.count("generation_batch_size"),
+    )
+    if rounds is not None:
+        settings = extractor.settings
+        if PER_DEVICE not in settings and "global_batch_size" in settings:
+            return rounds.value, str(rounds)
+        accumulated = extractor.defaulted("gradient_accumulation_steps", "transformers'")
+        ratio = rounds.value / accumulated.value
+        return ratio, f"{rounds} / {accumulated} = {ratio:.12g}"
+    counted = None if whole is None else _completions(extractor)
+    if whole is None or counted is None:
+        return None
+    ratio = whole.value / counted[0]
+    return ratio, f"{whole} / ({counted[1]}) = {ratio:.12g}"
+
+
+def _set_lag(extractor: SettingsExtractor) -> None:
+    """Derive the age of the samples."""
+    staleness = extractor.amount("max_staleness")
+    if staleness is not None and staleness.value >= 0:
+        every = extractor.defaulted("weight_sync_steps")
+        lag = staleness.value * every.value
+        extractor.put("lag", lag, f"{staleness} x {every} = {lag:.12g}")
+        extractor.assume_as("lag", lag=lag)
+    elif extractor.is_on("async_generate"):
+        counts = []
+        for ours, theirs in (
+            ("minibatches_per_refresh", "steps_per_generation"),
+            ("epochs_per_refresh", "num_iterations"),
+        ):
+            if ours not in extractor.facts:
+                extractor.assume_as("default", theirs=theirs, ours=ours)
+            counts.append(int(extractor.facts.get(ours, 1)))
+        lag = float(counts[0] * counts[1])
+        extractor.put(
+            "lag",
+            lag,
+            "async_generate trains on rollouts of the round before: "
+            f"{counts[0]} mini-batches x {counts[1]} passes = {lag:g}",
+        )

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.console_text import find_dicts, find_in_console, is_number
-from advisor.runs.logfiles.log_file import Line, LogFile
+from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import TOO_LONG, parse_json
 from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers.derived import as_bytes
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.trl.console_run import logged_runs
-from advisor.runs.trainers.trl.log_events import SUMMARY_KEY
-from advisor.runs.trainers.trl.printed_settings import PrintedSettings
+from advisor.runs.trainers.trl.console import logged_runs
+from advisor.runs.trainers.trl.printed_settings import PATTERNS, PrintedSettings
+from advisor.runs.trainers.trl.trainer_state import SUMMARY_KEY
 
 FRACTIONS = ("global_step/max_steps", "iteration")
 """Keys of the step over the planned steps; the second is that of Megatron."""
-
-FRACTION = re.compile(r" *(\d{1,9}) */ *(\d{1,9}) *")
-JSON_ROW = re.compile(rb'"(?:global_step/max_steps|iteration)": ?"\d{1,9}/\d{1,9}"')
-CONSOLE_ROW = re.compile(
-    rb"\{'[^{}\n]{0,8000}'(?:global_step/max_steps|iteration)': ?'\d{1,9}/\d{1,9}'"
-    rb"|\] iteration +\d{1,9}/ *\d{1,9} \|[^\n]{0,8000}\| reward: "
-)
-MEGATRON = re.compile(r"\] iteration +(\d{1,9}/ *\d{1,9}) \|")
-"""Beginning of a row of cells ``key: number |``, as Megatron printed them before ms-swift 4."""
 
 
 class _Row(NamedTuple):
@@ -46,8 +37,8 @@ def claims(log: LogFile) -> bool:
             head = log.head_text()
         except InputError:
             return False
-        return b'"reward":' in head and JSON_ROW.search(head) is not None
-    return find_in_console(log, b"reward", CONSOLE_ROW, _holds_row)
+        return b'"reward":' in head and as_bytes(PATTERNS["swift_json"]).search(head) is not None
+    return find_in_console(log, b"reward", as_bytes(PATTERNS["swift_row"]), _holds_row)
 
 
 def _holds_row(line: str) -> bool:
@@ -127,7 +118,7 @@ def _place(cells: Mapping[str, Any]) -> tuple[int, int] | None:
     """Step and planned steps of a row."""
     for key in FRACTIONS:
         value = cells.get(key)
-        found = FRACTION.fullmatch(value) if isinstance(value, str) else None
+        found = PATTERNS["fraction"].fullmatch(value) if isinstance(value, str) else None
         if found is not None:
             return int(found.group(1)), int(found.group(2))
     return None
@@ -146,7 +137,8 @@ def _json_rows(log: LogFile, notes: list[str]) -> Iterator[_Row]:
                 notes.append("the last line is cut and was left out")
             continue
         if line.is_cut:
-            raise _too_long(line, log)
+            what = "the line is longer than a million characters"
+            raise InputError(what, path=log.path, row=line.number, advice=TOO_LONG)
         try:
             cells = parse_json(text, log.path, line.number)
         except InputError as error:
@@ -156,15 +148,6 @@ def _json_rows(log: LogFile, notes: list[str]) -> Iterator[_Row]:
             yield _Row(line.number, cells, False)
     if broken is not None:
         notes.append("the last line is cut and was left out")
-
-
-def _too_long(line: Line, log: LogFile) -> InputError:
-    return InputError(
-        "the line is longer than a million characters",
-        path=log.path,
-        row=line.number,
-        advice=TOO_LONG,
-    )
 
 
 def _console_rows(log: LogFile, printed: PrintedSettings) -> Iterator[_Row]:
@@ -184,7 +167,7 @@ def _rows_of(text: str) -> Iterator[tuple[dict[str, str], bool]]:
     """Cells of the rows on a line of a console, and whether the end of each is lost."""
     for row in find_dicts(text):
         yield row.cells, row.is_cut
-    start = MEGATRON.search(text)
+    start = PATTERNS["megatron"].search(text)
     if start is None:
         return
     cells = {"iteration": start.group(1)}

@@ -1,4 +1,4 @@
-"""TRL and every transformers trainer: ``trainer_state.json`` with its ``log_history``."""
+"""What a transformers trainer logs, and the ``trainer_state.json`` in which it keeps it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,42 @@ from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.console_text import is_number
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Logged, Reader
 from advisor.runs.logfiles.parsing import cell_number, json_list
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.trl.log_events import OF_SUMMARY, SUMMARY_KEY
 
-NAME = "trainer_state.json"
+SUMMARY_KEY = "train_runtime"
+"""Key of the row that closes a run."""
+
+OF_SUMMARY = ("train_", "total_flos", "epoch", "step")
+"""Beginnings of that row's own keys; TRL adds to it the metrics that no other row has taken: the
+mean reward of fewer steps than a row averages."""
+
+COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm", "reward_std", "kl"})
+"""Keys of which one stands next to the reward of a logged row, also where it has no loss."""
+
+
+def is_event(cells: Mapping[str, str]) -> bool:
+    """Whether a dict is what a trainer logs, rather than some other that was printed."""
+    if is_number(cells.get("loss")) or SUMMARY_KEY in cells or is_evaluation(cells):
+        return True
+    # A reward alone is no event: reward functions print what they found of a single completion.
+    return is_number(cells.get("reward")) and not COMPANIONS.isdisjoint(cells)
+
+
+def is_evaluation(cells: Mapping[str, str]) -> bool:
+    """Whether a dict is what a trainer logs of an evaluation."""
+    return any(key.startswith("eval_") and is_number(value) for key, value in cells.items())
 
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a trainer state, by its name or its ``log_history``."""
-    return log.name.endswith(NAME) or (log.suffix == ".json" and b'"log_history"' in log.head())
+    return log.name.endswith("trainer_state.json") or (
+        log.suffix == ".json" and b'"log_history"' in log.head()
+    )
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:

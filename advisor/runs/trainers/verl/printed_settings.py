@@ -1,36 +1,202 @@
-"""Settings that a verl console log states before its first row of metrics."""
+"""Settings that a verl console states before its rows: dumped over many lines, or a command."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
-from advisor.runs.trainers.verl.printed_config import (
-    DICT_START,
-    LONGEST_LINE,
-    LONGEST_VALUE,
-    PrintedDict,
-    PrintedYaml,
-    plain_value,
-    untag,
-)
+from advisor.runs.trainers.derived import patterns
 
-OVERRIDE = re.compile(r"(?<!\S)['\"]?[+~]{0,2}([a-z_]\w*(?:\.\w+)+)=('[^']*'|\"[^\"]*\"|[^\s'\"]+)")
-SIZE = re.compile(r"\w+For(?:CausalLM|ConditionalGeneration) contains (\d+(?:\.\d+)?)([BMK]) param")
-SCALES = {"B": 1e9, "M": 1e6, "K": 1e3}
-PLANNED = re.compile(r"Total training steps: (\d{1,9})\s*$")
+PATTERNS = patterns("verl")
+
+MOST_SETTINGS = 5_000
+LONGEST_LINE = 65_536
+LONGEST_VALUE = 500
+DEEPEST = 64
+
 PLANNED_NAME = "trainer.total_training_steps"
 
-GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.")
-"""Settings of which a configuration has some; another dictionary may begin as one does."""
+GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.", "worker.")
+"""Settings of which a configuration has some."""
+
+WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
+
+
+class Tagged(NamedTuple):
+    """A line without colours and without ray's prefix, and the process that printed it."""
+
+    tag: str
+    text: str
+
+
+def untag(line: str) -> Tagged:
+    """Take ray's prefix ``(TaskRunner pid=1, ip=...)`` and all colours off a line."""
+    found = PATTERNS["tag"].match(line)
+    tag = "" if found is None else found.group(1)
+    text = line if found is None else line[found.end() :]
+    if "\x1b" in text:
+        text = PATTERNS["ansi"].sub("", text)
+    if "[repeated " in text:
+        text = PATTERNS["repeated"].sub("", text)
+    return Tagged(tag, text.rstrip())
+
+
+def plain_value(text: str) -> Any:
+    """Number, switch or None, as Python and YAML write them; else ``NotImplemented``."""
+    if text in WORDS:
+        return WORDS[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:  # also for an integer of more than 4,300 digits
+            continue
+    return NotImplemented
+
+
+class _Level:
+    """An open bracket: the column of its contents, the key being filled, entries of a list."""
+
+    def __init__(self, is_dict: bool, column: int) -> None:
+        self.column = column
+        self.key: str | None = None
+        self.entries: list[Any] | None = None if is_dict else []
+
+
+class PrintedDict:
+    """Settings out of a dictionary that ``pprint`` spread over many lines.
+
+    All keys of one dictionary stand in one column. By it the lines of other processes, and
+    warnings of the same, which fall between those of the dictionary, are told from them.
+    """
+
+    def __init__(self, first: Tagged) -> None:
+        self.settings: dict[str, Any] = {}
+        self._tag = first.tag
+        self._levels: list[_Level] = []
+        self._lines = 0
+        self._wrapped: tuple[int, str] | None = None
+        self._read(first)
+
+    def feed(self, line: Tagged) -> bool:
+        """Read one more line; False where the dictionary is at its end."""
+        self._lines += 1
+        if self._lines > 8_000 or len(self.settings) > MOST_SETTINGS:
+            return False
+        if line.tag == self._tag and self._levels and self._is_own(line.text):
+            self._read(line)
+        return 0 < len(self._levels) < DEEPEST
+
+    def _read(self, line: Tagged) -> None:
+        for token in PATTERNS["token"].finditer(line.text[:LONGEST_LINE]):
+            self._take(token)
+
+    def _is_own(self, text: str) -> bool:
+        """Whether a line goes on with the dictionary, by the column at which it begins."""
+        column = len(text) - len(text.lstrip())
+        if len(text) > LONGEST_LINE:
+            return False
+        if self._wrapped is not None and column == self._wrapped[0]:
+            # A long string goes on here: what was read of it is not all.
+            self.settings.pop(self._wrapped[1], None)
+            return False
+        if all(level.column != column for level in self._levels):
+            return False
+        while self._levels[-1].column != column:
+            self._levels.pop()
+        self._levels[-1].key = self._wrapped = None
+        return True
+
+    def _take(self, token: re.Match[str]) -> None:
+        kind, text = token.lastgroup, token.group()
+        if kind == "open" and len(self._levels) < DEEPEST:
+            self._levels.append(_Level(text == "{", token.end()))
+        elif not self._levels or kind in ("blank", "colon"):
+            return
+        elif kind == "close":
+            self._close()
+        elif kind == "comma":
+            self._levels[-1].key = self._wrapped = None
+        elif kind in ("string", "bare"):
+            self._fill(_value(text), token.start(), kind == "string")
+
+    def _fill(self, value: Any, column: int, is_string: bool) -> None:
+        level = self._levels[-1]
+        if level.entries is not None:
+            if len(level.entries) < 16:
+                level.entries.append(value)
+        elif level.key is None:
+            level.key = str(value)
+        elif value is not NotImplemented and not self._is_listed(self._levels):
+            self.settings[self._path()] = value
+            self._wrapped = (column, self._path()) if is_string else None
+
+    def _close(self) -> None:
+        level = self._levels.pop()
+        if level.entries is None or self._is_listed(self._levels):
+            return
+        if self._levels and self._levels[-1].key is not None:
+            for place, entry in enumerate(level.entries):
+                if entry is not NotImplemented:
+                    self.settings[f"{self._path()}.{place}"] = entry
+
+    @staticmethod
+    def _is_listed(levels: list[_Level]) -> bool:
+        return any(level.entries is not None for level in levels)
+
+    def _path(self) -> str:
+        return ".".join(level.key for level in self._levels if level.key is not None)
+
+
+def _value(text: str) -> Any:
+    """Value of a printed token; ``NotImplemented`` where it is none that a setting may have."""
+    if text[0] not in "'\"":
+        return plain_value(text)
+    is_whole = len(text) > 1 and text[-1] == text[0] and len(text) <= LONGEST_VALUE
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if is_whole else NotImplemented
+
+
+class PrintedYaml:
+    """Scalars of an indented YAML block, as EasyR1 prints its configuration and its metrics."""
+
+    def __init__(self, tag: str, joint: str) -> None:
+        self.tag = tag
+        self.cells: dict[str, str] = {}
+        self._joint = joint
+        self._above: list[tuple[int, str]] = []
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Cells as values."""
+        values = {key: (plain_value(text), text) for key, text in self.cells.items()}
+        return {
+            key: text.strip("'\"") if value is NotImplemented else value
+            for key, (value, text) in values.items()
+        }
+
+    def feed(self, line: Tagged) -> bool:
+        """Read one more line; False where the block has ended before it."""
+        if line.tag != self.tag or line.text.lstrip().startswith("- "):
+            return True  # of another process, or an entry of a list
+        found = PATTERNS["yaml_line"].fullmatch(line.text)
+        if found is None or len(self.cells) + len(self._above) > MOST_SETTINGS:
+            return False
+        indent, key, value = len(found.group(1)), found.group(2), found.group(3)
+        while self._above and self._above[-1][0] >= indent:
+            self._above.pop()
+        if value is None:
+            if len(self._above) < DEEPEST:
+                self._above.append((indent, key))
+        elif len(value) <= LONGEST_VALUE:
+            names = [*(name for _, name in self._above), key]
+            self.cells[self._joint.join(names)] = value.strip()
+        return True
 
 
 class PrintedSettings:
     """Collects settings line by line: configurations, command lines, counts and sizes."""
 
     def __init__(self) -> None:
-        self._dict: PrintedDict | None = None
-        self._yaml: PrintedYaml | None = None
+        self._open: PrintedDict | PrintedYaml | None = None
         self._dumps: list[dict[str, Any]] = []
         self._commands: list[dict[str, Any]] = []
         self._planned: set[int] = set()
@@ -38,41 +204,31 @@ class PrintedSettings:
 
     def feed(self, text: str) -> None:
         """Read one line that holds no metrics."""
-        if self._dict is not None:
-            self._dict.feed(untag(text))
-            if not self._dict.is_open:
-                self.end()
-        elif self._yaml is not None:
-            if not self._yaml.feed(untag(text)):
+        if self._open is not None:
+            if not self._open.feed(untag(text)):
                 self.end()
         elif "{'" in text:
             line = untag(text)
-            if DICT_START.match(line.text):
-                self._dict = PrintedDict(line)
+            if PATTERNS["dict_start"].match(line.text):
+                self._open = PrintedDict(line)
         elif " contains " in text:
             self._note_size(text)
         elif "Total training steps: " in text:
-            found = PLANNED.search(text)
+            found = PATTERNS["planned"].search(text)
             if found is not None:
                 self._planned.add(int(found.group(1)))
         elif "main_ppo" in text or "verl.trainer" in text:
             self._note_command(text)
         elif "Config" in text and untag(text).text.strip() == "Config":
-            self._yaml = PrintedYaml(untag(text).tag, ".")
+            self._open = PrintedYaml(untag(text).tag, ".")
 
     def end(self) -> None:
         """Close a configuration that is still open."""
-        if self._dict is not None and any(k.startswith(GROUPS) for k in self._dict.settings):
-            self._dumps.append(self._dict.settings)
-        if self._yaml is not None:
-            values = {k: (plain_value(v), v) for k, v in self._yaml.cells.items()}
-            found = {
-                k: text.strip("'\"") if value is NotImplemented else value
-                for k, (value, text) in values.items()
-            }
-            if any(k.startswith(("worker.", "trainer.")) for k in found):
-                self._dumps.append(found)
-        self._dict = self._yaml = None
+        found = {} if self._open is None else self._open.settings
+        # Another dictionary may begin as a configuration does.
+        if any(key.startswith(GROUPS) for key in found):
+            self._dumps.append(found)
+        self._open = None
 
     def settings(self) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
         """Settings under verl's names, what was assumed, and warnings.
@@ -106,13 +262,13 @@ class PrintedSettings:
         return {"parameters": next(iter(self._sizes))} if len(self._sizes) == 1 else {}
 
     def _note_size(self, text: str) -> None:
-        found = SIZE.search(text[:LONGEST_LINE])
+        found = PATTERNS["size"].search(text[:LONGEST_LINE])
         if found is not None:
-            self._sizes.add(float(found.group(1)) * SCALES[found.group(2)])
+            self._sizes.add(float(found.group(1)) * {"B": 1e9, "M": 1e6, "K": 1e3}[found.group(2)])
 
     def _note_command(self, text: str) -> None:
         overrides = {}
-        for match in OVERRIDE.finditer(text[:LONGEST_LINE]):
+        for match in PATTERNS["override"].finditer(text[:LONGEST_LINE]):
             value = match.group(2).strip("'\"")
             if "$" not in value and len(value) <= LONGEST_VALUE:
                 overrides[match.group(1)] = value

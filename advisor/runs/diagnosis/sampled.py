@@ -1,0 +1,380 @@
+"""What is sampled: groups of equal rewards, completions cut at the limit, a policy without choice.
+
+Groups whose rewards are all equal have no advantage and teach nothing; what a cut completion says
+is not rewarded; a policy with hardly any choice left stops exploring.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.runs.diagnosis.card import (
+    CARDS,
+    Card,
+    Finding,
+    Status,
+    card_of,
+    finding,
+    not_applicable,
+)
+from advisor.runs.diagnosis.collapse import has_collapsed, judged_series
+from advisor.runs.diagnosis.levels import (
+    SMALLEST,
+    Level,
+    difference,
+    ends,
+    series_of,
+    since,
+    steps_above,
+)
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.trainers import find_trainer
+from advisor.theory import (
+    FloatArray,
+    PromptDifficulty,
+    drift_factor,
+    group_deviation,
+    silent_group_share,
+)
+
+SILENT_WARNING = 0.6
+SOLVED = 0.9
+"""Mean reward, as a share of its range, from which silent groups are mostly solved ones."""
+
+
+class Silent(NamedTuple):
+    """Share of silent groups: steps, values of shape (rows,), and what was counted."""
+
+    step: FloatArray
+    values: FloatArray
+    unit: str
+
+    @property
+    def share(self) -> float:
+        """Share over the last fifth of the run."""
+        return ends(self.values)[1].mean
+
+    @property
+    def steps(self) -> tuple[float, float]:
+        """First and last step that a verdict on the share speaks of."""
+        return steps_above(self.step, self.values, ends(self.values)[1], SILENT_WARNING)
+
+
+def advantage_degeneracy(run: PilotRun) -> Card:
+    """Judge the share of silent groups over the last fifth of the run."""
+    silent = silent_share(run)
+    if silent is None:
+        return not_applicable("advantage_degeneracy.absent", run)
+    last = ends(silent.values)[1]
+    is_told = "all_right_share" in run.series
+    return card_of(
+        "advantage_degeneracy",
+        _silent_groups(run, silent),
+        number=last.mean,
+        unit=silent.unit,
+        interval=last.share_interval,
+        threshold=SILENT_WARNING,
+        witnesses=_witnesses(run, last.mean),
+        unknown=() if is_told else (CARDS["advantage_degeneracy"]["unknown"],),
+    )
+
+
+def _silent_groups(run: PilotRun, silent: Silent) -> Finding:
+    """How many groups teach nothing, and why as far as mean reward and expected share tell."""
+    mean, is_unit = share_of_range(run, run.reward)
+    summary = f"{100 * silent.share:.0f} % of groups have equal rewards"
+    facts: dict[str, Any] = {"summary": summary, "mean": mean}
+    # With fewer rewards a run is too young to fail.
+    is_young = np.isfinite(run.reward).sum() < 10
+    if silent.share >= 0.95 and is_unit and mean < 0.2 and not is_young:
+        # Where the share began from which a run has lost its signal is where the card begins.
+        steps = (since(silent.step, silent.values, 0.9), float(silent.step[-1]))
+        return finding("advantage_degeneracy.hopeless", run, steps, **facts)
+    is_many = silent.share >= SILENT_WARNING
+    if is_unit and mean >= SOLVED:
+        kind = "solved" if is_many else "nearly_solved"
+        return finding(f"advantage_degeneracy.{kind}", run, silent.steps, **facts)
+    if not is_many:
+        return finding("advantage_degeneracy.few", run, silent.steps, **facts)
+    expected, group = expected_silent(run), run.hyperparameters.group_size
+    why = "prompts are too easy or too hard for this group size"
+    if is_unit:
+        which = "most are solved" if mean > 0.5 else "most fail as a whole"
+        why = f"{which} (mean reward {mean:.2f})"
+    is_mixed = expected is not None and silent.share > expected + 0.2
+    return finding(
+        "advantage_degeneracy.copies" if is_mixed else "advantage_degeneracy.silent",
+        run,
+        silent.steps,
+        sizes=f"with {group} completions " if group else "",
+        why=why,
+        **facts,
+    )
+
+
+def _witnesses(run: PilotRun, share: float) -> tuple[str, ...]:
+    """Expected share, groups that teach, drift lost, and what silent groups are."""
+    prompts, group = run.hyperparameters.prompts_per_step, run.hyperparameters.group_size
+    expected, lost = expected_silent(run), drift_lost(run)
+    lines = []
+    if expected is not None:
+        lines.append(f"{expected:.2f} expected for a smooth mix of difficulties")
+    if prompts is not None:
+        lines.append(f"{prompts * (1 - share):.1f} of {prompts:g} groups a step teach")
+    if lost is not None:
+        lines.append(
+            f"{lost:.2f} of the drift of an infinite group is lost at {group} completions, for the "
+            "same mix"
+        )
+    for name, text in (("all_right_share", "all right"), ("all_wrong_share", "all wrong")):
+        part = series_of(run, name)
+        if part is not None:
+            lines.append(f"{text} {ends(part[1])[1].mean:.2f}")
+    return tuple(lines)
+
+
+def silent_share(run: PilotRun) -> Silent | None:
+    """Share of silent groups per row: as logged, or rows in which no group had any spread."""
+    logged = series_of(run, "silent_group_share")
+    if logged is not None:
+        return Silent(*logged, "share of groups with equal rewards")
+    spread = series_of(run, "reward_std_within_group")
+    if spread is None:
+        return None
+    step, values = spread
+    return Silent(step, (values <= 1e-6).astype(float), "share of rows without any spread")
+
+
+def expected_silent(run: PilotRun) -> float | None:
+    """Expected share of silent groups at the end for Beta-distributed difficulty, or None."""
+    group, mix = run.hyperparameters.group_size, difficulty(run)
+    if mix is None or group is None:
+        return None
+    return min(silent_group_share(group, mix), 1.0)  # beyond it by rounding alone
+
+
+def drift_lost(run: PilotRun) -> float | None:
+    """Share of an infinite group's drift that the group size costs (docs/theory, T33)."""
+    group, mix = run.hyperparameters.group_size, difficulty(run)
+    if mix is None or group is None:
+        return None
+    scaling, trainer = run.hyperparameters.advantage_scaling or "group", find_trainer(run.framework)
+    return 1 - drift_factor(group, mix, scaling=scaling, bessel=bool(trainer and trainer.bessel))
+
+
+def difficulty(run: PilotRun) -> PromptDifficulty | None:
+    """Mix of prompts at the end; None where rewards are not 0 or 1 or their spread is unknown."""
+    found, group = series_of(run, "reward_std_within_group"), run.hyperparameters.group_size
+    mean, is_unit = share_of_range(run, run.reward)
+    if found is None or not group or group < 2 or not is_unit or not 1e-9 < mean < 1 - 1e-9:
+        return None
+    # Logged is the mean of torch.std, silent groups included: its square is no variance.
+    logged = ends(found[1])[1].mean / _bounds(run)[1]
+    deviation = float(logged * np.sqrt((group - 1) / group))
+    # Log concentrations of the mix between which one is sought: nearly all or nothing, all alike.
+    low, high = (-9.0, 12.0)
+
+    def excess(log_concentration: float) -> float:
+        mix = PromptDifficulty(mean, float(np.exp(log_concentration)))
+        return group_deviation(group, mix) - deviation
+
+    if excess(low) > 0 or excess(high) < 0:
+        return None
+    while high - low > 1e-4:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if excess(middle) > 0 else (middle, high)
+    return PromptDifficulty(mean, float(np.exp(0.5 * (low + high))))
+
+
+def share_of_range(run: PilotRun, reward: FloatArray) -> tuple[float, bool]:
+    """Mean reward at the end as a share of its range, and whether that range is known."""
+    low, width = _bounds(run)
+    shares = (reward[np.isfinite(reward)] - low) / width
+    if shares.size < 1:
+        return np.nan, False
+    slack = 1e-9
+    return ends(shares)[1].mean, bool(shares.min() >= -slack and shares.max() <= 1 + slack)
+
+
+def _bounds(run: PilotRun) -> tuple[float, float]:
+    """Floor and width of the reward's range: as given, else 0 and 1."""
+    low, high = run.reward_floor, run.reward_ceiling
+    if low is None or high is None or not low < high:
+        return 0.0, 1.0
+    return low, high - low
+
+
+CUT_WARNING = 0.5
+
+
+def truncation(run: PilotRun) -> Card:
+    """Judge the share of completions cut at the limit, over the last fifth of the run."""
+    found = _cut_share(run)
+    if found is None:
+        return not_applicable("truncation.absent", run)
+    step, values, what = found
+    first, last = ends(values)
+    has_risen = last.mean - first.mean >= 0.3 and difference(last, first) > 2
+    kind = "most" if last.mean >= CUT_WARNING else "few"
+    status: Status | None = "INFO" if 0.1 <= last.mean < CUT_WARNING else None
+    if last.mean >= 0.9 and has_risen and has_collapsed(run):
+        kind = "fell"
+    steps = steps_above(step, values, last, CUT_WARNING)
+    return card_of(
+        "truncation",
+        finding(f"truncation.{kind}", run, steps, status, share=100 * last.mean),
+        number=last.mean,
+        unit=what,
+        interval=last.share_interval,
+        threshold=CUT_WARNING,
+        witnesses=(f"{first.mean:.2f} at the start",),
+    )
+
+
+def _cut_share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
+    logged = series_of(run, "truncated_share")
+    if logged is not None:
+        return (*logged, "share of completions cut")
+    limit = run.hyperparameters.max_completion_length
+    lengths = series_of(run, "completion_length")
+    if limit is None or lengths is None:
+        return None
+    step, values = lengths
+    # A mean length this near the limit leaves room for few completions that ended by themselves.
+    near = (values >= 0.95 * limit).astype(float)
+    return step, near, "share of rows with a mean length at the limit"
+
+
+LEFT_WARNING = 0.1
+"""Entropy at the end over that at the start."""
+
+LEAST_ROWS = 12
+
+
+class Choice(NamedTuple):
+    """How much choice a policy has left by one series."""
+
+    summary: str
+    unit: str
+    step: FloatArray
+    values: FloatArray
+    first: Level
+    last: Level
+
+    @property
+    def left(self) -> float:
+        """Share at the end of what was there at the start."""
+        return self.last.mean / self.first.mean
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Two standard errors around ``left``, where the errors are known."""
+        start, left = self.first.mean, self.left
+        spread = float(np.hypot(self.last.error / start, left * self.first.error / start))
+        return (left - 2 * spread, left + 2 * spread) if np.isfinite(spread) else None
+
+    @property
+    def is_lower(self) -> bool:
+        """Whether the end lies below the start beyond noise."""
+        return difference(self.first, self.last) > 2
+
+
+def policy_concentration(run: PilotRun) -> Card:
+    """Judge entropy and distinct answers at the end against the start, by what fell most."""
+    logged, answers = series_of(run, "entropy"), _distinct(run)
+    if logged is None and answers is None:
+        return not_applicable("policy_concentration.absent", run)
+    entropy = None if logged is None else _entropy(*logged)
+    is_entropy = entropy is None or (entropy.first.mean > 0 and entropy.last.mean >= 0)
+    if entropy is not None and not is_entropy and answers is None:
+        ends_at = {"first": entropy.first, "last": entropy.last}
+        return not_applicable("policy_concentration.no_entropy", run, **ends_at)
+    choices = [one for one in (entropy if is_entropy else None, answers) if one is not None]
+    least = min(choices, key=lambda choice: choice.left)
+    return card_of(
+        "policy_concentration",
+        _concentration(run, least),
+        number=least.left,
+        unit=least.unit,
+        interval=least.interval,
+        threshold=LEFT_WARNING,
+        witnesses=(
+            *(choice.summary for choice in choices if choice is not least),
+            *(() if logged is None else _law(run)),
+        ),
+        unknown=() if answers is not None else (CARDS["policy_concentration"]["unknown"],),
+    )
+
+
+def _concentration(run: PilotRun, least: Choice) -> Finding:
+    """How far the choice has gone, and whether the reward could still use it."""
+    step, left = least.step, least.left
+    is_lost, begins = least.is_lower and left <= LEFT_WARNING, float(step[0])
+    if is_lost:
+        begins = since(step, least.values, LEFT_WARNING * least.first.mean, below=True)
+    kind = "kept"
+    status: Status | None = "INFO" if least.is_lower and left <= 0.2 else None
+    is_solved = share_of_range(run, judged_series(run)[1])[0] >= SOLVED
+    if is_lost and not is_solved:
+        can_stall = left <= 0.05 and (_stalled(run) or has_collapsed(run))
+        kind, status = "stalled" if can_stall else "lost", None
+    steps = (begins, float(step[-1]))
+    return finding(f"policy_concentration.{kind}", run, steps, status, summary=least.summary)
+
+
+def _entropy(step: FloatArray, values: FloatArray) -> Choice:
+    first, last = ends(values, 0.1)[0], ends(values)[1]
+    summary = f"Entropy went from {first.mean:.3g} to {last.mean:.3g} nats"
+    unit = "entropy at the end over that at the start"
+    return Choice(summary, unit, step, values, first, last)
+
+
+def _distinct(run: PilotRun) -> Choice | None:
+    """Distinct answers per group, beyond the one that any group has."""
+    found = series_of(run, "distinct_answers")
+    if found is None:
+        return None
+    step, values = found
+    first, last = ends(values, 0.1)[0], ends(values)[1]
+    # A count leaves one answer, a share one in a group.
+    least = 1.0 if first.mean > 1 else 1 / (run.hyperparameters.group_size or np.inf)
+    # By how much a mean of distinct answers may lie below one answer: rounding.
+    if first.mean <= least or last.mean < least - 1e-6:
+        return None
+    summary = f"Distinct answers per group went from {first.mean:.3g} to {last.mean:.3g}"
+    unit = "distinct answers at the end over those at the start, beyond the first"
+    above = values - least
+    ends_above = (first._replace(mean=first.mean - least), last._replace(mean=last.mean - least))
+    return Choice(summary, unit, step, above, *ends_above)
+
+
+def _stalled(run: PilotRun) -> bool:
+    """Whether the reward gained nothing over the last half."""
+    reward = judged_series(run)[1]
+    half = reward[reward.size // 2 :]
+    return half.size >= LEAST_ROWS and difference(*ends(half, 0.5)[::-1]) < 2
+
+
+def _law(run: PilotRun) -> tuple[str, ...]:
+    """What the entropy law says the reward could still gain, where it fits."""
+    entropy = run.series["entropy"]
+    if run.is_eval_only:
+        return ()
+    kept = np.isfinite(entropy) & np.isfinite(run.reward)
+    if kept.sum() < LEAST_ROWS:
+        return ()
+    if np.abs(entropy[kept]).max() > 30.0 or np.abs(run.reward[kept]).max() > 1e9:
+        return ()
+    power, reward = np.exp(entropy[kept]), run.reward[kept]
+    if np.ptp(power) <= 0 or np.ptp(reward) <= SMALLEST * np.abs(reward).max():
+        return ()
+    slope, top = np.polyfit(power, reward, 1)
+    fitted = float(np.corrcoef(power, reward)[0, 1] ** 2)
+    if fitted < 0.5 or slope >= 0:
+        return ()
+    return (
+        f"entropy law: reward at zero entropy {top + slope:.3g} (R² {fitted:.2f}), "
+        f"now {ends(reward)[1].mean:.3g}",
+    )
