@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from advisor.common import DEFAULT_SEED, SAMPLING, SAMPLING_AGAIN, Progress, counted, silent
 from advisor.errors import InputError, NotConvergedError
 from advisor.model.cohort import Cohort, build_cohort
-from advisor.model.fast.tables import shape_of, shapes_of
+from advisor.model.fast import shape_of, shapes_of
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import Family, Priors
 from advisor.model.run_residuals import worst_fits
