@@ -19,7 +19,7 @@ import pymc as pm
 
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort
-from advisor.model.expectation import expectation, group_summaries
+from advisor.model.likelihood import draw_run, expectation, group_summaries, run_log_density
 from advisor.model.observations import observations
 from advisor.model.parameters import (
     GROUP_EFFECTS,
@@ -30,7 +30,6 @@ from advisor.model.parameters import (
     TASK_LEVELS,
 )
 from advisor.model.priors import SPECTRUM, Priors, family_of, load_priors
-from advisor.model.run_density import draw_run, run_log_density
 
 
 def build_model(

@@ -30,7 +30,7 @@ SOURCES = (
     "model/fast/__init__.py",
     "model/equations.py",
     "model/parameters.py",
-    "model/run_density.py",
+    "model/likelihood.py",
     "model/cohort.py",
     "theory/spectrum.py",
 )
