@@ -191,11 +191,11 @@ def natural_scale(name: str) -> tuple[str, Callable[[Any], Any]]:
 
 def _row(name: str, entry: NormalPrior | HalfNormalPrior) -> PriorRow:
     tail = (1 - INTERVAL) / 2
-    shares, mean = (tail, 0.5, 1 - tail), None
+    shares, mean = [tail, 0.5, 1 - tail], None
     if isinstance(entry, NormalPrior):
         mean = entry.mean
     else:
-        shares = tuple((1 + share) / 2 for share in shares)  # of the half that is not negative
+        shares = [(1 + share) / 2 for share in shares]  # of the half that is not negative
     scale, to_natural = natural_scale(name)
     lower, median, upper = (
         to_natural((mean or 0.0) + entry.sd * NormalDist().inv_cdf(share)) for share in shares

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
@@ -129,6 +130,10 @@ class _Preset(BaseModel):
         if not isinstance(entries, dict):
             return entries
         return {name: entry for name, entry in entries.items() if name != "family_runs"}
+
+    def of(self, parameters: Iterable[str]) -> list[NormalPrior]:
+        """Priors of some parameters, by their names in `model.parameters`."""
+        return [getattr(self, parameter.replace(".", "_")) for parameter in parameters]
 
     def at(self, reference: Reference) -> Self:
         """Preset as it speaks of pilots at a reference; what was placed before stays."""

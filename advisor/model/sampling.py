@@ -176,8 +176,8 @@ def prior_posterior(
 
     def drawn(names: Sequence[str], *size: int) -> FloatArray:
         """Draws of shape (1, draws, names, *size)."""
-        given = [getattr(placed, name.replace(".", "_")) for name in names]
-        parts = [prior.mean + prior.sd * rng.standard_normal((1, draws, *size)) for prior in given]
+        size = (1, draws, *size)
+        parts = [prior.mean + prior.sd * rng.standard_normal(size) for prior in placed.of(names)]
         return np.stack(parts, axis=2)
 
     groups, runs = len(cohort.groups), len(cohort.runs)

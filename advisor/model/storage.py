@@ -151,15 +151,10 @@ def labels(seen: Observations) -> dict[str, list[str]]:
 def prior_draws(priors: Priors, seen: Observations) -> dict[str, FloatArray]:
     """Draws of the prior, by the names of the parameters, with a fixed seed."""
     rng = np.random.default_rng(0)
-    sizes = {
-        **dict.fromkeys(POPULATION, ()),
-        **{
-            name: (len(seen.coords["task" if name in TASK_LEVELS else "group"]),) for name in LEVELS
-        },
-    }
     draws = {}
-    for name, size in sizes.items():
-        prior = getattr(priors, name.replace(".", "_"))
+    for name, prior in zip((*POPULATION, *LEVELS), priors.of((*POPULATION, *LEVELS)), strict=True):
+        dim = "task" if name in TASK_LEVELS else "group"
+        size = () if name in POPULATION else (len(seen.coords[dim]),)
         draws[name] = prior.mean + prior.sd * rng.standard_normal((1, PRIOR_DRAWS, *size))
     stiffness = eq.task_log_stiffness(draws["headroom_logit"], draws["log_slope"])
     draws = eq.at_reference(draws, stiffness)
@@ -251,15 +246,13 @@ def _log_prior(posterior: FittedDraws) -> dict[str, FloatArray]:
     from scipy.stats import norm
 
     density = {}
-    for name in (*POPULATION, *LEVELS):
-        prior = getattr(posterior.meta.placed_priors, name.replace(".", "_"))
+    names, given = (*POPULATION, *LEVELS), posterior.draws
+    stiffness = eq.task_log_stiffness(given["headroom_logit"], given["log_slope"])
+    for name, prior in zip(names, posterior.meta.placed_priors.of(names), strict=True):
         mean = prior.mean
         if name in ("plateau_loss.level", "hazard.level"):
-            stiffness = eq.task_log_stiffness(
-                posterior.draws["headroom_logit"], posterior.draws["log_slope"]
-            )
-            mean = mean + eq.anchor_shift(name, posterior.draws, stiffness)
-        density[name] = norm.logpdf(posterior.draws[name], mean, prior.sd)
+            mean = mean + eq.anchor_shift(name, given, stiffness)
+        density[name] = norm.logpdf(given[name], mean, prior.sd)
     for name in (*GROUP_EFFECTS, *RUN_EFFECTS):
         density[name] = norm.logpdf(posterior.draws[name])
     return model_variables(density)

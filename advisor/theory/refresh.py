@@ -28,9 +28,7 @@ JUMP = 1.2
 """Ratio of neighbouring limits from which another window of instability opens between them: the
 smaller of the two is then taken."""
 
-HALVINGS = 20
-
-TOLERANCE = 1e-10
+HALVINGS, TOLERANCE = 20, 1e-10
 
 
 def lag_in_cycles(lag: float, interval: int) -> int:

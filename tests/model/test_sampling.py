@@ -147,16 +147,25 @@ def test_definition_samples_and_predicts_in_pymc():
 
 @pytest.mark.slow
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_definition_and_kernel_sample_the_same_posterior():
     """A whole fit of the PyMC model, means and spreads against the kernel's."""
     import nutpie
 
     from advisor.model.pymc_model import build_model
 
-    compiled = nutpie.compile_pymc_model(build_model(simulated(COHORT), PRIORS), backend="numba")
-    trace = nutpie.sample(
-        compiled, draws=800, tune=400, chains=4, seed=2, target_accept=0.9, progress_bar=False
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = build_model(simulated(COHORT), PRIORS)
+        trace = nutpie.sample(
+            nutpie.compile_pymc_model(model, backend="numba"),
+            draws=500,
+            tune=400,
+            chains=4,
+            seed=2,
+            target_accept=0.9,
+            progress_bar=False,
+        )
     definition = {name: np.asarray(values) for name, values in trace["posterior"].items()}
     definition = named_draws({name: definition[name] for name in (*STACKED, *ALONE)})
     raw, _ = drawn()

@@ -80,10 +80,7 @@ def split(values: FloatArray, shape: Shape) -> dict[str, FloatArray]:
 def data_of(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> dict[str, Any]:
     """Everything the model sees, as arrays in the shapes of the cohort's structure."""
     placed = family.priors(priors)
-    shared, levels = (
-        [getattr(placed, name.replace(".", "_")) for name in names]
-        for names in (POPULATION, LEVELS)
-    )
+    shared, levels = placed.of(POPULATION), placed.of(LEVELS)
     parents = np.stack([cohort.group_of_run, cohort.task_of_group[cohort.group_of_run]], axis=1)
     bins, first = _bins(cohort)
     return {

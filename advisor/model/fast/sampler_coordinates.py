@@ -199,8 +199,7 @@ def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
     def off_centre(names: Sequence[str]) -> FloatArray:
         # Exactly at its prior mean a parameter that the data do not touch has zero gradient, which
         # the sampler refuses as a broken start.
-        entries = [getattr(priors, name.replace(".", "_")) for name in names]
-        return np.array([prior.mean + OFF_CENTRE * prior.sd for prior in entries])
+        return np.array([prior.mean + OFF_CENTRE * prior.sd for prior in priors.of(names)])
 
     start = np.repeat(off_centre(["start_logit"]), shape.groups)
     levels = np.tile(off_centre(TASK_LEVELS)[:, None], shape.tasks)
