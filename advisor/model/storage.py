@@ -59,25 +59,14 @@ Group = dict[str, Variable]
 
 
 def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
-    """Every group of ArviZ's schema that a posterior can fill.
+    """Every group of ArviZ's schema that a posterior with its observations can fill.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        With its observations.
+    These are ``posterior``, ``sample_stats``, ``prior``, ``log_prior``, ``log_likelihood``
+    (``whole_run``: all that a run showed; ``train_reward``: each bin given those before it in its
+    run, so they sum to the density of the run; ``held_out_reward``; ``collapse_exposure``),
+    ``posterior_predictive`` (bins one step ahead, as their log likelihood), ``observed_data`` and
+    ``constant_data``.
 
-    Returns
-    -------
-    groups : dict of str to dict of str to Variable
-        ``posterior``, ``sample_stats``, ``prior``, ``log_prior``, ``log_likelihood``
-        (``whole_run``: all that a run showed; ``train_reward``: each bin given those before it in
-        its run, so they sum to the density of the run; ``held_out_reward``;
-        ``collapse_exposure``),
-        ``posterior_predictive`` (bins one step ahead, as their log likelihood), ``observed_data``,
-        ``constant_data``.
-
-    Notes
-    -----
     ``whole_run`` is the sum of the other log likelihoods by run: name it, or them, wherever ArviZ
     adds up what it finds (``loo(var_name="whole_run")``,
     ``psense_summary(likelihood_var_names=["whole_run"])``).
@@ -86,22 +75,21 @@ def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
     if seen is None:
         raise ValueError("this posterior was made by hand: it has no observations")
     shape = next(iter(posterior.draws.values())).shape[:2]
-    likelihood, predicted = _by_draw(posterior, seen)
     bins = seen.is_logged > 0
     dims = {
-        "train_reward": "train_bin",
-        "held_out_reward": "evaluation",
-        "collapse_exposure": "run",
-        "whole_run": "run",
+        "train_reward": ("train_bin",),
+        "held_out_reward": ("evaluation",),
+        "collapse_exposure": ("run",),
+        "whole_run": ("run",),
     }
-
-    def sampled(values: Mapping[str, FloatArray]) -> Group:
-        return {
-            name: Variable(("chain", "draw", dims[name]), part.reshape(*shape, -1))
-            for name, part in values.items()
-            if part.shape[1]
-        }
-
+    likelihood, predicted = (
+        {name: part.reshape(*shape, -1) for name, part in values.items() if part.shape[1]}
+        for values in _by_draw(posterior, seen)
+    )
+    statistics = {
+        name: values > 0 if name == "diverging" else values
+        for name, values in posterior.statistics.items()
+    }
     observed = {
         "train_reward": seen.train_reward[bins],
         "held_out_reward": seen.held_out_reward,
@@ -116,21 +104,13 @@ def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
     }
     return {
         "posterior": posterior_group(posterior.draws),
-        "sample_stats": {
-            name: Variable(("chain", "draw"), values > 0 if name == "diverging" else values)
-            for name, values in posterior.statistics.items()
-        },
+        "sample_stats": _by_dimension(statistics, {}),
         "prior": posterior_group(prior_draws(posterior.meta.placed_priors, seen)),
-        "log_prior": {
-            name: Variable(("chain", "draw", *DIMS.get(name, ())), values)
-            for name, values in _log_prior(posterior).items()
-        },
-        "log_likelihood": sampled(likelihood),
-        "posterior_predictive": sampled(predicted),
+        "log_prior": _by_dimension(_log_prior(posterior), DIMS),
+        "log_likelihood": _by_dimension(likelihood, dims),
+        "posterior_predictive": _by_dimension(predicted, dims),
         "observed_data": {
-            name: Variable((dims[name],), values)
-            for name, values in observed.items()
-            if values.size
+            name: Variable(dims[name], values) for name, values in observed.items() if values.size
         },
         "constant_data": constant,
     }
@@ -168,9 +148,14 @@ def posterior_group(draws: Mapping[str, FloatArray]) -> Group:
     """Free variables and Deterministics of the PyMC model."""
     names = ("start", "plateau", "stiffness", "collapse_rate", "is_oscillator")
     kept = {name: draws[name] for name in names if name in draws}
+    return _by_dimension(model_variables(draws) | kept, DIMS)
+
+
+def _by_dimension(draws: Mapping[str, Any], dims: Mapping[str, tuple[str, ...]]) -> Group:
+    """Draws with their dimensions besides chain and draw."""
     return {
-        name: Variable(("chain", "draw", *DIMS.get(name, ())), values)
-        for name, values in (model_variables(draws) | kept).items()
+        name: Variable(("chain", "draw", *dims.get(name, ())), values)
+        for name, values in draws.items()
     }
 
 
