@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from advisor.model.cohort import Cohort, Reference
-from advisor.model.fast.tables import RUN_PLACES, data_of, shape_of, shapes_of
+from advisor.model.fast import RUN_PLACES, data_of, shape_of, shapes_of
 from advisor.model.parameters import POPULATION
 from advisor.model.priors import SPECTRUM, load_priors
 from advisor.model.sampling import cohort_of

@@ -20,6 +20,7 @@ from advisor.model.equations import (
     shifted_share,
     sigmoid,
 )
+from advisor.model.likelihood import FEWEST_BINS, residuals
 from advisor.model.observations import Observations
 from advisor.model.parameters import (
     GROUP_LEVELS,
@@ -39,28 +40,23 @@ from advisor.model.posterior import (
     RunSummary,
     make_posterior,
 )
-from advisor.model.preset_text import (
-    prior_entries,
-    prior_table,
-    show_learned,
-    show_preset,
-    show_presets,
-)
 from advisor.model.presets import (
-    all_small,
-    check_preset_file,
-    outside_evidence,
-    preset_for,
-    write_preset,
-)
-from advisor.model.prior_draws import (
     BANDS,
     COLLAPSE_STEPS,
     GAIN,
     REFERENCE,
     PriorPredictive,
-    prior_posterior,
+    all_small,
+    check_preset_file,
+    outside_evidence,
+    preset_for,
+    prior_entries,
     prior_predictive,
+    prior_table,
+    show_learned,
+    show_preset,
+    show_presets,
+    write_preset,
 )
 from advisor.model.priors import (
     FAMILIES,
@@ -76,8 +72,15 @@ from advisor.model.priors import (
     preset_folder,
     preset_names,
 )
-from advisor.model.run_residuals import FEWEST_BINS, residuals
-from advisor.model.sampling import FIRST_LOOK, FitClock, Sampling, cohort_of, converged, sampled
+from advisor.model.sampling import (
+    FIRST_LOOK,
+    FitClock,
+    Sampling,
+    cohort_of,
+    converged,
+    prior_posterior,
+    sampled,
+)
 
 __all__ = [
     "BANDS",

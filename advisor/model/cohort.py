@@ -87,91 +87,46 @@ class Reference:
 class Cohort:
     """Pilot runs as arrays; run r belongs to group (task, model) ``group_of_run[r]``.
 
-    Attributes
-    ----------
-    runs : tuple of PilotRun
-        With model and task.
-    settings : tuple of Settings
-        Of each run, completed.
-    groups : tuple of (task, model) pairs
-        Runs of one group share base model, task and therefore start and plateau.
-    group_of_run : ndarray of shape (runs,)
-    task_of_group : ndarray of shape (groups,)
-        Index into ``tasks``.
-    tasks : tuple of str
-    group_log_parameters : ndarray of shape (groups,)
-        log(N / N_ref).
-    log_rate, log_group, log_prompts : ndarray of shape (runs,)
-        log ratios to the reference.
-    minibatches, epochs, momentum, mean_age : ndarray of shape (runs,)
-    corrected, clipped : ndarray of shape (runs,)
-        1 where an importance ratio is used; 1 where it is clipped.
-    run_of_bin, reward : ndarray of shape (bins,)
-        Run and mean scaled reward of a bin; bins of one run follow each other.
-    noise_per_completion, noise_per_prompt : ndarray of shape (bins,)
-        Bernoulli variance p(1-p) over the completions, and over the prompts, behind a bin.
-    noise_known : ndarray of shape (bins,)
-        Sampling variance of a bin where the spread within groups was logged, else 0; then the two
-        above are 0.
-    step : ndarray of shape (bins,)
-        Mean optimizer step of the rows of a bin, as logged.
-    clock : ndarray of shape (bins, 4)
-        S at the exponents ``CLOCK_EXPONENTS``, in optimizer steps at peak rate.
-    run_of_eval, eval_reward : ndarray of shape (evaluations,)
-        Run and mean scaled held-out reward of a bin of evaluations.
-    eval_clock : ndarray of shape (evaluations, 4)
-    exposure : ndarray of shape (runs,)
-        Steps survived (or to the collapse), weighted by (rate / peak)^2.
-    collapsed : ndarray of shape (runs,)
-        1 where the run collapsed at the end of its exposure.
-    collapse_step : tuple of float or None
-        Optimizer step of collapse, per run: where its exposure ends.
-    fell_from : tuple of float or None
-        Optimizer step at which the fall began, per run; shown, and not fitted.
-    floor, ceiling : float
-        Reward bounds in reward units.
-    eval_floor, eval_ceiling : float
-        Bounds of the held-out reward, in its own units.
-    notes : tuple of str
-        What was assumed or left out.
+    Runs of one group share base model, task and therefore start and plateau. Rewards are scaled to
+    [0, 1] by the bounds; bins of one run follow each other.
     """
 
-    runs: tuple[PilotRun, ...]
-    settings: tuple[Settings, ...]
-    groups: tuple[tuple[str, str], ...]
+    runs: tuple[PilotRun, ...]  # with model and task
+    settings: tuple[Settings, ...]  # of each run, completed
+    groups: tuple[tuple[str, str], ...]  # (task, model)
     group_of_run: IntArray
     tasks: tuple[str, ...]
-    task_of_group: IntArray
+    task_of_group: IntArray  # index into `tasks`
     group_parameters: FloatArray
     reference: Reference
-    log_rate: FloatArray
+    log_rate: FloatArray  # of each run, log ratio to the reference, as the next two
     log_group: FloatArray
     log_prompts: FloatArray
-    minibatches: FloatArray
+    minibatches: FloatArray  # of each run, as the next five
     epochs: FloatArray
     momentum: FloatArray
     mean_age: FloatArray
-    corrected: FloatArray
-    clipped: FloatArray
+    corrected: FloatArray  # 1 where an importance ratio is used
+    clipped: FloatArray  # 1 where it is clipped
     run_of_bin: IntArray
-    reward: FloatArray
-    noise_per_completion: FloatArray
-    noise_per_prompt: FloatArray
-    noise_known: FloatArray
-    step: FloatArray
-    clock: FloatArray
+    reward: FloatArray  # mean scaled reward of a bin
+    noise_per_completion: FloatArray  # Bernoulli variance p (1 - p) over the completions of a bin
+    noise_per_prompt: FloatArray  # the same over its prompts
+    noise_known: FloatArray  # variance of a bin from logged spreads, else 0; the two are then 0
+    step: FloatArray  # mean optimizer step of the rows of a bin, as logged
+    clock: FloatArray  # (bins, 4): S at `CLOCK_EXPONENTS`, in optimizer steps at peak rate
     run_of_eval: IntArray
-    eval_reward: FloatArray
-    eval_clock: FloatArray
-    exposure: FloatArray
-    collapsed: FloatArray
-    collapse_step: tuple[float | None, ...]
-    fell_from: tuple[float | None, ...]
-    floor: float
+    eval_reward: FloatArray  # mean scaled held-out reward of a bin of evaluations
+    eval_clock: FloatArray  # (evaluations, 4)
+    exposure: FloatArray  # of each run: steps survived, each weighted by (rate / peak)^2
+    collapsed: FloatArray  # 1 where the run collapsed at the end of its exposure
+    collapse_step: tuple[float | None, ...]  # optimizer step where a run's exposure ends
+    fell_from: tuple[float | None, ...]  # step at which its fall began; shown, and not fitted
+    floor: float  # bounds of the reward, in reward units
     ceiling: float
-    eval_floor: float
+    eval_floor: float  # bounds of the held-out reward, in its own units
     eval_ceiling: float
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was assumed or left out
 
     @property
     def group_log_parameters(self) -> FloatArray:
@@ -232,47 +187,33 @@ def build_cohort(
     if none_moved(completed, collapse_steps):
         notes.add(NONE_MOVED)
 
-    groups = sorted({(str(run.task), str(run.model)) for run in completed})
+    names = [(str(run.task), str(run.model)) for run in completed]
+    groups = sorted(set(names))
     tasks = sorted({task for task, _ in groups})
-    rate = _column(settings, "learning_rate")
-    group = _column(settings, "group_size")
-    prompts = _column(settings, "prompts_per_step")
-    group_of_run = np.array([groups.index((str(r.task), str(r.model))) for r in completed])
+    rate, group, prompts = (
+        _column(settings, name) for name in ("learning_rate", "group_size", "prompts_per_step")
+    )
     group_parameters = np.array(
         [_one_size([r for r in completed if r.model == model], model) for _, model in groups]
     )
-    reference = Reference(
-        _geometric_mean(rate),
-        _geometric_mean(group),
-        _geometric_mean(prompts),
-        _geometric_mean(group_parameters),
+    reference = Reference(*map(_geometric_mean, (rate, group, prompts, group_parameters)))
+    falls = [collapse_steps.get(run.id) for run in completed]
+    bins, tests, exposure = [], [], []
+    for index, (run, of, fall) in enumerate(zip(completed, settings, falls, strict=True)):
+        healthy, factors = healthy_until.get(run.id), _factors(run, of)
+        bins.append(_bin(index, run, of, factors, healthy, (floor, ceiling)))
+        tests.append(_evaluations(index, run, factors, healthy, (eval_floor, eval_ceiling)))
+        exposure.append(float(np.sum(factors[: int(run.step[-1] if fall is None else fall)] ** 2)))
+    stacked, tested = (
+        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        for parts in (bins, tests)
     )
-
-    bins = [
-        _bin(index, run, settings[index], healthy_until.get(run.id), floor, ceiling)
-        for index, run in enumerate(completed)
-    ]
-    stacked = {name: np.concatenate([b[name] for b in bins]) for name in bins[0]}
-    tests = [
-        _evaluations(
-            index, run, settings[index], healthy_until.get(run.id), eval_floor, eval_ceiling
-        )
-        for index, run in enumerate(completed)
-    ]
-    tested = {name: np.concatenate([t[name] for t in tests]) for name in tests[0]}
-    collapsed = np.array([float(collapse_steps.get(run.id) is not None) for run in completed])
-    exposure = np.array(
-        [
-            _exposure(run, of, collapse_steps.get(run.id))
-            for run, of in zip(completed, settings, strict=True)
-        ],
-        dtype=float,
-    )
+    corrected = np.array([float(one.importance_ratio) for one in settings])
     return Cohort(
         runs=tuple(completed),
         settings=settings,
         groups=tuple(groups),
-        group_of_run=group_of_run,
+        group_of_run=np.array([groups.index(name) for name in names]),
         tasks=tuple(tasks),
         task_of_group=np.array([tasks.index(task) for task, _ in groups]),
         group_parameters=group_parameters,
@@ -284,8 +225,8 @@ def build_cohort(
         epochs=_column(settings, "epochs_per_refresh"),
         momentum=_column(settings, "momentum"),
         mean_age=np.array([setting.mean_age for setting in settings], dtype=float),
-        corrected=np.array([float(s.importance_ratio) for s in settings]),
-        clipped=np.array([float(one.importance_ratio) for one in settings]),
+        corrected=corrected,
+        clipped=corrected.copy(),
         run_of_bin=stacked["run"].astype(np.int64),
         reward=stacked["reward"],
         noise_per_completion=stacked["noise_per_completion"],
@@ -296,9 +237,9 @@ def build_cohort(
         run_of_eval=tested["run"].astype(np.int64),
         eval_reward=tested["reward"],
         eval_clock=tested["clock"],
-        exposure=exposure,
-        collapsed=collapsed,
-        collapse_step=tuple(collapse_steps.get(run.id) for run in completed),
+        exposure=np.array(exposure),
+        collapsed=np.array([float(fall is not None) for fall in falls]),
+        collapse_step=tuple(falls),
         fell_from=tuple((fell_from or collapse_steps).get(run.id) for run in completed),
         floor=floor,
         ceiling=ceiling,
@@ -320,11 +261,15 @@ def planned_factors(settings: Settings, steps: int) -> FloatArray:
 
 def clock_table(settings: Settings, steps: int) -> FloatArray:
     """S after 0..steps optimizer steps at every tabulated exponent, shape (steps + 1, 4)."""
-    return _table(planned_factors(settings, steps))
-
-
-def _table(factors: FloatArray) -> FloatArray:
+    factors = planned_factors(settings, steps)
     return np.stack([cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS], axis=1)
+
+
+def _clock(factors: FloatArray, steps: FloatArray) -> FloatArray:
+    """S at every tabulated exponent, the mean over steps of shape (rows, steps) behind each row."""
+    clocks = [cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS]
+    grid = np.arange(factors.size + 1, dtype=float)
+    return np.stack([np.interp(steps, grid, clock).mean(axis=1) for clock in clocks], axis=1)
 
 
 class _Notes:
@@ -370,33 +315,33 @@ def _named(run: PilotRun, notes: _Notes) -> PilotRun:
             f'adapter = full assumed, but {WHY["adapter"]}: say adapter = "lora" or "full" in '
             "pilots.toml"
         )
-    model, task = run.model, run.task
-    if model is None:
-        model = UNNAMED_MODEL
-        assumed.append("model = 'model' assumed (no name given; runs without a name pool together)")
-    if task is None:
-        task = UNNAMED_TASK
-        assumed.append("task = 'task' assumed (no name given; runs without a name pool together)")
+    for key, name in (("model", run.model), ("task", run.task)):
+        if name is None:
+            pooled = "(no name given; runs without a name pool together)"
+            assumed.append(f"{key} = '{key}' assumed {pooled}")
     lost = int(np.sum(~np.isfinite(run.reward)))
     if lost:
         notes.add(f"{lost} of {run.reward.size} rewards are not finite and were left out", run.id)
     for line in (*run.warnings, *run.assumptions, *assumed):
         notes.add(line, run.id)
-    return run.with_updates(model=model, task=task, assumptions=(*run.assumptions, *assumed))
+    return run.with_updates(
+        model=UNNAMED_MODEL if run.model is None else run.model,
+        task=UNNAMED_TASK if run.task is None else run.task,
+        assumptions=(*run.assumptions, *assumed),
+    )
 
 
 def _fit_for_use(runs: Sequence[PilotRun], notes: _Notes) -> list[PilotRun]:
     """Runs with a train reward, each once."""
-    kept = []
-    trained = [run.with_updates(copy_of=None) for run in runs if not run.is_eval_only]
     for run in runs:
         if run.is_eval_only:
             notes.add("only evaluations, no train reward: left out", run.id)
-    for run in mark_copies(trained):
-        if run.copy_of is None:
-            kept.append(run)
-        else:
+    trained = [run.with_updates(copy_of=None) for run in runs if not run.is_eval_only]
+    marked = mark_copies(trained)
+    for run in marked:
+        if run.copy_of is not None:
             notes.add(f"run '{run.id}' repeats '{run.copy_of}' and was left out")
+    kept = [run for run in marked if run.copy_of is None]
     if not kept:
         raise InputError(
             "no run has a train reward",
@@ -525,20 +470,16 @@ def _factors(run: PilotRun, settings: Settings) -> FloatArray:
     return planned_factors(settings, steps)
 
 
-def _exposure(run: PilotRun, settings: Settings, collapse_step: float | None) -> float:
-    last = run.step[-1] if collapse_step is None else collapse_step
-    return float(np.sum(_factors(run, settings)[: int(last)] ** 2))
-
-
 def _bin(
     index: int,
     run: PilotRun,
     settings: Settings,
+    factors: FloatArray,
     healthy_until: float | None,
-    floor: float,
-    ceiling: float,
+    bounds: tuple[float, float],
 ) -> dict[str, FloatArray]:
     """Average a run's rows into bins: mean reward, mean clock, effective rows."""
+    floor, ceiling = bounds
     epochs = settings.epochs_per_refresh
     keep = np.isfinite(run.reward)
     if healthy_until is not None:
@@ -546,7 +487,6 @@ def _bin(
         keep &= (run.step <= healthy_until) | (run.step == run.step[keep][0])
     step = run.step[keep]
     reward = (run.reward[keep] - floor) / (ceiling - floor)
-    table = _table(_factors(run, settings))
     # A row that averages a logging window speaks for the policies of that whole window.
     offsets = np.arange(run.logging_steps, dtype=float)
     used = policy_steps(
@@ -555,8 +495,7 @@ def _bin(
         epochs,
         settings.lag,
     )
-    grid = np.arange(table.shape[0], dtype=float)
-    clock = np.stack([np.interp(used, grid, column).mean(axis=1) for column in table.T], axis=1)
+    clock = _clock(factors, used)
     edges = _edges(step.size)
     sizes = np.array([part.size for part in edges], dtype=float)
     mean = np.array([reward[part].mean() for part in edges])
@@ -634,19 +573,17 @@ def _eval_bounds(runs: Sequence[PilotRun], floor: float, ceiling: float) -> tupl
 def _evaluations(
     index: int,
     run: PilotRun,
-    settings: Settings,
+    factors: FloatArray,
     healthy_until: float | None,
-    floor: float,
-    ceiling: float,
+    bounds: tuple[float, float],
 ) -> dict[str, FloatArray]:
     """Average a run's evaluations into bins; one at step t tests the policy after t steps."""
     keep = np.isfinite(run.eval_reward)
     if healthy_until is not None:
         keep &= run.eval_step <= healthy_until
+    floor, ceiling = bounds
     step, reward = run.eval_step[keep], (run.eval_reward[keep] - floor) / (ceiling - floor)
-    table = _table(_factors(run, settings))
-    grid = np.arange(table.shape[0], dtype=float)
-    clock = np.stack([np.interp(step, grid, column) for column in table.T], axis=1)
+    clock = _clock(factors, step[:, None])
     edges = _edges(step.size)
     return {
         "run": np.full(len(edges), index, dtype=float),

@@ -15,41 +15,21 @@ from advisor.theory import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Observations:
-    """Rewards of a cohort and what explains them.
+    """Rewards of a cohort and what explains them."""
 
-    Attributes
-    ----------
-    coords : dict of str to list
-        Labels of the dimensions ``task``, ``group`` (task / model), ``run``, ``bin`` ...
-    train_reward : ndarray of shape (runs, bins)
-        Mean reward of each bin, share of the reward range; 0 where a run has fewer bins.
-    held_out_reward : ndarray of shape (evaluations,)
-    exposure, collapsed : ndarray of shape (runs,)
-        Steps survived, weighted by the squared learning rate over its peak; 1 for a collapse.
-    task_of_group, group_of_run, run_of_evaluation : ndarray of int
-    group_log_parameters : ndarray of shape (groups,)
-        log(N / N_ref).
-    floor, ceiling : float
-        Bounds of the reward, in reward units.
-    constant : dict of str to ndarray
-        What is known of runs, bins and evaluations, by name.
-    dims : dict of str to tuple of str
-        Dimensions of ``constant``.
-    """
-
-    coords: dict[str, list[Any]]
-    train_reward: FloatArray
-    held_out_reward: FloatArray
-    exposure: FloatArray
-    collapsed: FloatArray
+    coords: dict[str, list[Any]]  # labels of the dimensions: task, group (task / model), run, bin
+    train_reward: FloatArray  # (runs, bins): share of the reward range; 0 where a run has none
+    held_out_reward: FloatArray  # (evaluations,)
+    exposure: FloatArray  # of each run: steps survived, weighted by (rate / peak)^2
+    collapsed: FloatArray  # of each run: 1 for a collapse
     task_of_group: IntArray
     group_of_run: IntArray
     run_of_evaluation: IntArray
-    group_log_parameters: FloatArray
-    floor: float
+    group_log_parameters: FloatArray  # log(N / N_ref)
+    floor: float  # bounds of the reward, in reward units
     ceiling: float
-    constant: dict[str, FloatArray]
-    dims: dict[str, tuple[str, ...]]
+    constant: dict[str, FloatArray]  # what is known of runs, bins and evaluations, by name
+    dims: dict[str, tuple[str, ...]]  # dimensions of `constant`
 
     @property
     def clock_powers(self) -> int:

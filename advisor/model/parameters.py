@@ -18,24 +18,12 @@ Scale = Literal["as is", "exp", "logistic"]
 
 
 class Parameter(NamedTuple):
-    """One parameter of the model; its prior is normal on the scale on which it is sampled.
+    """One parameter of the model; its prior is normal on the scale on which it is sampled."""
 
-    Attributes
-    ----------
-    name : str
-        As draws are called; a term of a law is ``law.term``.
-    level : {"population", "task", "group"}
-        What has a value of its own: all runs together, a task, or a (task, model).
-    scale : {"as is", "exp", "logistic"}
-        What turns the sampled value into its natural scale.
-    label : str
-        What it is on the natural scale, with its unit.
-    """
-
-    name: str
-    level: Level
-    scale: Scale
-    label: str
+    name: str  # as draws are called; a term of a law is `law.term`
+    level: Level  # what has a value of its own: all runs together, a task, or a (task, model)
+    scale: Scale  # what turns the sampled value into its natural scale
+    label: str  # what it is on the natural scale, with its unit
 
     @property
     def entry(self) -> str:

@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,25 @@ from advisor.common import VERSION, counted, write_whole
 from advisor.errors import StudyError
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Reference
-from advisor.model.expectation import group_summaries
-from advisor.model.observations import Observations, observations
-from advisor.model.parameters import DIMS, LAWS, LEVELS, POPULATION, RUN_EFFECTS
+from advisor.model.likelihood import FittedDraws, summaries_of
+from advisor.model.observations import observations
+from advisor.model.parameters import (
+    DIMS,
+    GROUP_EFFECTS,
+    GROUP_LEVELS,
+    LAWS,
+    POPULATION,
+    RUN_EFFECTS,
+    TASK_LEVELS,
+)
 from advisor.model.priors import Family, Priors
-from advisor.model.storage import from_netcdf, to_netcdf
+from advisor.model.storage import (
+    from_netcdf,
+    inference_groups,
+    labels,
+    posterior_group,
+    to_netcdf,
+)
 from advisor.runs import Settings, fingerprint, seconds_per_step
 from advisor.theory import FloatArray
 
@@ -40,32 +54,17 @@ MIN_SIZES = 4
 
 
 class Convergence(BaseModel):
-    """Convergence figures of one fit.
-
-    Attributes
-    ----------
-    rhat : float
-        Largest rank-normalised split R-hat, of the variable ``worst``.
-    ess : float
-        Smallest bulk effective sample size.
-    divergent_share : float
-    draws : int
-        Over all chains.
-    steps_per_draw : float
-        Mean leapfrog steps.
-    disputed : tuple of str
-        Runs over whose own terms the chains disagree most, worst first, with their R-hat.
-    """
+    """Convergence figures of one fit."""
 
     model_config = ConfigDict(frozen=True)
 
-    rhat: float
-    ess: float
+    rhat: float  # largest rank-normalised split R-hat, of the variable `worst`
+    ess: float  # smallest bulk effective sample size
     worst: str
     divergent_share: float
-    draws: int
-    steps_per_draw: float
-    disputed: tuple[str, ...] = ()
+    draws: int  # over all chains
+    steps_per_draw: float  # mean leapfrog steps
+    disputed: tuple[str, ...] = ()  # runs over whose terms chains disagree, worst first, with R-hat
 
     def complaint(self, rhat: float, ess: float, divergent_share: float) -> str | None:
         """Say what fails the gate, or None."""
@@ -79,12 +78,7 @@ class Convergence(BaseModel):
 
 
 class RunSummary(BaseModel):
-    """One pilot as the posterior remembers it; rewards in reward units, steps of the optimizer.
-
-    ``seconds_per_step`` is the median wall-clock time of an optimizer step, ``completion_tokens``
-    the mean length of a completion; None where the log tells neither. ``framework`` is the trainer
-    whose keys the log holds, empty where that is not known.
-    """
+    """One pilot as the posterior remembers it; rewards in reward units, steps of the optimizer."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -100,9 +94,9 @@ class RunSummary(BaseModel):
     collapse_step: float | None
     fell_from: float | None = None
     fingerprint: str
-    seconds_per_step: float | None
-    completion_tokens: float | None
-    framework: str = ""
+    seconds_per_step: float | None  # median wall-clock of an optimizer step, where the log tells
+    completion_tokens: float | None  # mean length of a completion, where the log tells
+    framework: str = ""  # trainer whose keys the log holds, empty where that is not known
 
     @property
     def collapse_onset(self) -> float | None:
@@ -182,7 +176,7 @@ class Meta(BaseModel):
 
 
 @dataclass(frozen=True)
-class Posterior:
+class Posterior(FittedDraws):
     """Draws and provenance.
 
     Attributes
@@ -200,11 +194,7 @@ class Posterior:
         What was fitted; None of a posterior that was made by hand.
     """
 
-    draws: Mapping[str, FloatArray]
-    pilots: Mapping[str, FloatArray]
     meta: Meta
-    statistics: Mapping[str, FloatArray] = field(default_factory=dict)
-    observations: Observations | None = None
 
     def to_arviz(self) -> Any:
         """Everything that ArviZ can work with, labelled by task, model and run.
@@ -213,7 +203,7 @@ class Posterior:
         -------
         data : arviz.InferenceData or xarray.DataTree
             The former under ArviZ 0.23, the latter under 1.x; groups as in
-            `model.inference_data.inference_groups`.
+            `model.storage.inference_groups`.
 
         Raises
         ------
@@ -221,7 +211,6 @@ class Posterior:
             The posterior was made by hand, without pilots.
         """
         from advisor.model.compat import as_inference_data
-        from advisor.model.inference_data import inference_groups, labels
 
         if self.observations is None:
             raise StudyError("this posterior was made by hand, without pilots", advice="Fit pilots")
@@ -236,11 +225,6 @@ class Posterior:
         """Return the posterior with one more line on how it was reached."""
         meta = self.meta.model_copy(update={"notes": (*self.meta.notes, note)})
         return replace(self, meta=meta)
-
-    def flat(self, name: str) -> FloatArray:
-        """Draws of one parameter with chains joined, shape (draws, ...)."""
-        values = self.draws[name]
-        return values.reshape(-1, *values.shape[2:])
 
     def as_in_priors(self, name: str) -> FloatArray:
         """Draws of one parameter as its prior speaks of it, shape (draws, ...).
@@ -271,15 +255,12 @@ class Posterior:
                 rows.append((f"{name} [{task} / {model}]", self.flat(name)[:, index]))
         rows.append(("curvature exponent", self.flat("curvature_exponent")))
         rows += [(f"rate exponent of {term}", self.flat(f"rate.{term}")) for term in LAWS["rate"]]
-        frame = pd.DataFrame(
-            {
-                "mean": [values.mean() for _, values in rows],
-                "lower": [np.quantile(values, (1 - INTERVAL) / 2) for _, values in rows],
-                "upper": [np.quantile(values, (1 + INTERVAL) / 2) for _, values in rows],
-            },
+        ends = (1 - INTERVAL) / 2, (1 + INTERVAL) / 2
+        return pd.DataFrame(
+            [(values.mean(), *np.quantile(values, ends)) for _, values in rows],
+            columns=["mean", "lower", "upper"],
             index=pd.Index([name for name, _ in rows], name="quantity"),
         )
-        return frame
 
     def to_json(self) -> str:
         """Table and provenance as JSON, without the draws."""
@@ -347,8 +328,6 @@ class Posterior:
 
     def to_bytes(self) -> bytes:
         """Bytes of the file that :meth:`save` writes."""
-        from advisor.model.inference_data import inference_groups, labels, posterior_group
-
         seen = self.observations
         groups = (
             {"posterior": posterior_group(self.draws)} if seen is None else inference_groups(self)
@@ -433,6 +412,16 @@ def _check_shapes(draws: Mapping[str, FloatArray], meta: Meta, path: Path) -> No
             )
 
 
+STACKS = {
+    "population": POPULATION,
+    "task_level": TASK_LEVELS,
+    "start_logit": GROUP_LEVELS[:1],
+    "eval_level": GROUP_LEVELS[1:],
+    "group_offset": GROUP_EFFECTS,
+    "run_offset": RUN_EFFECTS,
+}
+"""Parameters that each vector of the sampler stacks."""
+
 MOST_DISPUTED = 3
 """Runs that are named where chains disagree."""
 
@@ -467,31 +456,15 @@ def make_posterior(
 
     Long because: it names every draw and fills one record.
     """
-    names = POPULATION
-    draws = {name: raw["population"][:, :, i] for i, name in enumerate(names)}
-    for name, values in zip(LEVELS[:3], np.moveaxis(raw["task_level"], 2, 0), strict=True):
-        draws[name] = values
-    draws["start_logit"] = raw["start_logit"]
-    for name, values in zip(LEVELS[4:], np.moveaxis(raw["eval_level"], 2, 0), strict=True):
-        draws[name] = values
-    draws["group_offset.headroom"], draws["group_offset.stiffness"] = np.moveaxis(
-        raw["group_offset"], 2, 0
-    )
-    for name, values in zip(RUN_EFFECTS, np.moveaxis(raw["run_offset"], 2, 0), strict=True):
-        draws[name] = values
+    stacked = dict(raw) | {"start_logit": raw["start_logit"][:, :, None]}
+    draws = {
+        name: values
+        for stack, names in STACKS.items()
+        for name, values in zip(names, np.moveaxis(stacked[stack], 2, 0), strict=True)
+    }
     seen, scale = observations(cohort), cohort.ceiling - cohort.floor
-    shared = {name: draws[name][..., None] for name in names}
-    groups = eq.group_level(
-        shared,
-        draws["headroom_logit"][..., cohort.task_of_group],
-        draws["log_slope"][..., cohort.task_of_group],
-        draws["start_logit"],
-        draws["group_offset.headroom"],
-        draws["group_offset.stiffness"],
-        cohort.group_log_parameters,
-    )
     draws["is_oscillator"] = np.full_like(draws["log_misfit"], float(family.is_oscillator))
-    draws |= group_summaries(shared, groups, seen)
+    draws |= summaries_of(draws, seen)
 
     rhat = {name: np.max(pair[0]) for name, pair in diagnostics.items()}
     # NaN (a parameter that never moved) must fail the gate: max and min would pass it over.
@@ -543,10 +516,11 @@ def make_posterior(
 
 def _summaries(cohort: Cohort) -> list[RunSummary]:
     out = []
-    for index, run in enumerate(cohort.runs):
-        settings = cohort.settings[index]
+    for index, (run, settings) in enumerate(zip(cohort.runs, cohort.settings, strict=True)):
         finite = run.reward[np.isfinite(run.reward)]
+        lengths = run.series.get("completion_length")
         steps = float(run.step[-1])
+        prompts = steps * settings.prompts_per_step
         out.append(
             RunSummary(
                 id=run.id,
@@ -555,26 +529,17 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 parameters=run.parameters or 0.0,
                 settings=settings,
                 steps=steps,
-                completions=(
-                    steps
-                    * settings.prompts_per_step
-                    * settings.group_size
-                    / settings.epochs_per_refresh
-                ),
+                completions=prompts * settings.group_size / settings.epochs_per_refresh,
                 first_reward=float(finite[:5].mean()),
                 last_reward=float(finite[-5:].mean()),
                 collapse_step=cohort.collapse_step[index],
                 fell_from=cohort.fell_from[index],
                 fingerprint=fingerprint(run),
                 seconds_per_step=seconds_per_step(run),
-                completion_tokens=_mean(run.series.get("completion_length")),
+                completion_tokens=None
+                if lengths is None or not np.isfinite(lengths).any()
+                else float(np.nanmean(lengths)),
                 framework=run.framework,
             )
         )
     return out
-
-
-def _mean(values: FloatArray | None) -> float | None:
-    if values is None or not np.isfinite(values).any():
-        return None
-    return float(np.nanmean(values))

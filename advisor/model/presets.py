@@ -1,18 +1,33 @@
-"""Choose a preset for runs, say where its evidence ends, and write one as TOML."""
+"""Presets: which one suits some runs, where its evidence ends, and one as TOML, table and curves.
+
+Tables state of every entry its central 80 % interval, read on its natural scale; curves are what a
+preset believes of one run before any log.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from advisor.common import write_whole
 from advisor.errors import InputError, unwritable
-from advisor.model.priors import Priors, load_priors
+from advisor.model import equations as eq
+from advisor.model.parameters import PARAMETERS, POPULATION, RUN_EFFECTS
+from advisor.model.priors import HalfNormalPrior, NormalPrior, Priors, load_priors, preset_names
 from advisor.runs import PilotRun, Settings
+from advisor.theory import FloatArray, inertial_time
 
 SMALL = 1e7
 """Parameters below which a model is small: the evidence of that preset ends there."""
@@ -129,3 +144,291 @@ def _literal(value: Any) -> str:
     if isinstance(value, tuple):
         return "\n".join(["[", *(f"  {_literal(part)}," for part in value), "]"])
     return repr(value)
+
+
+INTERVAL = 0.8
+"""Probability of the central interval of an entry."""
+
+SCALES = {parameter.entry: parameter.scale for parameter in PARAMETERS}
+
+
+@dataclass(frozen=True)
+class PriorRow:
+    """One entry of a preset."""
+
+    name: str
+    mean: float | None
+    sd: float
+    scale: str
+    lower: float
+    median: float
+    upper: float
+    source: str
+
+
+def prior_table(priors: Priors) -> list[PriorRow]:
+    """Every entry of a preset, in the order of the preset."""
+    return [_row(name, entry) for name, entry in prior_entries(priors).items()]
+
+
+def prior_entries(priors: Priors) -> dict[str, NormalPrior | HalfNormalPrior]:
+    """Distributions of a preset by name."""
+    values = {name: getattr(priors, name) for name in type(priors).model_fields}
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, NormalPrior | HalfNormalPrior)
+    }
+
+
+def natural_scale(name: str) -> tuple[str, Callable[[Any], Any]]:
+    """How an entry is read; what is no parameter of the table is a logarithm."""
+    scale = SCALES.get(name, "exp")
+    if scale == "logistic":
+        return scale, lambda value: 0.5 * (1 + math.tanh(0.5 * value))
+    return scale, math.exp if scale == "exp" else float
+
+
+def _row(name: str, entry: NormalPrior | HalfNormalPrior) -> PriorRow:
+    tail = (1 - INTERVAL) / 2
+    shares, mean = [tail, 0.5, 1 - tail], None
+    if isinstance(entry, NormalPrior):
+        mean = entry.mean
+    else:
+        shares = [(1 + share) / 2 for share in shares]  # of the half that is not negative
+    scale, to_natural = natural_scale(name)
+    lower, median, upper = (
+        to_natural((mean or 0.0) + entry.sd * NormalDist().inv_cdf(share)) for share in shares
+    )
+    return PriorRow(name, mean, entry.sd, scale, lower, median, upper, entry.source)
+
+
+ROOM_FOR_SOURCES = 140
+"""Columns from which sources stand beside their numbers; below, they follow the table."""
+
+PROSE = ("evidence", "description")
+"""Columns that wrap."""
+
+READ_AS = {"exp": "e^x", "logistic": "share", "as is": "x"}
+
+
+def show_presets(console: Console) -> None:
+    """Print the presets that come with the package."""
+    table = _table("Prior presets", "name", "evidence", "description")
+    for name in preset_names():
+        preset = load_priors(name)
+        table.add_row(name, Text(preset.evidence), Text(preset.description))
+    console.print(table)
+
+
+def show_preset(priors: Priors, console: Console) -> None:
+    """Print every entry of a preset with its interval on the natural scale, and its source."""
+    interval = f"{INTERVAL:.0%} interval"
+    table = _table(
+        f"{priors.name}: {priors.description}", "entry", ">mean", ">sd", ">" + interval, "scale"
+    )
+    rows, is_wide = prior_table(priors), console.width >= ROOM_FOR_SOURCES
+    if is_wide:
+        table.add_column("source", overflow="fold")
+    for row in rows:
+        table.add_row(
+            row.name,
+            "-" if row.mean is None else f"{row.mean:g}",
+            f"{row.sd:g}",
+            f"{row.lower:.2g} to {row.upper:.2g}",
+            READ_AS[row.scale],
+            *([Text(row.source)] if is_wide else []),
+        )
+    console.print(table)
+    if not is_wide:
+        for row in rows:
+            console.print(Text.assemble((row.name, "bold"), f": {row.source}"))
+        console.print()
+    console.print(Text(f"Evidence: {priors.evidence}."), soft_wrap=True)
+    if priors.learned_from:
+        runs = len(priors.learned_from)
+        console.print(
+            Text(f"Learned from {runs} run{'s' if runs > 1 else ''}: it may not be scored on them.")
+        )
+    console.print(
+        Text(
+            "Intervals are on the natural scale: of e^x where the entry is a log, of the share "
+            "between 0 and 1 where it is a logit."
+        ),
+        soft_wrap=True,
+    )
+
+
+def show_learned(learned: Priors, base: Priors, console: Console) -> None:
+    """Print which entries a preset learned, beside what its base said."""
+    before = {row.name: row for row in prior_table(base)}
+    rows = [(before[row.name], row) for row in prior_table(learned)]
+    moved = [(old, new) for old, new in rows if (old.mean, old.sd) != (new.mean, new.sd)]
+    if moved:
+        table = _table(
+            f"Learned: {len(moved)} of {len(rows)} entries",
+            *("entry", f">{base.name}", ">learned", f">{INTERVAL:.0%} interval", "scale"),
+        )
+        for old, new in moved:
+            table.add_row(
+                new.name,
+                f"{old.mean:.2f} ± {old.sd:.2f}",
+                f"{new.mean:.2f} ± {new.sd:.2f}",
+                f"{new.lower:.2g} to {new.upper:.2g}",
+                READ_AS[new.scale],
+            )
+        console.print(table)
+    kept = [new.name for old, new in rows if (old.mean, old.sd) == (new.mean, new.sd)]
+    console.print(Text(f"Kept from {base.name} ({len(kept)}): {', '.join(kept)}."), soft_wrap=True)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=Text(title), title_justify="left", header_style="bold", box=SIMPLE)
+    for name in columns:
+        is_number = name.startswith(">")
+        justify, fold = ("right", True) if is_number else ("left", name not in PROSE)
+        table.add_column(name.removeprefix(">"), justify=justify, no_wrap=fold)  # type: ignore[arg-type]
+    return table
+
+
+GROUP_SIZE, REFRESH_INTERVAL, MOMENTUM = 8, 1, 0.9
+"""Reference configuration of a curve; its learning rate, prompts and model size are the
+reference's as well, so no exponent of a law has anything to act on."""
+
+REFERENCE = (
+    f"learning rate at the reference, G {GROUP_SIZE}, K {REFRESH_INTERVAL}, momentum {MOMENTUM}"
+)
+
+BANDS = (0.5, 0.8, 0.95)
+"""Probabilities of the central bands."""
+
+GAIN = 0.95
+"""Share of the gain whose time is asked for."""
+
+COLLAPSE_STEPS = 1000
+"""Optimizer steps within which the share of collapses is stated."""
+
+TIMES = 160
+LONGEST = 1e6
+"""Points of a curve; optimizer steps at which it ends at the latest."""
+
+_LARGEST_LOG = 700.0
+"""Below the logarithm of the largest float."""
+
+
+@dataclass(frozen=True)
+class PriorPredictive:
+    """Prior draws of a run of a new model on a new task, at the reference configuration."""
+
+    preset: str
+    steps: FloatArray
+    reward: FloatArray
+    start: FloatArray
+    plateau: FloatArray
+    time: FloatArray
+    collapsed: float
+
+    def bands(self, name: str) -> dict[float, tuple[float, float]]:
+        """Central bands of ``start``, ``plateau`` or ``time`` by probability."""
+        values = getattr(self, name)
+        ends = {s: np.quantile(values, [(1 - s) / 2, (1 + s) / 2]) for s in BANDS}
+        return {share: (float(low), float(high)) for share, (low, high) in ends.items()}
+
+    def median(self, name: str) -> float:
+        """Median of ``start``, ``plateau`` or ``time``."""
+        return float(np.median(getattr(self, name)))
+
+    @property
+    def text(self) -> str:
+        """What the draws say, with central 80 % intervals."""
+        return (
+            f"Before any log {self.preset} believes of a new model on a new task ({REFERENCE}): "
+            f"start {self.span('start')}, plateau {self.span('plateau')}, steps to "
+            f"{GAIN:.0%} of the gain {self.span('time')}; {self.collapsed:.0%} of such runs "
+            f"collapse within {COLLAPSE_STEPS:,} steps. Rewards as a share of floor to ceiling, "
+            "80 % intervals."
+        )
+
+    def span(self, name: str) -> str:
+        """Median and central 80 % interval of ``start``, ``plateau`` or ``time`` as text."""
+        write = _steps if name == "time" else "{:.2f}".format
+        low, high = self.bands(name)[0.8]
+        return f"{write(self.median(name))} [{write(low)}, {write(high)}]"
+
+
+def prior_predictive(priors: Priors, *, draws: int = 4000, seed: int = 0) -> PriorPredictive:
+    """Draw what a preset believes about a run at the reference configuration."""
+    rng = np.random.default_rng(seed)
+
+    def draw(name: str) -> FloatArray:
+        prior: NormalPrior = getattr(priors, name)
+        return np.asarray(prior.mean + prior.sd * rng.standard_normal(draws))
+
+    population = {name: draw(name.replace(".", "_")) for name in POPULATION}
+    log_onset = draw("log_onset")
+    headroom, slope = draw("headroom_logit"), draw("log_slope")
+    stiffness = eq.task_log_stiffness(headroom[:, None], slope[:, None])
+    population = eq.at_reference(population, stiffness)
+    group = eq.group_level(
+        population,
+        headroom,
+        slope,
+        draw("start_logit"),
+        rng.standard_normal(draws),
+        rng.standard_normal(draws),
+        0.0,
+    )
+    luck = rng.standard_normal((len(RUN_EFFECTS), draws))
+    run = eq.run_level(
+        population,
+        group,
+        np.zeros(draws),
+        population["plateau_loss.level"],
+        (luck[0], luck[1], luck[2]),
+        log_onset,
+        float(REFRESH_INTERVAL),
+        1.0,
+    )
+    time = _time_of(GAIN, run)
+    horizon = min(10 ** np.ceil(np.log10(np.quantile(time, 0.9))), LONGEST)
+    steps = np.geomspace(1.0, horizon, TIMES)
+    reward = eq.expected_reward(
+        steps,
+        eq.RunLevel(*(np.asarray(value)[:, None] for value in run)),
+        MOMENTUM,
+        (REFRESH_INTERVAL - 1) / 2,
+        eq.uncorrected(population, 1.0)[:, None],
+    )
+    return PriorPredictive(
+        priors.name,
+        steps,
+        reward,
+        np.asarray(run.start),
+        np.asarray(run.plateau),
+        time,
+        float(1 - np.exp(-COLLAPSE_STEPS * eq.hazard(population["hazard.level"])).mean()),
+    )
+
+
+def _steps(value: float) -> str:
+    """Two digits of a number of steps, which no prior knows better."""
+    if value > LONGEST:
+        return f"over {LONGEST:,.0f}"
+    return f"{float(f'{value:.2g}'):,.0f}"
+
+
+def _time_of(share: float, run: eq.RunLevel) -> FloatArray:
+    """Optimizer steps to a share of the gain, shape (draws,): the curve inverted, fresh rollouts.
+
+    ``(1 + d x^o)^(-1/d) = 1 - share`` gives x, the progress k times the inertial time; the latter
+    lags the steps by at most mu / (1 - mu), so bisection has its bracket.
+    """
+    log_left = np.minimum(-np.log1p(-share) * run.dispersion, _LARGEST_LOG)
+    log_progress = np.log(np.expm1(log_left) / run.dispersion) / run.onset
+    wanted = np.exp(np.minimum(log_progress - np.log(run.stiffness), _LARGEST_LOG / 2))
+    low, high = wanted, wanted + MOMENTUM / (1 - MOMENTUM)
+    for _ in range(60):
+        middle = (low + high) / 2
+        is_early = inertial_time(middle, MOMENTUM) < wanted
+        low, high = np.where(is_early, middle, low), np.where(is_early, high, middle)
+    return np.asarray((low + high) / 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
@@ -22,8 +23,8 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 MOST = 100.0
-"""No number of a preset is larger in size: they are logarithms, log-odds and exponents. Numbers of
-models and of runs are counts and stand aside."""
+"""No number of a preset is larger in size, counts of models and runs apart: they are logarithms,
+log-odds and exponents."""
 
 Bounded = Annotated[float, Field(ge=-MOST, le=MOST)]
 PositiveBounded = Annotated[float, Field(gt=0, le=MOST)]
@@ -49,30 +50,18 @@ class HalfNormalPrior(_Entry):
 
 
 class StabilityLine(_Entry):
-    """What P(stable) of the model was in truth, as a line in log-odds.
+    """What P(stable) of the model was in truth, as a line in log-odds."""
 
-    Attributes
-    ----------
-    intercept, slope : float
-        Of the log-odds of having lived on those that were said.
-    spread : float
-        Standard deviation of the intercept between tables or repositories.
-    groups, runs : int
-        Distinct tables or repositories, and distinct trained runs, behind it.
-    update_norm : float
-        Log-odds per e-fold of the norm of an Adam update, learning rate times the square root of
-        the model's parameters: what kills a run in absolute units, which no pilot need have shown.
-    only_lowers : bool
-        Whether it counts only where it says less than the model: where few runs were said to die,
-        nothing tells that low probabilities are too low.
-    """
-
-    intercept: Bounded
+    intercept: Bounded  # of the log-odds of having lived on those that were stated, as the slope
     slope: PositiveBounded
-    spread: Annotated[float, Field(ge=0, le=MOST)]
-    groups: int
-    runs: int
+    spread: Annotated[float, Field(ge=0, le=MOST)]  # sd of the intercept between groups
+    groups: int  # distinct tables or repositories behind it
+    runs: int  # distinct trained runs behind it
+    # Log-odds per e-fold of the norm of an Adam update, learning rate times the square root of the
+    # model's parameters: what kills a run in absolute units, which no pilot need have shown.
     update_norm: Bounded = 0.0
+    # Whether it counts only where it says less than the model: where few runs were expected to
+    # die, nothing tells that low probabilities are too low.
     only_lowers: bool = False
 
 
@@ -82,66 +71,40 @@ NO_LINE = StabilityLine(
 
 
 class Extrapolation(_Entry):
-    """How runs went on beyond what pilots of their length show.
+    """How runs went on beyond what pilots of their length show."""
 
-    Attributes
-    ----------
-    gain : float
-        Log-odds of the reward per e-fold of steps beyond what the pilots support, for a run that
-        has gained all of its headroom; in proportion to that for others.
-    groups, runs : int
-        Distinct worlds or repositories, and distinct trained runs, behind it.
-    """
-
+    # Log-odds of the reward per e-fold of steps beyond what the pilots support, for a run that has
+    # gained all of its headroom; in proportion to that for others.
     gain: Bounded
-    groups: int
-    runs: int
+    groups: int  # distinct worlds or repositories behind it
+    runs: int  # distinct trained runs behind it
 
 
 AS_THE_CURVE = Extrapolation(gain=0, groups=0, runs=0, source="What the curve says, as it is.")
 
 
 class SpeedLaw(_Entry):
-    """How the prior mean of the speed moves with where the pilots ran.
+    """How the prior mean of the speed moves with where the pilots ran."""
 
-    Attributes
-    ----------
-    learning_rate : float
-        Change of ``log_slope`` per e-fold of the reference's learning rate.
-    parameters : float
-        The same, per e-fold of its parameters.
-    at_learning_rate, at_parameters : float
-        Reference of which ``log_slope`` speaks.
-    """
-
-    learning_rate: Bounded
-    parameters: Bounded
-    at_learning_rate: Positive
+    learning_rate: Bounded  # change of `log_slope` per e-fold of the reference's learning rate
+    parameters: Bounded  # the same, per e-fold of its parameters
+    at_learning_rate: Positive  # reference of which `log_slope` speaks, as the next
     at_parameters: Positive
 
     def shift(self, learning_rate: float, parameters: float) -> float:
         """By how much the mean of ``log_slope`` lies above that of the preset."""
-        return self.learning_rate * math.log(
-            learning_rate / self.at_learning_rate
-        ) + self.parameters * math.log(parameters / self.at_parameters)
+        by_rate = self.learning_rate * math.log(learning_rate / self.at_learning_rate)
+        return by_rate + self.parameters * math.log(parameters / self.at_parameters)
 
 
 class Domain(BaseModel):
-    """Runs that shaped a preset: outside of it the evidence ends.
-
-    Attributes
-    ----------
-    adapters, optimizers : tuple of str
-        ``full`` or ``lora``; ``adamw`` or ``sgd``.
-    least_parameters, most_parameters : float
-        Of the models.
-    """
+    """Runs that shaped a preset: outside of it the evidence ends."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    adapters: tuple[str, ...]
-    optimizers: tuple[str, ...] = ("adamw",)
-    least_parameters: Positive
+    adapters: tuple[str, ...]  # "full" or "lora"
+    optimizers: tuple[str, ...] = ("adamw",)  # "adamw" or "sgd"
+    least_parameters: Positive  # of the models, as the next
     most_parameters: Positive
 
 
@@ -167,6 +130,10 @@ class _Preset(BaseModel):
         if not isinstance(entries, dict):
             return entries
         return {name: entry for name, entry in entries.items() if name != "family_runs"}
+
+    def of(self, parameters: Iterable[str]) -> list[NormalPrior]:
+        """Priors of some parameters, by their names in `model.parameters`."""
+        return [getattr(self, parameter.replace(".", "_")) for parameter in parameters]
 
     def at(self, reference: Reference) -> Self:
         """Preset as it speaks of pilots at a reference; what was placed before stays."""

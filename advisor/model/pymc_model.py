@@ -11,7 +11,6 @@ and its gradient to those of this model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,18 +18,10 @@ import pymc as pm
 
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort
-from advisor.model.expectation import expectation, group_summaries
+from advisor.model.likelihood import draw_run, expectation, group_summaries, run_log_density
 from advisor.model.observations import observations
-from advisor.model.parameters import (
-    GROUP_EFFECTS,
-    GROUP_LEVELS,
-    LAWS,
-    RUN_EFFECTS,
-    SCALARS,
-    TASK_LEVELS,
-)
+from advisor.model.parameters import GROUP_LEVELS, LAWS, STACKED, TASK_LEVELS
 from advisor.model.priors import SPECTRUM, Priors, family_of, load_priors
-from advisor.model.run_density import draw_run, run_log_density
 
 
 def build_model(
@@ -120,21 +111,20 @@ def _parameters(priors: Priors) -> dict[str, Any]:
     of 1. So their prior means depend on the other parameters (`equations.anchor_shift`).
     """
 
-    def normal(variable: str, names: Sequence[str], dims: str) -> dict[str, Any]:
-        entries = [getattr(priors, name.replace(".", "_")) for name in names]
-        mean, sd = (np.array([getattr(e, part) for e in entries]) for part in ("mean", "sd"))
+    def normal(variable: str) -> dict[str, Any]:
+        names, dims = STACKED[variable]
+        mean, sd = np.array([(prior.mean, prior.sd) for prior in priors.of(names)]).T
         values = pm.Normal(variable, mean, sd, dims=dims)
         return {name: values[index] for index, name in enumerate(names)}
 
-    parameters = normal("shared", SCALARS, "shared_term")
+    parameters = normal("shared")
     for levels, dims in ((TASK_LEVELS, "task"), (GROUP_LEVELS, "group")):
         for name in levels:
             prior = getattr(priors, name)
             parameters[name] = pm.Normal(name, prior.mean, prior.sd, dims=dims)
     stiffness = eq.task_log_stiffness(parameters["headroom_logit"], parameters["log_slope"])
     for law, terms in LAWS.items():
-        names = [f"{law}.{term}" for term in terms if term != "level"]
-        parameters |= normal(law, names, f"{law}_term")
+        parameters |= normal(law)
         if "level" in terms:
             prior = getattr(priors, f"{law}_level")
             shift = eq.anchor_shift(f"{law}.level", parameters, stiffness)
@@ -145,10 +135,8 @@ def _parameters(priors: Priors) -> dict[str, Any]:
 def _effects() -> dict[str, Any]:
     """Effects of groups and runs in standard deviations, by name."""
     effects: dict[str, Any] = {}
-    for variable, names, dims in (
-        ("group_offset", GROUP_EFFECTS, ("group_effect", "group")),
-        ("run_offset", RUN_EFFECTS, ("run_effect", "run")),
-    ):
+    for variable in ("group_offset", "run_offset"):
+        names, dims = STACKED[variable]
         values = pm.Normal(variable, 0.0, 1.0, dims=dims)
         effects |= {name: values[index] for index, name in enumerate(names)}
     return effects

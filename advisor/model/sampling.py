@@ -10,12 +10,15 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.common import DEFAULT_SEED, SAMPLING, SAMPLING_AGAIN, Progress, counted, silent
 from advisor.errors import InputError, NotConvergedError
+from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, build_cohort
-from advisor.model.fast.tables import shape_of, shapes_of
+from advisor.model.fast import shape_of, shapes_of
+from advisor.model.likelihood import worst_fits
+from advisor.model.parameters import GROUP_LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS
 from advisor.model.posterior import Posterior, make_posterior
-from advisor.model.priors import Family, Priors
-from advisor.model.run_residuals import worst_fits
+from advisor.model.priors import SPECTRUM, Family, Priors
 from advisor.runs import Collapse, PilotRun, collapse_onset, dead_from_the_start, find_any_fall
+from advisor.theory import FloatArray
 
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400.0
@@ -164,6 +167,48 @@ def sampled(
     )
 
 
+def prior_posterior(
+    cohort: Cohort, priors: Priors, *, draws: int = 2000, seed: int = DEFAULT_SEED
+) -> Posterior:
+    """Draw from a preset what a posterior of a cohort would hold had nothing been seen of it."""
+    placed = priors.at(cohort.reference)
+    rng = np.random.default_rng(seed)
+
+    def drawn(names: Sequence[str], *size: int) -> FloatArray:
+        """Draws of shape (1, draws, names, *size)."""
+        size = (1, draws, *size)
+        parts = [prior.mean + prior.sd * rng.standard_normal(size) for prior in placed.of(names)]
+        return np.stack(parts, axis=2)
+
+    groups, runs = len(cohort.groups), len(cohort.runs)
+    levels = drawn(TASK_LEVELS, len(cohort.tasks))
+    population = drawn(POPULATION)
+    # Levels of loss and collapse are those at the reference, given how fast the task is learned.
+    shared = dict(zip(POPULATION, np.moveaxis(population, 2, 0), strict=True))
+    stiffness = eq.task_log_stiffness(levels[:, :, 0], levels[:, :, 1])
+    raw = {
+        "population": np.stack(list(eq.at_reference(shared, stiffness).values()), axis=2),
+        "task_level": levels,
+        "start_logit": drawn(["start_logit"], groups)[:, :, 0],
+        "eval_level": drawn(GROUP_LEVELS[1:], groups),
+        "group_offset": rng.standard_normal((1, draws, 2, groups)),
+        "run_offset": rng.standard_normal((1, draws, len(RUN_EFFECTS), runs)),
+    }
+    return make_posterior(
+        cohort,
+        priors,
+        SPECTRUM,
+        raw,
+        {name: np.zeros((1, draws)) for name in ("diverging", "n_steps")},
+        {
+            name: (np.ones(values.shape[2:]), np.full(values.shape[2:], float(draws)))
+            for name, values in raw.items()
+        },
+        {},
+        seed=seed,
+    )
+
+
 def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
     """Turn runs into the arrays that are fitted, with collapsed runs cut at their onset.
 
@@ -224,10 +269,8 @@ class FitClock:
 
     def __init__(self, tell: Progress, now: Callable[[], float] = time.monotonic) -> None:
         self._tell, self._now = tell, now
-        self._started = now()
-        self._begun = self._started
-        self._draws = 0.0
-        self._seconds = self._drawn = 0.0
+        self._started = self._begun = now()
+        self._draws = self._seconds = self._drawn = 0.0
         self._which = ""
 
     @property
@@ -264,9 +307,7 @@ class FitClock:
         before = self._seconds / self._drawn if self._drawn else None
         done = share * self._draws
         each = seconds / done if share >= LEAST_SHARE and done else before
-        if each is None:
-            return None
-        return each * (self._draws - done)
+        return None if each is None else each * (self._draws - done)
 
 
 def span(seconds: float) -> str:

@@ -1,7 +1,8 @@
-"""NetCDF to and from bytes: no PyMC, ArviZ or xarray to load a posterior.
+"""A posterior as ArviZ has it, and as the bytes of a NetCDF file.
 
-Written with h5netcdf, into memory: a disk that is full while HDF5 writes to it ends the process.
-Read with h5py: of a damaged file h5netcdf raises what it likes, and prints it once more at the end.
+No PyMC, ArviZ or xarray is needed to load one. Written with h5netcdf, into memory: a disk that is
+full while HDF5 writes to it ends the process. Read with h5py: of a damaged file h5netcdf raises
+what it likes, and prints it once more at the end.
 """
 
 from __future__ import annotations
@@ -10,34 +11,243 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from advisor.errors import StudyError
-from advisor.model.inference_data import Group
+from advisor.model import equations as eq
+from advisor.model.likelihood import (
+    Expectation,
+    FittedDraws,
+    bin_log_densities,
+    expected_by,
+    one_step_ahead,
+    summaries_of,
+)
 from advisor.model.observations import Observations
-from advisor.model.parameters import named_draws
+from advisor.model.parameters import (
+    DIMS,
+    GROUP_EFFECTS,
+    LEVELS,
+    POPULATION,
+    RUN_EFFECTS,
+    TASK_LEVELS,
+    model_variables,
+    named_draws,
+)
+from advisor.model.priors import Priors
 from advisor.theory import FloatArray
 
-OBSERVED = (
-    "train_reward",
-    "held_out_reward",
-    "exposure",
-    "collapsed",
-    "task_of_group",
-    "group_of_run",
-    "run_of_evaluation",
-    "group_log_parameters",
-)
-"""Arrays of `Observations` besides its constants."""
+PRIOR_DRAWS = 1000
+"""Draws of the prior group."""
+
+CHUNK = 250
+"""Draws that are evaluated at once: a thousand of 64 runs would take 100 MB a matrix."""
+
+
+class Variable(NamedTuple):
+    """Values with their dimensions, chain and draw first where there are draws."""
+
+    dims: tuple[str, ...]
+    values: Any
+
+
+Group = dict[str, Variable]
+
+
+def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
+    """Every group of ArviZ's schema that a posterior with its observations can fill.
+
+    These are ``posterior``, ``sample_stats``, ``prior``, ``log_prior``, ``log_likelihood``
+    (``whole_run``: all that a run showed; ``train_reward``: each bin given those before it in its
+    run, so they sum to the density of the run; ``held_out_reward``; ``collapse_exposure``),
+    ``posterior_predictive`` (bins one step ahead, as their log likelihood), ``observed_data`` and
+    ``constant_data``.
+
+    ``whole_run`` is the sum of the other log likelihoods by run: name it, or them, wherever ArviZ
+    adds up what it finds (``loo(var_name="whole_run")``,
+    ``psense_summary(likelihood_var_names=["whole_run"])``).
+    """
+    seen = posterior.observations
+    if seen is None:
+        raise ValueError("this posterior was made by hand: it has no observations")
+    shape = next(iter(posterior.draws.values())).shape[:2]
+    bins = seen.is_logged > 0
+    dims = {
+        "train_reward": ("train_bin",),
+        "held_out_reward": ("evaluation",),
+        "collapse_exposure": ("run",),
+        "whole_run": ("run",),
+    }
+    likelihood, predicted = (
+        {name: part.reshape(*shape, -1) for name, part in values.items() if part.shape[1]}
+        for values in _by_draw(posterior, seen)
+    )
+    statistics = {
+        name: values > 0 if name == "diverging" else values
+        for name, values in posterior.statistics.items()
+    }
+    observed = {
+        "train_reward": seen.train_reward[bins],
+        "held_out_reward": seen.held_out_reward,
+        "collapse_exposure": seen.exposure,
+    }
+    constant = {
+        "run_of_train_bin": Variable(("train_bin",), np.nonzero(bins)[0]),
+        "step_of_train_bin": Variable(("train_bin",), seen.constant["step"][bins]),
+        "collapsed": Variable(("run",), seen.collapsed),
+        "group_of_run": Variable(("run",), seen.group_of_run),
+        "task_of_group": Variable(("group",), seen.task_of_group),
+    }
+    return {
+        "posterior": posterior_group(posterior.draws),
+        "sample_stats": _by_dimension(statistics, {}),
+        "prior": posterior_group(prior_draws(posterior.meta.placed_priors, seen)),
+        "log_prior": _by_dimension(_log_prior(posterior), DIMS),
+        "log_likelihood": _by_dimension(likelihood, dims),
+        "posterior_predictive": _by_dimension(predicted, dims),
+        "observed_data": {
+            name: Variable(dims[name], values) for name, values in observed.items() if values.size
+        },
+        "constant_data": constant,
+    }
+
+
+def labels(seen: Observations) -> dict[str, list[str]]:
+    """Coordinates by name: tasks, models, runs, bins and terms of the laws."""
+    bins = [
+        f"{seen.coords['run'][run]} [{index}]"
+        for run, index in zip(*np.nonzero(seen.is_logged > 0), strict=True)
+    ]
+    return {
+        **{name: list(map(str, values)) for name, values in seen.coords.items()},
+        "train_bin": bins,
+    }
+
+
+def prior_draws(priors: Priors, seen: Observations) -> dict[str, FloatArray]:
+    """Draws of the prior, by the names of the parameters, with a fixed seed."""
+    rng = np.random.default_rng(0)
+    draws = {}
+    for name, prior in zip((*POPULATION, *LEVELS), priors.of((*POPULATION, *LEVELS)), strict=True):
+        dim = "task" if name in TASK_LEVELS else "group"
+        size = () if name in POPULATION else (len(seen.coords[dim]),)
+        draws[name] = prior.mean + prior.sd * rng.standard_normal((1, PRIOR_DRAWS, *size))
+    stiffness = eq.task_log_stiffness(draws["headroom_logit"], draws["log_slope"])
+    draws = eq.at_reference(draws, stiffness)
+    for names, dim in ((GROUP_EFFECTS, "group"), (RUN_EFFECTS, "run")):
+        for name in names:
+            draws[name] = rng.standard_normal((1, PRIOR_DRAWS, len(seen.coords[dim])))
+    return draws | summaries_of(draws, seen)
+
+
+def posterior_group(draws: Mapping[str, FloatArray]) -> Group:
+    """Free variables and Deterministics of the PyMC model."""
+    names = ("start", "plateau", "stiffness", "collapse_rate", "is_oscillator")
+    kept = {name: draws[name] for name in names if name in draws}
+    return _by_dimension(model_variables(draws) | kept, DIMS)
+
+
+def _by_dimension(draws: Mapping[str, Any], dims: Mapping[str, tuple[str, ...]]) -> Group:
+    """Draws with their dimensions besides chain and draw."""
+    return {
+        name: Variable(("chain", "draw", *dims.get(name, ())), values)
+        for name, values in draws.items()
+    }
+
+
+def _by_draw(
+    posterior: FittedDraws, seen: Observations
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Log likelihoods and predictions, each of shape (draws, ...), a chunk of draws at a time."""
+    rng = np.random.default_rng(posterior.meta.provenance.seed)
+    chunks = []
+    for start in range(0, posterior.flat("is_oscillator").size, CHUNK):
+        expected = expected_by(posterior, seen, slice(start, start + CHUNK))
+        chunks.append((_log_likelihood(expected, seen), _predict(expected, seen, rng)))
+    likelihood, predicted = (
+        {name: np.concatenate([chunk[side][name] for chunk in chunks]) for name in chunks[0][side]}
+        for side in (0, 1)
+    )
+    return likelihood, predicted
+
+
+def _log_likelihood(expected: Expectation, seen: Observations) -> dict[str, FloatArray]:
+    """Log densities of what was observed, and of all that each run showed."""
+    from scipy.stats import t
+
+    bins = bin_log_densities(
+        seen.train_reward,
+        expected.train_reward,
+        expected.sampling_variance + eq.LEAST_VARIANCE,
+        expected.residual_variance,
+        seen.constant["correlation"],
+        seen.is_logged,
+    )
+    away = (seen.held_out_reward - expected.held_out_reward) / expected.held_out_scale
+    tests = t.logpdf(away, eq.DEGREES) - np.log(expected.held_out_scale)
+    collapse = seen.collapsed * np.log(expected.hazard) - expected.hazard * seen.exposure
+    run = bins.sum(axis=-1) + collapse
+    for at, own in enumerate(seen.run_of_evaluation):
+        run[:, own] += tests[:, at]
+    return {
+        "whole_run": run,
+        "train_reward": bins[:, seen.is_logged > 0],
+        "held_out_reward": np.asarray(tests),
+        "collapse_exposure": collapse,
+    }
+
+
+def _predict(
+    expected: Expectation, seen: Observations, rng: np.random.Generator
+) -> dict[str, FloatArray]:
+    """One prediction per draw of everything observed; bins one step ahead."""
+    location, scale, degrees = one_step_ahead(
+        seen.train_reward,
+        expected.train_reward,
+        expected.sampling_variance + eq.LEAST_VARIANCE,
+        expected.residual_variance,
+        seen.constant["correlation"],
+    )
+    logged = seen.is_logged > 0
+    bins = location + scale * rng.standard_t(degrees, location.shape)
+    tests = expected.held_out_reward + expected.held_out_scale * rng.standard_t(
+        eq.DEGREES, expected.held_out_reward.shape
+    )
+    lived = rng.exponential(1 / expected.hazard)
+    ends = np.where(seen.collapsed > 0, np.inf, seen.exposure)
+    return {
+        "train_reward": bins[:, logged],
+        "held_out_reward": tests,
+        "collapse_exposure": np.minimum(lived, ends),
+    }
+
+
+def _log_prior(posterior: FittedDraws) -> dict[str, FloatArray]:
+    """Log prior density of every variable of the model."""
+    from scipy.stats import norm
+
+    density = {}
+    names, given = (*POPULATION, *LEVELS), posterior.draws
+    stiffness = eq.task_log_stiffness(given["headroom_logit"], given["log_slope"])
+    for name, prior in zip(names, posterior.meta.placed_priors.of(names), strict=True):
+        mean = prior.mean
+        if name in ("plateau_loss.level", "hazard.level"):
+            mean = mean + eq.anchor_shift(name, given, stiffness)
+        density[name] = norm.logpdf(given[name], mean, prior.sd)
+    for name in (*GROUP_EFFECTS, *RUN_EFFECTS):
+        density[name] = norm.logpdf(posterior.draws[name])
+    return model_variables(density)
+
+
+ARRAYS = {one.name: one.type for one in fields(Observations) if str(one.type).endswith("Array")}
+"""Arrays of `Observations` besides its constants, and of which type each is."""
 
 IN_UNITS = ("start", "plateau", "stiffness", "collapse_rate")
 """Draws that are no logarithms, log-odds or exponents."""
-
-INDICES = ("task_of_group", "group_of_run", "run_of_evaluation")
-"""Those that hold places."""
 
 META = "advisor"
 """Attribute of the file that holds everything but the draws, as JSON."""
@@ -72,7 +282,7 @@ def to_netcdf(
             group.attrs[META] = json.dumps(
                 {"coords": seen.coords, "dims": seen.dims, "bounds": [seen.floor, seen.ceiling]}
             )
-            for name in OBSERVED:
+            for name in ARRAYS:
                 _write(group, name, _numbered(name, getattr(seen, name)), getattr(seen, name), {})
             for name, values in seen.constant.items():
                 _write(group, f"constant.{name}", _numbered(name, values), values, {})
@@ -183,8 +393,8 @@ def _observations(text: str, arrays: Mapping[str, FloatArray]) -> Observations:
     """Observations as they were written."""
     known = json.loads(text)
     parts: dict[str, Any] = {
-        name: arrays[name].astype(np.int64) if name in INDICES else arrays[name]
-        for name in OBSERVED
+        name: arrays[name].astype(np.int64) if kind == "IntArray" else arrays[name]
+        for name, kind in ARRAYS.items()
     }
     return Observations(
         coords=known["coords"],

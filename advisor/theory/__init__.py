@@ -19,8 +19,14 @@ from advisor.theory.oscillator import (
     overdamped_trajectory,
     trajectory,
 )
-from advisor.theory.refresh import cycle_map, lag_in_cycles, spectral_radius
-from advisor.theory.refresh_limit import JUMP, SHARES, stiffness_limit
+from advisor.theory.refresh import (
+    JUMP,
+    SHARES,
+    cycle_map,
+    lag_in_cycles,
+    spectral_radius,
+    stiffness_limit,
+)
 from advisor.theory.spectrum import SMALLEST_MOMENTUM, inertial_time, spectrum_decay
 
 __all__ = [

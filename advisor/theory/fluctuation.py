@@ -85,20 +85,17 @@ def _half_step(x: float) -> float:
 
 def _success_counts(group_size: int, difficulty: float | PromptDifficulty) -> FloatArray:
     """Distribution of right answers in a group, shape (G + 1,): binomial or beta-binomial."""
-    out = np.zeros(group_size + 1)
     if isinstance(difficulty, PromptDifficulty):
         a, b = difficulty.shapes
         drawn = np.arange(group_size)
         rises = np.log((group_size - drawn) / (drawn + 1) * (a + drawn) / (b + drawn[::-1]))
         none = np.log((b + drawn) / (a + b + drawn)).sum()
         return np.asarray(np.exp(none + np.concatenate([[0.0], np.cumsum(rises)])))
-    for right in range(group_size + 1):
-        out[right] = (
-            math.comb(group_size, right)
-            * difficulty**right
-            * (1 - difficulty) ** (group_size - right)
-        )
-    return out
+    chances = (
+        math.comb(group_size, right) * difficulty**right * (1 - difficulty) ** (group_size - right)
+        for right in range(group_size + 1)
+    )
+    return np.array(list(chances))
 
 
 def silent_group_share(group_size: int, difficulty: float | PromptDifficulty) -> float:

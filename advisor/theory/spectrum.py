@@ -17,7 +17,6 @@ from advisor.theory.arrays import namespace
 SMALLEST_MOMENTUM = 1e-9
 """Stands for momentum 0, whose logarithm does not exist; the result differs by less than 1e-8."""
 
-
 MOST_LOG_POWER = 600.0
 """Log of the power of a time beyond which nothing is left to gain: exp must not overflow."""
 

@@ -13,9 +13,9 @@ from simulation import RIGHT, Draws, Wrong, design, draw_prior, quantities, simu
 
 from advisor.model import compat as _compat
 from advisor.model.cohort import Cohort
+from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.sampler_coordinates import place
-from advisor.model.fast.tables import data_of, shape_of, shapes_of
 from advisor.model.priors import Family, Priors, load_priors
 
 PRESET = "small_models"

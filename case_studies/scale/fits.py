@@ -30,8 +30,8 @@ from advisor.forecast.fitting import fit
 from advisor.model import cohort as cohorts
 from advisor.model.compat import convergence, import_arviz, sample_density, versions
 from advisor.model.fast import sampler_coordinates as mode
+from advisor.model.fast import shape_of, shapes_of
 from advisor.model.fast.density import density_of, draw_of
-from advisor.model.fast.tables import shape_of, shapes_of
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling, cohort_of
 from advisor.runs.pilot_run import PilotRun
@@ -241,7 +241,7 @@ def _pymc(runs: list[PilotRun]) -> tuple[dict[str, Any], float]:
 
 def placement_names() -> list[str]:
     """Names of the sampled variables."""
-    from advisor.model.fast.tables import Shape
+    from advisor.model.fast import Shape
 
     return list(shapes_of(Shape(1, 1, 1)))
 

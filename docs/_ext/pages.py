@@ -16,7 +16,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 import advisor
-from advisor.model.preset_text import PriorRow, prior_table
+from advisor.model.presets import PriorRow, prior_table
 from advisor.model.priors import load_priors, preset_names
 
 DOCS = Path(__file__).parents[1]

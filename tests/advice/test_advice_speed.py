@@ -12,7 +12,7 @@ from advisor.testing import (
     PLANS,
     made_up_posterior,
 )
-from advisor.theory.refresh_limit import _limits
+from advisor.theory.refresh import _limits
 
 TRIALS, DRAWS = 300, 4000
 

@@ -18,7 +18,7 @@ from advisor.theory import (
     lag_in_cycles,
     stiffness_limit,
 )
-from advisor.theory.refresh_limit import LEAST, MOST, SHARES
+from advisor.theory.refresh import LEAST, MOST, SHARES
 
 WITHIN = 0.02
 STIFFEST = 5.0

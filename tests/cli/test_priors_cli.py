@@ -14,7 +14,7 @@ from processor_time import times_a_plain_application
 
 from advisor.cli.app import main
 from advisor.model.posterior import SCHEMA
-from advisor.model.preset_text import prior_entries
+from advisor.model.presets import prior_entries
 from advisor.model.priors import load_priors, preset_names
 from advisor.model.storage import META
 
@@ -73,7 +73,7 @@ def test_a_preset_shows_every_number_and_source(capsys, name):
 def test_a_narrow_terminal_gets_the_sources_below(capsys):
     from rich.console import Console
 
-    from advisor.model.preset_text import show_preset
+    from advisor.model.presets import show_preset
 
     show_preset(load_priors("lora"), Console(width=80, highlight=False))
     joined = " ".join(capsys.readouterr().out.split())

@@ -222,8 +222,7 @@ def read_posterior(folder: Path) -> str:
 
 def read_preset(folder: Path) -> str:
     """Load, list, and draw from it."""
-    from advisor.model.preset_text import prior_table
-    from advisor.model.prior_draws import prior_predictive
+    from advisor.model.presets import prior_predictive, prior_table
     from advisor.model.priors import load_priors
 
     priors = load_priors(folder / "preset.toml")

@@ -27,10 +27,10 @@ sys.path.insert(0, str(FOLDER))
 import simulation  # noqa: E402
 
 from advisor.model import equations as eq  # noqa: E402
+from advisor.model.fast import data_of, shape_of  # noqa: E402
 from advisor.model.fast.density import pack, sampled  # noqa: E402
 from advisor.model.fast.kernel import log_likelihood  # noqa: E402
 from advisor.model.fast.sampler_coordinates import density_of  # noqa: E402
-from advisor.model.fast.tables import data_of, shape_of  # noqa: E402
 from advisor.model.parameters import POPULATION  # noqa: E402
 from advisor.model.priors import (  # noqa: E402
     SPECTRUM,

@@ -13,9 +13,9 @@ from scipy.stats import multivariate_t
 from advisor.forecast.fitting import fit
 from advisor.model import equations as eq
 from advisor.model.compat import import_arviz
-from advisor.model.inference_data import inference_groups
 from advisor.model.posterior import Posterior
 from advisor.model.sampling import Sampling
+from advisor.model.storage import inference_groups
 
 matplotlib.use("Agg")
 pytestmark = [pytest.mark.slow, pytest.mark.smoke]
@@ -100,9 +100,8 @@ def test_log_likelihood_of_a_run_is_that_of_its_parts(data, posterior):
 
 def test_bins_are_jointly_student_t(posterior):
     """By scipy's multivariate Student t, of the first draw; another tail is told apart."""
-    from advisor.model.expectation import expectation
+    from advisor.model.likelihood import covariance, expectation, run_log_density
     from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
-    from advisor.model.run_density import covariance, run_log_density
 
     seen = posterior.observations
     names = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")

@@ -20,6 +20,7 @@ from test_kernel import places
 
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
+from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.fast.density import (
     density_of,
     draw_of,
@@ -29,7 +30,6 @@ from advisor.model.fast.density import (
 )
 from advisor.model.fast.kernel import luck_of_runs
 from advisor.model.fast.sampler_coordinates import start_points
-from advisor.model.fast.tables import data_of, shape_of, shapes_of
 from advisor.model.parameters import (
     DIMS,
     GROUP_EFFECTS,

@@ -21,9 +21,9 @@ from scipy.stats import multivariate_normal, multivariate_t, norm
 from scipy.stats import t as student
 
 from advisor.model import equations as eq
+from advisor.model.fast import RUN_PLACES, data_of, shape_of
 from advisor.model.fast.density import log_density, pack, sampled
 from advisor.model.fast.kernel import log_likelihood, luck_of_runs
-from advisor.model.fast.tables import RUN_PLACES, data_of, shape_of
 from advisor.model.parameters import LAWS, POPULATION
 from advisor.model.priors import FAMILIES, SPECTRUM
 from advisor.theory.oscillator import Oscillator, coefficients, damping_ratio, trajectory

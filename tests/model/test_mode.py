@@ -9,6 +9,7 @@ import pytest
 from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, unflat
 from scipy.special import expit
 
+from advisor.model.fast import RUN_PLACES, RUN_RATE, data_of, shape_of, shapes_of
 from advisor.model.fast.density import log_density, natural, pack, sampled
 from advisor.model.fast.kernel import luck_of_runs
 from advisor.model.fast.sampler_coordinates import (
@@ -20,7 +21,6 @@ from advisor.model.fast.sampler_coordinates import (
     place,
     start_points,
 )
-from advisor.model.fast.tables import RUN_PLACES, RUN_RATE, data_of, shape_of, shapes_of
 from advisor.model.parameters import POPULATION
 from advisor.model.priors import FAMILIES
 from advisor.model.sampling import cohort_of

@@ -7,8 +7,8 @@ import pytest
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.equations import task_log_stiffness
-from advisor.model.prior_draws import prior_posterior
 from advisor.model.priors import load_priors
+from advisor.model.sampling import prior_posterior
 from advisor.testing import Plan
 from advisor.testing.simulate import cohort_of_plans
 

@@ -14,10 +14,8 @@ from advisor.findings.run_fit import misfit_caution, run_fits
 from advisor.findings.text import describe
 from advisor.forecast.fitting import fit
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.model.expectation import expectation
+from advisor.model.likelihood import covariance, draw_run, expectation, strays, worst_fits
 from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
-from advisor.model.run_density import covariance, draw_run
-from advisor.model.run_residuals import strays, worst_fits
 from advisor.testing import Plan, made_up_posterior
 from advisor.testing.simulate import simulate_runs
 

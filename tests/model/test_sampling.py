@@ -10,9 +10,9 @@ import pytest
 from cohorts import PRIORS, simulated
 
 from advisor.model import compat as _compat
+from advisor.model.fast import shape_of, shapes_of
 from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.sampler_coordinates import place
-from advisor.model.fast.tables import shape_of, shapes_of
 from advisor.model.observations import observations
 from advisor.model.parameters import (
     ALONE,
@@ -24,6 +24,7 @@ from advisor.model.parameters import (
     TASK_LEVELS,
     named_draws,
 )
+from advisor.model.posterior import STACKS
 from advisor.model.priors import FAMILIES
 
 COHORT = "two tasks"
@@ -142,6 +143,48 @@ def test_definition_samples_and_predicts_in_pymc():
     seen = observations(cohort)
     assert rewards.shape == (1, 4, *seen.train_reward.shape)
     assert np.all((rewards == 0) == (seen.is_logged == 0))
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_definition_and_kernel_sample_the_same_posterior():
+    """A whole fit of the PyMC model, means and spreads against the kernel's."""
+    import nutpie
+
+    from advisor.model.pymc_model import build_model
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = build_model(simulated(COHORT), PRIORS)
+        trace = nutpie.sample(
+            nutpie.compile_pymc_model(model, backend="numba"),
+            draws=500,
+            tune=400,
+            chains=4,
+            seed=2,
+            target_accept=0.9,
+            progress_bar=False,
+        )
+    definition = {name: np.asarray(values) for name, values in trace["posterior"].items()}
+    definition = named_draws({name: definition[name] for name in (*STACKED, *ALONE)})
+    raw, _ = drawn()
+    raw = {**raw, "start_logit": raw["start_logit"][:, :, None]}
+    kernel = {
+        name: raw[stack][:, :, index]
+        for stack, names in STACKS.items()
+        for index, name in enumerate(names)
+    }
+    assert set(NAMES) == set(kernel) == set(definition)
+    mean, error, spread = figures({name: kernel[name] for name in NAMES})
+    by_definition, its_error, its_spread = figures({name: definition[name] for name in NAMES})
+    far = (by_definition - mean) / np.hypot(error, its_error)
+    assert np.abs(far).max() < 5
+    assert np.sqrt((far**2).mean()) == pytest.approx(1, abs=0.4)
+    np.testing.assert_allclose(its_spread, spread, rtol=0.25)
+    # A posterior that is off by a third of its spread is told apart.
+    shifted = (by_definition - mean + spread / 3) / np.hypot(error, its_error)
+    assert np.median(shifted) > 5
 
 
 def test_graph_of_the_definition_names_its_variables():

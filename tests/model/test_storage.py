@@ -12,9 +12,9 @@ from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.findings.text import describe
 from advisor.forecast.fitting import fit
 from advisor.model import compat as _compat
+from advisor.model.fast import Shape, data_of, shape_of, shapes_of
 from advisor.model.fast.density import density_of, pack
 from advisor.model.fast.sampler_coordinates import place
-from advisor.model.fast.tables import Shape, data_of, shape_of, shapes_of
 from advisor.model.parameters import POPULATION, RUN_EFFECTS
 from advisor.model.posterior import SCHEMA, Posterior
 from advisor.model.priors import load_priors

@@ -9,8 +9,8 @@ import pytest
 from cohorts import PRIORS, simulated, without_bins
 
 from advisor.model import equations as eq
-from advisor.model.fast import tables as columns
-from advisor.model.fast.tables import data_of, shape_of, shapes_of
+from advisor.model import fast as columns
+from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.observations import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION
 from advisor.model.priors import FAMILIES, SPECTRUM, Priors

@@ -9,8 +9,7 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_likelihood import COPIES, observe, residuals_of, run_effects
 from advisor.model import equations as eq
 from advisor.model.cohort import build_cohort
-from advisor.model.fast import kernel
-from advisor.model.fast.tables import data_of
+from advisor.model.fast import data_of, kernel
 from advisor.model.parameters import POPULATION
 from advisor.model.priors import FAMILIES, load_priors
 from advisor.testing import (

@@ -12,9 +12,7 @@ from advisor.errors import InputError
 from advisor.findings.learned_priors import learn_priors
 from advisor.model.parameters import GROUP_LEVELS, LEVELS, POPULATION, TASK_LEVELS
 from advisor.model.posterior import Posterior
-from advisor.model.preset_text import prior_entries
-from advisor.model.presets import write_preset
-from advisor.model.prior_draws import prior_predictive
+from advisor.model.presets import prior_entries, prior_predictive, write_preset
 from advisor.model.priors import load_priors
 
 BASE = load_priors("small_models")

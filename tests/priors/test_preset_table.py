@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.preset_text import INTERVAL, natural_scale, prior_entries, prior_table
+from advisor.model.presets import INTERVAL, natural_scale, prior_entries, prior_table
 from advisor.model.priors import HalfNormalPrior, load_priors, preset_names
 
 

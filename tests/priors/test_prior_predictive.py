@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.prior_draws import BANDS, COLLAPSE_STEPS, LONGEST, prior_predictive
+from advisor.model.presets import BANDS, COLLAPSE_STEPS, LONGEST, prior_predictive
 from advisor.model.priors import load_priors, preset_names
 
 
@@ -115,7 +115,7 @@ def test_collapses_follow_the_hazard(rate, loss):
 
 
 def test_no_run_collapses_faster_than_a_fall_is_seen(monkeypatch):
-    monkeypatch.setattr("advisor.model.prior_draws.COLLAPSE_STEPS", 7)
+    monkeypatch.setattr("advisor.model.presets.COLLAPSE_STEPS", 7)
     found = prior_predictive(changed(hazard_level=(300.0, 1e-9)))
     assert found.collapsed == pytest.approx(1 - np.exp(-0.7), rel=1e-9)
 

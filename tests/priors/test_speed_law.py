@@ -7,9 +7,9 @@ import math
 import pytest
 
 from advisor.model.cohort import Reference
-from advisor.model.prior_draws import prior_posterior
 from advisor.model.priors import load_priors
 from advisor.model.pymc_model import build_model
+from advisor.model.sampling import prior_posterior
 from advisor.testing import Plan
 from advisor.testing.simulate import cohort_of_plans
 

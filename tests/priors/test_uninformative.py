@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.preset_text import prior_entries
-from advisor.model.prior_draws import prior_predictive
+from advisor.model.presets import prior_entries, prior_predictive
 from advisor.model.priors import Priors, load_priors, preset_names
 
 OTHERS = sorted(set(preset_names()) - {"uninformative"})

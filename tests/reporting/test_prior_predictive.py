@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.prior_draws import BANDS, prior_predictive
+from advisor.model.presets import BANDS, prior_predictive
 from advisor.model.priors import load_priors, preset_names
 from advisor.reporting.figure import render
 from advisor.reporting.figures.beliefs import CURVES, draw_priors

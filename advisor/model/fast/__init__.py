@@ -1,1 +1,132 @@
-"""The model's log density as machine code, held to the definition in `model.pymc_model`."""
+"""The model's log density as machine code, held to the definition in `model.pymc_model`.
+
+Here stands what its modules share: a cohort as tables of numbers, and the shapes of the parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.model import equations as eq
+from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
+from advisor.model.observations import residual_persistence
+from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
+from advisor.model.priors import SPECTRUM, Family, Priors
+from advisor.theory import FloatArray, IntArray
+
+RUN_LOG_PARAMETERS = 0
+RUN_INTERVAL = 1
+RUN_CLIPPED = 2
+RUN_CORRECTED = 3
+RUN_MOMENTUM = 4
+RUN_MEAN_AGE = 5
+RUN_COLLAPSED = 6
+RUN_EXPOSURE = 7
+RUN_PLACES = 8
+RUN_RATE = RUN_PLACES + 3 * len(RUN_EFFECTS)
+RUN_PLATEAU_LOSS = RUN_RATE + len(LAWS["rate"])
+RUN_HAZARD = RUN_PLATEAU_LOSS + len(LAWS["plateau_loss"])
+RUN_COLUMNS = RUN_HAZARD + len(LAWS["hazard"])
+"""Columns of the table of runs; the designs of the laws start at theirs, and so do three numbers
+for each offset by which it is placed (`sampler_coordinates.place`)."""
+
+BIN_REWARD = 0
+BIN_IS_EVALUATION = 1
+BIN_NOISE_KNOWN = 2
+BIN_NOISE_WITHIN = 3
+BIN_NOISE_BETWEEN = 4
+BIN_PERSISTENCE = 5
+BIN_CLOCK = 6
+BIN_COLUMNS = BIN_CLOCK + CLOCK_EXPONENTS.size
+"""Columns of the table of bins; the clock polynomial starts at its own."""
+
+
+class Shape(NamedTuple):
+    """Numbers of tasks, groups and runs of a cohort."""
+
+    tasks: int
+    groups: int
+    runs: int
+
+
+def shape_of(cohort: Cohort) -> Shape:
+    """Numbers of tasks, groups and runs."""
+    return Shape(len(cohort.tasks), len(cohort.groups), len(cohort.runs))
+
+
+def shapes_of(shape: Shape) -> dict[str, tuple[int, ...]]:
+    """Shapes of all parameters, in the order in which they lie behind each other."""
+    return {
+        "population": (len(POPULATION),),
+        "task_level": (3, shape.tasks),
+        "start_logit": (shape.groups,),
+        "eval_level": (2, shape.groups),
+        "group_offset": (2, shape.groups),
+        "run_offset": (len(RUN_EFFECTS), shape.runs),
+    }
+
+
+def split(values: FloatArray, shape: Shape) -> dict[str, FloatArray]:
+    """Parameters by name, out of one vector."""
+    shapes = shapes_of(shape)
+    ends = np.cumsum([math.prod(size) for size in shapes.values()])[:-1]
+    parts = zip(shapes.items(), np.split(values, ends), strict=True)
+    return {name: part.reshape(size) for (name, size), part in parts}
+
+
+def data_of(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> dict[str, Any]:
+    """Everything the model sees, as arrays in the shapes of the cohort's structure."""
+    placed = family.priors(priors)
+    shared, levels = placed.of(POPULATION), placed.of(LEVELS)
+    parents = np.stack([cohort.group_of_run, cohort.task_of_group[cohort.group_of_run]], axis=1)
+    bins, first = _bins(cohort)
+    return {
+        "prior_mean": np.array([prior.mean for prior in shared]),
+        "prior_sd": np.array([prior.sd for prior in shared]),
+        "level_mean": np.array([prior.mean for prior in levels]),
+        "level_sd": np.array([prior.sd for prior in levels]),
+        "run_table": _runs(cohort),
+        "parents": parents.astype(float),
+        "first_bin": first.astype(float),
+        "bin_table": bins,
+        "is_oscillator": np.asarray(float(family.is_oscillator)),
+    }
+
+
+def _runs(cohort: Cohort) -> FloatArray:
+    x = cohort.covariates
+    table = np.zeros((len(cohort.runs), RUN_COLUMNS))
+    table[:, RUN_LOG_PARAMETERS] = x.log_parameters
+    table[:, RUN_INTERVAL] = cohort.minibatches * cohort.epochs
+    table[:, RUN_CLIPPED] = cohort.clipped
+    table[:, RUN_CORRECTED] = cohort.corrected
+    table[:, RUN_MOMENTUM] = cohort.momentum
+    table[:, RUN_MEAN_AGE] = cohort.mean_age
+    table[:, RUN_COLLAPSED] = cohort.collapsed
+    table[:, RUN_EXPOSURE] = cohort.exposure
+    table[:, RUN_RATE:RUN_PLATEAU_LOSS] = eq.rate_design(x)
+    table[:, RUN_PLATEAU_LOSS:RUN_HAZARD] = eq.plateau_loss_design(x)
+    table[:, RUN_HAZARD:] = eq.hazard_design(x)
+    return table
+
+
+def _bins(cohort: Cohort) -> tuple[FloatArray, IntArray]:
+    """Table of the bins of train reward and of evaluations by run, and where each run starts."""
+    train = np.zeros((cohort.reward.size, BIN_COLUMNS))
+    train[:, BIN_REWARD] = cohort.reward
+    train[:, BIN_NOISE_KNOWN] = cohort.noise_known
+    train[:, BIN_NOISE_WITHIN] = cohort.noise_per_completion
+    train[:, BIN_NOISE_BETWEEN] = cohort.noise_per_prompt
+    train[:, BIN_PERSISTENCE] = residual_persistence(cohort)
+    train[:, BIN_CLOCK:] = eq.clock_polynomial(cohort.clock)
+    tested = np.zeros((cohort.eval_reward.size, BIN_COLUMNS))
+    tested[:, BIN_REWARD] = cohort.eval_reward
+    tested[:, BIN_IS_EVALUATION] = 1.0
+    tested[:, BIN_CLOCK:] = eq.clock_polynomial(cohort.eval_clock)
+    owner = np.concatenate([cohort.run_of_bin, cohort.run_of_eval])
+    order = np.argsort(owner, kind="stable")
+    first = np.searchsorted(owner[order], np.arange(len(cohort.runs) + 1))
+    return np.concatenate([train, tested])[order], first

@@ -1,14 +1,12 @@
 """The log posterior density as machine code: what the sampler calls.
 
 `model.pymc_model` is the definition; a test holds value and gradient to those that PyTensor
-computes of it. This one needs no compiler run: numba loads it from disk in a fraction of a second,
-for a cohort of any size, where a PyTensor graph is built and rewritten in every process. A cohort
-travels as one block of numbers.
+computes of it. This one is loaded from disk in a fraction of a second, for a cohort of any size
+(case_studies/speed has the comparison). A cohort travels as one block of numbers.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from math import exp, log1p, tanh
 from typing import Any
@@ -16,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from advisor.model.equations import ANCHOR_STIFFNESS, HAZARD_PER_LOSS
+from advisor.model.fast import BIN_COLUMNS, RUN_COLUMNS, Shape, split
 from advisor.model.fast.kernel import log_likelihood, luck_of_runs
 from advisor.model.fast.machine_code import compiled
-from advisor.model.fast.tables import BIN_COLUMNS, RUN_COLUMNS, Shape, shapes_of
 from advisor.model.parameters import LEVELS, POPULATION
 from advisor.theory import FloatArray
 
@@ -30,26 +28,61 @@ _HAZARD_LEVEL = POPULATION.index("hazard.level")
 _LOG_ANCHOR = float(np.log(ANCHOR_STIFFNESS))
 _TASK_TERMS = 3
 
+TABLES = (
+    *("prior_mean", "prior_sd", "level_mean", "level_sd"),
+    *("run_table", "parents", "first_bin", "bin_table"),
+)
+"""Data of a cohort in the order of its block."""
+
 
 def pack(data: Mapping[str, Any], shape: Shape, gap: float = 1.0) -> FloatArray:
     """One block of numbers out of the data of a cohort."""
     pivot = np.bincount(data["parents"][:, 1].astype(int)).argmax()
     sizes = [data["prior_mean"].size, *shape, len(data["bin_table"])]
-    parts = [np.array([0.0, *sizes, float(data["is_oscillator"]), pivot, np.log(gap)])]
-    for name in (
-        "prior_mean",
-        "prior_sd",
-        "level_mean",
-        "level_sd",
-        "run_table",
-        "parents",
-        "first_bin",
-        "bin_table",
-    ):
-        parts.append(np.asarray(data[name], dtype=float).ravel())
-    block = np.concatenate(parts)
+    head = np.array([0.0, *sizes, float(data["is_oscillator"]), pivot, np.log(gap)])
+    tables = [np.asarray(data[name], dtype=float).ravel() for name in TABLES]
+    block = np.concatenate([head, *tables])
     block[0] = block.size
     return block
+
+
+@compiled
+def _tables(block: Any) -> Any:
+    """Priors of the population and of the levels, and the tables of runs and bins."""
+    terms, runs, bins = int(block[1]), int(block[4]), int(block[5])
+    levels = _HEADER + 2 * terms
+    table = levels + 2 * _LEVELS
+    parents = table + runs * RUN_COLUMNS
+    first = parents + 2 * runs
+    cells = first + runs + 1
+    return (
+        block[_HEADER : _HEADER + terms],
+        block[_HEADER + terms : levels],
+        block[levels : levels + _LEVELS],
+        block[levels + _LEVELS : table],
+        block[table:parents].reshape((runs, RUN_COLUMNS)),
+        block[parents:first].reshape((runs, 2)),
+        block[first:cells],
+        block[cells : cells + bins * BIN_COLUMNS].reshape((bins, BIN_COLUMNS)),
+    )
+
+
+@compiled
+def _parts(point: Any, block: Any) -> Any:
+    """Parameters, or their gradient, as the kernel takes them."""
+    terms, tasks, groups, runs = int(block[1]), int(block[2]), int(block[3]), int(block[4])
+    start = terms + _TASK_TERMS * tasks
+    tested = start + groups
+    group = tested + (_LEVELS - _TASK_TERMS - 1) * groups
+    run = group + 2 * groups
+    return (
+        point[:terms],
+        point[terms:start].reshape((_TASK_TERMS, tasks)),
+        point[start:tested],
+        point[tested:group].reshape((2, groups)),
+        point[group:run].reshape((2, groups)),
+        point[run:].reshape((3, runs)),
+    )
 
 
 @compiled
@@ -116,28 +149,11 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
     """
     point = point.copy()
     headroom, loss, share = _turn(point, block)
-    terms, tasks, groups, runs = int(block[1]), int(block[2]), int(block[3]), int(block[4])
-    bins = int(block[5])
-    at = _HEADER
-    prior_mean = block[at : at + terms]
-    prior_sd = block[at + terms : at + 2 * terms]
-    at += 2 * terms
-    level_mean = block[at : at + _LEVELS]
-    level_sd = block[at + _LEVELS : at + 2 * _LEVELS]
-    at += 2 * _LEVELS
-    run_table = block[at : at + runs * RUN_COLUMNS].reshape((runs, RUN_COLUMNS))
-    at += runs * RUN_COLUMNS
-    parents = block[at : at + 2 * runs].reshape((runs, 2))
-    at += 2 * runs
-    first_bin = block[at : at + runs + 1]
-    at += runs + 1
-    bin_table = block[at : at + bins * BIN_COLUMNS].reshape((bins, BIN_COLUMNS))
-
-    task = terms
+    task, tasks, groups = int(block[1]), int(block[2]), int(block[3])
     start = task + _TASK_TERMS * tasks
-    tested = start + groups
-    group = tested + (_LEVELS - _TASK_TERMS - 1) * groups
-    run = group + 2 * groups
+    group = start + (_LEVELS - _TASK_TERMS) * groups
+    tables = _tables(block)
+    prior_mean, prior_sd, level_mean, level_sd = tables[:4]
     # Priors speak of levels at the anchors: `equations.at_reference`, as conditional means.
     above = -_LOG_ANCHOR
     for i in range(tasks):
@@ -145,7 +161,7 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
     prior_mean = prior_mean.copy()
     prior_mean[_LOSS_LEVEL] += point[_LOSS_BY_RATE] * above
     prior_mean[_HAZARD_LEVEL] += HAZARD_PER_LOSS * point[_LOSS_LEVEL]
-    total = _normal(point[:terms], prior_mean, prior_sd, gradient[:terms])
+    total = _normal(point[:task], prior_mean, prior_sd, gradient[:task])
     by_above = -gradient[_LOSS_LEVEL] * point[_LOSS_BY_RATE]
     gradient[_LOSS_BY_RATE] -= gradient[_LOSS_LEVEL] * above
     gradient[_LOSS_LEVEL] -= gradient[_HAZARD_LEVEL] * HAZARD_PER_LOSS
@@ -158,25 +174,8 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
         gradient[task + tasks + i] += by_above / tasks
         gradient[task + i] -= by_above / tasks / (1 + exp(point[task + i]))
     total += _standard_normal(point[group:], gradient[group:])
-    total += log_likelihood(
-        point[:terms],
-        point[task:start].reshape((_TASK_TERMS, tasks)),
-        point[start:tested],
-        point[tested:group].reshape((2, groups)),
-        point[group:run].reshape((2, groups)),
-        point[run:].reshape((3, runs)),
-        run_table,
-        parents,
-        first_bin,
-        bin_table,
-        block[6],
-        gradient[:terms],
-        gradient[task:start].reshape((_TASK_TERMS, tasks)),
-        gradient[start:tested],
-        gradient[tested:group].reshape((2, groups)),
-        gradient[group:run].reshape((2, groups)),
-        gradient[run:].reshape((3, runs)),
-    )
+    parts, slopes = _parts(point, block), _parts(gradient, block)
+    total += log_likelihood(*(parts + tables[4:] + (block[6],) + slopes))
     by_headroom, by_loss = gradient[headroom], gradient[loss]
     gradient[headroom] = by_loss - by_headroom
     gradient[loss] = share * by_headroom + (1 - share) * by_loss
@@ -189,26 +188,13 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
 @compiled
 def _expand(point: Any, block: Any, out: Any) -> None:
     """Copy a point in the model's coordinates, with every run's offset as luck."""
-    terms, tasks, groups, runs = int(block[1]), int(block[2]), int(block[3]), int(block[4])
-    at = _HEADER + 2 * terms + 2 * _LEVELS
-    run_table = block[at : at + runs * RUN_COLUMNS].reshape((runs, RUN_COLUMNS))
-    at += runs * RUN_COLUMNS
-    parents = block[at : at + 2 * runs].reshape((runs, 2))
-    start = terms + _TASK_TERMS * tasks
-    group = start + (_LEVELS - _TASK_TERMS) * groups
-    run = group + 2 * groups
-    for i in range(point.size):
-        out[i] = point[i]
+    out[:] = point
     _turn(out, block)
+    population, task_level, start_logit, _, group_offset, luck = _parts(out, block)
+    run_table, parents = _tables(block)[4:6]
+    offset = _parts(point, block)[5]
     luck_of_runs(
-        out[:terms],
-        out[terms:start].reshape((_TASK_TERMS, tasks)),
-        out[start : start + groups],
-        out[group:run].reshape((2, groups)),
-        point[run:].reshape((3, runs)),
-        run_table,
-        parents,
-        out[run:].reshape((3, runs)),
+        population, task_level, start_logit, group_offset, offset, run_table, parents, luck
     )
 
 
@@ -224,15 +210,10 @@ def density_of(block: FloatArray) -> Callable[[FloatArray], tuple[float, FloatAr
 
 def draw_of(block: FloatArray, shape: Shape) -> Callable[[FloatArray], dict[str, FloatArray]]:
     """Draws as they are kept: in the model's coordinates, every run's offset as run effect."""
-    shapes = shapes_of(shape)
-    ends = np.cumsum([0, *(math.prod(size) for size in shapes.values())])
 
     def draw(point: FloatArray) -> dict[str, FloatArray]:
         out = np.empty_like(point)
         _expand(point, block, out)
-        return {
-            name: out[start:end].reshape(size)
-            for (name, size), start, end in zip(shapes.items(), ends[:-1], ends[1:], strict=True)
-        }
+        return split(out, shape)
 
     return draw

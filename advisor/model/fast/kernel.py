@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from advisor.model import equations as eq
-from advisor.model.fast.machine_code import compiled
-from advisor.model.fast.tables import (
+from advisor.model.fast import (
     BIN_CLOCK,
     BIN_IS_EVALUATION,
     BIN_NOISE_BETWEEN,
@@ -36,6 +35,7 @@ from advisor.model.fast.tables import (
     RUN_PLATEAU_LOSS,
     RUN_RATE,
 )
+from advisor.model.fast.machine_code import compiled
 from advisor.model.parameters import LAWS, POPULATION
 from advisor.theory import SMALLEST_MOMENTUM
 

@@ -27,26 +27,21 @@ from advisor.common import write_whole
 SOURCES = (
     "model/fast/kernel.py",
     "model/fast/density.py",
-    "model/fast/tables.py",
+    "model/fast/__init__.py",
     "model/equations.py",
     "model/parameters.py",
-    "model/run_density.py",
+    "model/likelihood.py",
     "model/cohort.py",
     "theory/spectrum.py",
 )
 """Modules that decide the numbers, or whose constants are compiled in."""
-
-ENDING = ".code"
 
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def code_folder(base: str, package: Path) -> Path:
     """Folder of the machine code of these very formulas."""
-    files = [package / name for name in SOURCES]
-    sha = hashlib.sha256()
-    for file in files:
-        sha.update(file.read_bytes())
+    sha = hashlib.sha256(b"".join((package / name).read_bytes() for name in SOURCES))
     place = base or os.environ.get("XDG_CACHE_HOME") or _home()
     return Path(place) / "grpo-advisor" / sha.hexdigest()[:16]
 
@@ -57,11 +52,6 @@ def _home() -> Path:
         return Path.home() / ".cache"
     except RuntimeError:
         return Path(tempfile.gettempdir()) / f"cache-{os.getuid()}"
-
-
-def code_name(function: str, python: str, numba: str, key: str) -> str:
-    """Name of the file of a compiled function: two versions of Python or numba share none."""
-    return f"{function}.py{python}.numba{numba}.{key}{ENDING}"
 
 
 def read_code(file: Path) -> bytes | None:
@@ -94,7 +84,7 @@ class KeptCode:
     """What numba takes for the cache of one function.
 
     Nothing in it can fail: code that is damaged, of another numba or of another user is compiled
-    anew, and code that cannot be kept is said once and passed over.
+    again, and code that cannot be kept is said once and passed over.
     """
 
     has_complained = False
@@ -126,25 +116,23 @@ class KeptCode:
                 KeptCode.has_complained = True
                 warnings.warn(
                     f"machine code is not kept in {self.cache_path} "
-                    f"({error.strerror or error}): every fit compiles it anew, for seconds. Set "
+                    f"({error.strerror or error}): every fit compiles it again, for seconds. Set "
                     "NUMBA_CACHE_DIR to a folder that you may write to",
                     stacklevel=2,
                 )
 
     def enable(self) -> None:
-        """Numba asks for it."""
+        """Numba asks for it, and for the two names below."""
 
-    def disable(self) -> None:
-        """Numba asks for it."""
-
-    def flush(self) -> None:
-        """Numba asks for it."""
+    disable = flush = enable
 
     def _file(self, signature: Any, codegen: Any) -> Path:
-        told = repr((str(signature), codegen.magic_tuple(), self._code))
-        key = hashlib.sha256(told.encode()).hexdigest()[:16]
+        """File of a compiled function: two versions of Python or numba share none."""
+        stated = repr((str(signature), codegen.magic_tuple(), self._code))
+        key = hashlib.sha256(stated.encode()).hexdigest()[:16]
         python = "".join(platform.python_version_tuple()[:2])
-        return Path(self.cache_path) / code_name(self._name, python, numba.__version__, key)
+        name = f"{self._name}.py{python}.numba{numba.__version__}.{key}.code"
+        return Path(self.cache_path) / name
 
 
 def compiled(function: Callable[..., Any]) -> Any:

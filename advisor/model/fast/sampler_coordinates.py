@@ -8,20 +8,19 @@ the curvature of the density at its mode, found in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from advisor.model import equations as eq
+from advisor.model import fast as columns
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
-from advisor.model.equations import at_reference, task_log_stiffness
-from advisor.model.fast import tables as columns
+from advisor.model.fast import Shape, data_of, shape_of, shapes_of, split
 from advisor.model.fast.density import density_of, natural, pack, sampled
 from advisor.model.fast.kernel import LEAST_GAP
-from advisor.model.fast.tables import Shape, data_of, shape_of, shapes_of
-from advisor.model.parameters import LAWS, POPULATION, SCALARS
-from advisor.model.priors import SPECTRUM, Family, NormalPrior, Priors
+from advisor.model.parameters import GROUP_LEVELS, LAWS, POPULATION, SCALARS, TASK_LEVELS
+from advisor.model.priors import SPECTRUM, Family, Priors
 from advisor.theory import FloatArray, IntArray, overdamped_trajectory
 
 STEP = 1e-4
@@ -100,8 +99,8 @@ def _placed(
     shape: Shape,
     density: Callable[[FloatArray], tuple[float, FloatArray]],
     point: FloatArray,
-    bases: _Bases,
-    spreads: _Spreads,
+    bases: Mapping[str, FloatArray],
+    spreads: Mapping[str, float],
 ) -> tuple[FloatArray, FloatArray]:
     """Table of runs with how each is placed, and the offsets of the mode in these coordinates."""
     table = np.array(data["run_table"])
@@ -110,24 +109,24 @@ def _placed(
     luck = np.array(point[at:]).reshape(3, shape.runs)
     weights = np.empty((3, shape.runs))
     for kind in range(3):
-        told = _curvature(density, point, at + kind * shape.runs + np.arange(shape.runs)) - 1
-        told = np.where(has_bins, np.maximum(told, 0.0), 0.0)
-        weights[kind] = told / (1 + told)
+        known = _curvature(density, point, at + kind * shape.runs + np.arange(shape.runs)) - 1
+        known = np.where(has_bins, np.maximum(known, 0.0), 0.0)
+        weights[kind] = known / (1 + known)
     plateau = columns.RUN_PLACES
-    for kind, base, spread in ((1, bases.rate, spreads.rate), (2, bases.shape, spreads.shape)):
+    for kind, name in ((1, "rate"), (2, "shape")):
         column = columns.RUN_PLACES + 3 * kind
-        table[:, column] = base + spread * luck[kind]
-        table[:, column + 1] = spread
+        table[:, column] = bases[name] + spreads[name] * luck[kind]
+        table[:, column + 1] = spreads[name]
         table[:, column + 2] = weights[kind]
     # By how much the plateau falls per unit of log loss, and rises per unit of log odds and luck.
-    loss = np.exp(bases.loss - spreads.loss * luck[0])
-    rise = 1 - eq.shifted_share(eq.sigmoid(bases.cold_logit), spreads.plateau * luck[0])
-    by_luck = rise * spreads.plateau + loss * spreads.loss
+    loss = np.exp(bases["loss"] - spreads["loss"] * luck[0])
+    rise = 1 - eq.shifted_share(eq.sigmoid(bases["cold_logit"]), spreads["plateau"] * luck[0])
+    by_luck = rise * spreads["plateau"] + loss * spreads["loss"]
     table[:, plateau] = weights[0] * rise / by_luck
     table[:, plateau + 1] = -weights[0] * loss / by_luck
     table[:, plateau + 2] = (
-        table[:, plateau] * bases.cold_logit
-        + table[:, plateau + 1] * bases.loss
+        table[:, plateau] * bases["cold_logit"]
+        + table[:, plateau + 1] * bases["loss"]
         + weights[0] * luck[0]
     )
     return table, (1 - weights) * luck
@@ -149,30 +148,11 @@ def _curvature(
     return np.asarray(change[indices] / (2 * STEP))
 
 
-class _Bases(NamedTuple):
-    """What the laws give each run, shape (runs,)."""
-
-    cold_logit: FloatArray
-    loss: FloatArray
-    rate: FloatArray
-    shape: FloatArray
-
-
-class _Spreads(NamedTuple):
-    """Standard deviations of the luck of runs."""
-
-    plateau: float
-    loss: float
-    rate: float
-    shape: float
-
-
-def _bases(data: Mapping[str, Any], shape: Shape, point: FloatArray) -> tuple[_Bases, _Spreads]:
-    values, at = {}, 0
-    for name, size in shapes_of(shape).items():
-        count = int(np.prod(size))
-        values[name] = point[at : at + count].reshape(size)
-        at += count
+def _bases(
+    data: Mapping[str, Any], shape: Shape, point: FloatArray
+) -> tuple[dict[str, FloatArray], dict[str, float]]:
+    """What the laws give each run, shape (runs,), and standard deviations of the luck of runs."""
+    values = split(point, shape)
     population = dict(zip(POPULATION, values["population"], strict=True))
     laws = {
         law: np.array([population[f"{law}.{term}"] for term in terms])
@@ -192,18 +172,16 @@ def _bases(data: Mapping[str, Any], shape: Shape, point: FloatArray) -> tuple[_B
     rate = table[:, columns.RUN_RATE : columns.RUN_PLATEAU_LOSS] @ laws["rate"]
     loss = table[:, columns.RUN_PLATEAU_LOSS : columns.RUN_HAZARD] @ laws["plateau_loss"]
     cold = np.clip(level.cold_plateau, LEAST_GAP, 1 - LEAST_GAP)
-    bases = _Bases(
-        np.log(cold / (1 - cold)),
-        np.clip(loss, *eq.LOG_LOSS_ENDS),
-        np.asarray(level.log_stiffness + rate),
-        np.full(shape.runs, population["log_dispersion"]),
-    )
-    spreads = _Spreads(
-        *(
-            float(np.exp(population[f"log_run_{kind}_spread"]))
-            for kind in ("plateau", "loss", "rate", "shape")
-        )
-    )
+    bases = {
+        "cold_logit": np.log(cold / (1 - cold)),
+        "loss": np.clip(loss, *eq.LOG_LOSS_ENDS),
+        "rate": np.asarray(level.log_stiffness + rate),
+        "shape": np.full(shape.runs, population["log_dispersion"]),
+    }
+    spreads = {
+        kind: float(np.exp(population[f"log_run_{kind}_spread"]))
+        for kind in ("plateau", "loss", "rate", "shape")
+    }
     return bases, spreads
 
 
@@ -216,15 +194,16 @@ _NEAREST_TO_ONE = int(np.argmin(np.abs(CLOCK_EXPONENTS - 1.0)))
 def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
     """Start values of the population, group and task parameters."""
     shape = shape_of(cohort)
-    shared = [getattr(priors, name.replace(".", "_")) for name in POPULATION]
     clock = cohort.clock[:, _NEAREST_TO_ONE]
-    start = np.full(shape.groups, _off_centre(priors.start_logit))
-    levels = np.empty((3, shape.tasks))
-    for row, prior in enumerate((priors.headroom_logit, priors.log_slope, priors.log_onset)):
-        levels[row] = _off_centre(prior)
-    tests = np.empty((2, shape.groups))
-    for row, prior in enumerate((priors.eval_start_logit, priors.log_eval_gain)):
-        tests[row] = _off_centre(prior)
+
+    def off_centre(names: Sequence[str]) -> FloatArray:
+        # Exactly at its prior mean a parameter that the data do not touch has zero gradient, which
+        # the sampler refuses as a broken start.
+        return np.array([prior.mean + OFF_CENTRE * prior.sd for prior in priors.of(names)])
+
+    start = np.repeat(off_centre(["start_logit"]), shape.groups)
+    levels = np.tile(off_centre(TASK_LEVELS)[:, None], shape.tasks)
+    tests = np.tile(off_centre(GROUP_LEVELS[1:])[:, None], shape.groups)
     for group in range(len(cohort.groups)):
         first = [
             cohort.reward[bins][0]
@@ -244,21 +223,15 @@ def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
             headroom, log_slope = np.median(np.array(fits), axis=0)
             share = np.clip(headroom, 0.05, 0.95)
             levels[:2, task] = np.log(share / (1 - share)), log_slope
-    anchored = {name: _off_centre(prior) for name, prior in zip(POPULATION, shared, strict=True)}
-    stiffness = task_log_stiffness(levels[0], levels[1])
-    population = np.array(list(at_reference(anchored, stiffness).values()))
+    anchored = dict(zip(POPULATION, off_centre(POPULATION), strict=True))
+    stiffness = eq.task_log_stiffness(levels[0], levels[1])
+    population = np.array(list(eq.at_reference(anchored, stiffness).values()))
     return {
         "population": population,
         "start_logit": start,
         "task_level": levels,
         "eval_level": tests,
     }
-
-
-def _off_centre(prior: NormalPrior) -> float:
-    # Exactly at its prior mean a parameter that the data do not touch has zero gradient, which the
-    # sampler refuses as a broken start.
-    return prior.mean + OFF_CENTRE * prior.sd
 
 
 def _fit_run(cohort: Cohort, clock: FloatArray, run: int) -> tuple[float, float] | None:

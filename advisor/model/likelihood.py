@@ -1,0 +1,340 @@
+"""What parameters say of a cohort: expected rewards, their density, and what fits leave of them.
+
+The PyMC model evaluates the first two with PyTensor variables, everything that looks at draws with
+numpy arrays. What a curve leaves of a run's rewards is a slow AR(1) residual, correlated from bin
+to bin, besides the sampling noise of each bin. A run's residuals are jointly Student t, so that an
+odd run does not drag the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.errors import StudyError
+from advisor.model import equations as eq
+from advisor.model.cohort import MAX_BINS
+from advisor.model.equations import DEGREES
+from advisor.model.observations import Observations
+from advisor.model.parameters import GROUP_EFFECTS, LAWS, LEVELS, POPULATION, RUN_EFFECTS
+from advisor.theory import FloatArray, IntArray, namespace
+
+SAMPLED = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")
+"""Draws that the equations of every run need."""
+
+
+class Expectation(NamedTuple):
+    """Rewards in shares of the reward range; ``...`` are draws, or nothing in PyTensor."""
+
+    group: eq.GroupLevel
+    train_reward: Any
+    sampling_variance: Any
+    residual_variance: Any
+    held_out_reward: Any
+    held_out_scale: Any
+    hazard: Any
+
+
+def expectation(
+    parameters: Mapping[str, Any], data: Mapping[str, Any], seen: Observations
+) -> Expectation:
+    """Evaluate the model's equations for every run of a cohort.
+
+    Long because: these are the equations, one after the other.
+    """
+    xp = namespace(parameters["log_misfit"])
+    task, of = seen.task_of_group, seen.group_of_run
+    group = eq.group_level(
+        parameters,
+        parameters["headroom_logit"][..., task],
+        parameters["log_slope"][..., task],
+        parameters["start_logit"],
+        parameters["group_offset.headroom"],
+        parameters["group_offset.stiffness"],
+        seen.group_log_parameters,
+    )
+    run = eq.run_level(
+        parameters,
+        eq.GroupLevel(*(part[..., of] for part in group)),
+        _law("rate", parameters, data),
+        _law("plateau_loss", parameters, data),
+        (
+            parameters["run_offset.plateau"],
+            parameters["run_offset.stiffness"],
+            parameters["run_offset.shape"],
+        ),
+        parameters["log_onset"][..., task[of]],
+        data["refresh_interval"],
+        data["clipped"],
+    )
+    uncorrected = eq.uncorrected(parameters, data["corrected"])
+    exponent = parameters["rate.learning_rate"]
+    within = eq.sigmoid(parameters["within_log_odds"])[..., None]
+    noise = xp.exp(2 * parameters["log_noise_scale"])[..., None]
+    sampling = data["noise_known"] + within * data["noise_within"]
+    sampling = sampling + (1 - within) * data["noise_between"]
+    evaluated = seen.run_of_evaluation
+
+    single = parameters["is_oscillator"]
+
+    def curve(clock: Any, at: Any, power: Any, is_oscillator: Any) -> Any:
+        return eq.expected_reward(
+            sum(power**index * clock[..., index] for index in range(seen.clock_powers)),
+            eq.RunLevel(*(at(part) for part in run)),
+            at(data["momentum"]),
+            at(data["mean_age"]),
+            at(uncorrected),
+            is_oscillator,
+        )
+
+    residual = xp.exp(2 * parameters["log_misfit"])
+    return Expectation(
+        group=group,
+        train_reward=curve(
+            data["clock"], lambda part: part[..., None], exponent[..., None], single[..., None]
+        ),
+        sampling_variance=noise * sampling,
+        residual_variance=residual,
+        held_out_reward=eq.held_out(
+            curve(data["eval_clock"], lambda part: part[..., evaluated], exponent, single),
+            run.start[..., evaluated],
+            eq.sigmoid(parameters["eval_start_logit"])[..., of[evaluated]],
+            xp.exp(parameters["log_eval_gain"])[..., of[evaluated]],
+        ),
+        held_out_scale=xp.sqrt(
+            xp.exp(2 * parameters["log_eval_noise"]) + residual + eq.LEAST_VARIANCE
+        ),
+        hazard=eq.hazard(_law("hazard", parameters, data)),
+    )
+
+
+def _law(law: str, parameters: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+    """Value of a linear law for each run, shape (..., runs)."""
+    design = data[f"{law}_design"]
+    return sum(
+        parameters[f"{law}.{term}"] * design[:, index] for index, term in enumerate(LAWS[law])
+    )
+
+
+def group_summaries(
+    parameters: Mapping[str, Any], group: eq.GroupLevel, seen: Observations
+) -> dict[str, Any]:
+    """What users ask of each (task, model), at the reference configuration."""
+    xp = namespace(group.log_stiffness, group.start)
+    size = seen.group_log_parameters
+    span = seen.ceiling - seen.floor
+    return {
+        "start": seen.floor + span * group.start,
+        "plateau": seen.floor + span * eq.reference_plateau(parameters, group, size),
+        "stiffness": xp.exp(group.log_stiffness),
+        "collapse_rate": eq.hazard(parameters["hazard.level"] + parameters["hazard.size"] * size),
+    }
+
+
+def covariance(white: Any, residual: Any, correlation: Any) -> Any:
+    """Covariance of the bins of a run, up to the common factor of the Student t."""
+    diagonal = white[..., None] * np.eye(MAX_BINS)
+    return residual[..., None, None] * correlation + diagonal
+
+
+def run_log_density(
+    value: Any, mean: Any, white: Any, residual: Any, correlation: Any, is_logged: Any
+) -> Any:
+    """Joint log density of the bins of each run."""
+    return bin_log_densities(value, mean, white, residual, correlation, is_logged).sum(axis=-1)
+
+
+def bin_log_densities(
+    value: Any, mean: Any, white: Any, residual: Any, correlation: Any, is_logged: Any
+) -> Any:
+    """Log density of each bin given those before it in its run; they sum to the joint one."""
+    from scipy.special import gammaln
+
+    xp = namespace(value, mean, white, residual)
+    root = xp.linalg.cholesky(covariance(white, residual, correlation))
+    surprise = is_logged * _forward(root, value - mean)
+    before = DEGREES + np.arange(MAX_BINS)
+    squares = xp.cumsum(surprise**2, axis=-1)
+    earlier = squares - surprise**2
+    log_sd = xp.log(xp.diagonal(root, axis1=-2, axis2=-1))
+    constant = gammaln((before + 1) / 2) - gammaln(before / 2) - np.log(DEGREES * np.pi) / 2
+    density = (
+        constant
+        - log_sd
+        + before / 2 * xp.log1p(earlier / DEGREES)
+        - (before + 1) / 2 * xp.log1p(squares / DEGREES)
+    )
+    return is_logged * density
+
+
+def one_step_ahead(
+    value: FloatArray,
+    mean: FloatArray,
+    white: FloatArray,
+    residual: FloatArray,
+    correlation: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Predictive Student t of each bin given those before it in its run."""
+    root = np.linalg.cholesky(covariance(white, residual, correlation))
+    surprise = _forward(root, value - mean)
+    spread = np.diagonal(root, axis1=-2, axis2=-1)
+    degrees: FloatArray = DEGREES + np.arange(MAX_BINS, dtype=float)
+    earlier = np.cumsum(surprise**2, axis=-1) - surprise**2
+    location = value - spread * surprise
+    return (
+        np.asarray(location),
+        np.asarray(spread * np.sqrt((DEGREES + earlier) / degrees)),
+        degrees,
+    )
+
+
+def _forward(root: Any, vector: Any) -> Any:
+    """Solve ``root x = vector`` for lower triangles, batches first."""
+    if namespace(root, vector) is np:
+        out = np.zeros(np.broadcast_shapes(root.shape[:-1], vector.shape))
+        for at in range(root.shape[-1]):
+            known = np.einsum("...i,...i->...", root[..., at, :at], out[..., :at])
+            out[..., at] = (vector[..., at] - known) / root[..., at, at]
+        return out
+    from pytensor.tensor.linalg import solve_triangular
+
+    return solve_triangular(root, vector, lower=True, b_ndim=1)
+
+
+def draw_run(
+    mean: FloatArray,
+    white: FloatArray,
+    residual: FloatArray,
+    correlation: FloatArray,
+    is_logged: FloatArray,
+    rng: np.random.Generator,
+    size: Any = None,
+) -> FloatArray:
+    """Draw the bins of runs from the density of :func:`run_log_density`."""
+    root = np.linalg.cholesky(covariance(white, np.asarray(residual), np.asarray(correlation)))
+    shape = np.broadcast_shapes(np.shape(mean), root.shape[:-1])
+    if size is not None:
+        shape = (*np.broadcast_shapes(tuple(size), shape[:-1]), shape[-1])
+    normal = (root @ rng.standard_normal(shape)[..., None])[..., 0]
+    heavy = np.sqrt(DEGREES / rng.chisquare(DEGREES, shape[:-1]))[..., None]
+    return np.asarray(np.where(is_logged > 0, mean + heavy * normal, 0.0))
+
+
+def summaries_of(draws: Mapping[str, FloatArray], seen: Observations) -> dict[str, FloatArray]:
+    """What users ask of each (task, model), for draws of the parameters by name."""
+    shared = {name: draws[name][..., None] for name in POPULATION}
+    group = eq.group_level(
+        shared,
+        draws["headroom_logit"][..., seen.task_of_group],
+        draws["log_slope"][..., seen.task_of_group],
+        draws["start_logit"],
+        draws["group_offset.headroom"],
+        draws["group_offset.stiffness"],
+        seen.group_log_parameters,
+    )
+    return group_summaries(shared, group, seen)
+
+
+@dataclass(frozen=True)
+class FittedDraws:
+    """What of a posterior the likelihood and its files need; see `model.posterior.Posterior`."""
+
+    draws: Mapping[str, FloatArray]
+    pilots: Mapping[str, FloatArray]
+    meta: Any
+    statistics: Mapping[str, FloatArray] = field(default_factory=dict)
+    observations: Observations | None = None
+
+    def flat(self, name: str) -> FloatArray:
+        """Draws of one parameter with chains joined, shape (draws, ...)."""
+        values = self.draws[name]
+        return values.reshape(-1, *values.shape[2:])
+
+
+def expected_by(posterior: FittedDraws, seen: Observations, kept: Any) -> Expectation:
+    """What some draws of a posterior expect, chains joined; ``kept`` are places or a slice."""
+    # What all share has a last axis of one, so that it broadcasts over runs.
+    draws = {name: posterior.flat(name)[kept] for name in SAMPLED}
+    parts = {name: values.reshape(len(values), -1) for name, values in draws.items()}
+    return expectation(parts, seen.constant, seen)
+
+
+FEWEST_BINS = 6
+"""Bins below which neither a third nor a swing of a run can be told apart."""
+
+DRAWS = 500
+"""Draws of the posterior that are asked; what is said is smooth in them."""
+
+MOST_NAMED = 3
+"""Runs that are named where a fit fails, and at most half of all."""
+
+
+class Residuals(NamedTuple):
+    """Rewards less their curves, shape (draws, runs, bins), and roots of their covariances.
+
+    ``counts`` are the bins of each run, which come first.
+    """
+
+    seen: Observations
+    expected: Expectation
+    left: FloatArray
+    root: FloatArray
+    counts: IntArray
+
+    def white(self, run: int) -> FloatArray:
+        """Whitened residuals of a run, shape (draws, bins): about one where the curve fits."""
+        bins = int(self.counts[run])
+        left, root = self.left[:, run, :bins], self.root[:, run, :bins, :bins]
+        return np.asarray(np.linalg.solve(root, left[..., None])[..., 0], dtype=float)
+
+
+def residuals(posterior: FittedDraws) -> Residuals | None:
+    """Residuals of the pilots; None of a posterior that was made by hand."""
+    seen = posterior.observations
+    if seen is None:
+        return None
+    total = posterior.flat("is_oscillator").size
+    kept = np.unique(np.linspace(0, total - 1, min(DRAWS, total)).astype(int))
+    expected = expected_by(posterior, seen, kept)
+    spread = covariance(
+        expected.sampling_variance + eq.LEAST_VARIANCE,
+        expected.residual_variance,
+        seen.constant["correlation"],
+    )
+    try:
+        root = np.linalg.cholesky(spread)
+    except np.linalg.LinAlgError as error:
+        raise StudyError(
+            "the posterior's draws are not those of its pilots", advice="Fit the pilots again"
+        ) from error
+    left = np.asarray(seen.train_reward - expected.train_reward)
+    return Residuals(seen, expected, left, root, (seen.is_logged > 0).sum(axis=1))
+
+
+def strays(posterior: FittedDraws) -> dict[str, float]:
+    """How far each run strays from its curve, by what noise explains; the farthest first.
+
+    Of runs with enough bins. About one where the curve fits.
+    """
+    found = residuals(posterior)
+    if found is None:
+        return {}
+    far = {
+        str(found.seen.coords["run"][run]): float(np.sqrt((found.white(run) ** 2).mean()))
+        for run in range(found.counts.size)
+        if found.counts[run] >= FEWEST_BINS
+    }
+    return dict(sorted(far.items(), key=lambda item: -item[1]))
+
+
+def worst_fits(posterior: FittedDraws) -> str:
+    """Runs that their curves fit worst, in words; empty where there is nothing to choose from."""
+    try:
+        far = {run: ratio for run, ratio in strays(posterior).items() if np.isfinite(ratio)}
+    except StudyError:  # draws of chains that got lost may be anything
+        return ""
+    named = list(far.items())[: min(MOST_NAMED, len(far) // 2)]
+    return ", ".join(f"'{run}' ({ratio:.1f} times the noise)" for run, ratio in named)
