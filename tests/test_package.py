@@ -40,7 +40,7 @@ def test_the_wheel_carries_presets_demo_data_and_templates(wheel):
 
 
 @pytest.mark.smoke
-@pytest.mark.slow
+@pytest.mark.evidence
 def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel, tmp_path):
     site = tmp_path / "site"
     subprocess.run(

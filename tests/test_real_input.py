@@ -12,7 +12,7 @@ from advisor.forecast.fitting import fit
 from advisor.forecast.forecaster import Target
 from advisor.runs.logs import read_runs
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.evidence
 
 
 OFF_POLICY = """
@@ -50,7 +50,7 @@ def off_policy_sweep(real_logs, tmp_path):
     return tmp_path
 
 
-@pytest.mark.long
+@pytest.mark.evidence
 def test_off_policy_sweep(off_policy_sweep):
     """8 and 16 epochs on one batch collapse, 16 updates on new mini-batches do not."""
     posterior = fit(read_runs(off_policy_sweep))
@@ -85,7 +85,7 @@ def near_ceiling_runs(real_logs, tmp_path):
 
 
 @pytest.mark.timeout(1200)  # 27 runs, and two presets until the chains agree
-@pytest.mark.long
+@pytest.mark.evidence
 def test_runs_near_their_ceiling_with_sudden_collapses(near_ceiling_runs):
     posterior = fit(read_runs(near_ceiling_runs), priors="lora")
     runs = posterior.meta.runs

@@ -90,7 +90,7 @@ def test_runs_that_have_not_moved_yet_are_forecast_all_the_same():
     assert len({p.run for p in found.predictions if p.method == "advisor"}) == 3
 
 
-@pytest.mark.long
+@pytest.mark.evidence
 def test_long_runs_take_no_longer():
     with at_most(MOST_SECONDS):
         found = backtest([noisy(index, rows=10_000) for index in range(4)], priors="small_models")

@@ -210,8 +210,7 @@ def command(out, *more):
     return subprocess.run(line, capture_output=True, text=True)
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.evidence
 def test_the_quick_command_ranks_and_resumes(tmp_path):
     done = command(tmp_path, "--simulations", "4")
     assert done.returncode == 0, done.stderr
@@ -227,7 +226,7 @@ def test_the_quick_command_ranks_and_resumes(tmp_path):
     assert longer.count("\n") == kept.count("\n") + 1
 
 
-@pytest.mark.slow
+@pytest.mark.evidence
 def test_ranks_of_another_model_are_not_mixed_in(tmp_path):
     (tmp_path / "simulations").mkdir()
     header = {"study": "spectrum", "formulas": "of another day", "quantities": []}
@@ -237,7 +236,7 @@ def test_ranks_of_another_model_are_not_mixed_in(tmp_path):
     assert "delete the file" in refused.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.evidence
 def test_a_simulation_that_does_not_converge_is_recorded_with_its_ranks(monkeypatch):
     monkeypatch.setattr(one_simulation, "KEPT", 30)
     monkeypatch.setattr(one_simulation, "TUNE", 60)

@@ -25,7 +25,7 @@ def live():
         yield modules["live"]
 
 
-@pytest.mark.long
+@pytest.mark.evidence
 def test_one_loop_spends_no_more_than_its_purse(live):
     found = live.live("larger2_xs")
     assert found["steps"] == live.STEPS

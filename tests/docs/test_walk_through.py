@@ -33,8 +33,7 @@ def walked(tmp_path_factory):
     return folder, done.stdout, of_children() - before
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.evidence
 def test_it_ends_in_a_minute_with_a_config_and_a_study(walked):
     folder, printed, seconds = walked
     assert seconds < MOST_SECONDS * slowness()
@@ -53,8 +52,7 @@ def test_it_ends_in_a_minute_with_a_config_and_a_study(walked):
     assert advice.summary.splitlines()[0] in printed
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.evidence
 def test_at_ten_times_the_rate_survival_is_a_toss_up(walked):
     rows = re.findall(r"^\d +([\d.e-]+) +([\d.]+) +[\d.]+ +[\d.]+ +([\d.]+)$", walked[1], re.M)
     assert len(rows) == 3

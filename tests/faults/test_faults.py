@@ -22,7 +22,7 @@ def faults() -> Iterator[ModuleType]:
         yield modules["run"]
 
 
-@pytest.mark.long
+@pytest.mark.evidence
 @pytest.mark.parametrize("part", PARTS)
 def test_nothing_is_lost_hung_or_printed_raw(faults, part, tmp_path):
     # In a process of its own: files are read in forks, which a worker's threads do not survive.

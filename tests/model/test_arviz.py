@@ -18,7 +18,7 @@ from advisor.model.sampling import Sampling
 from advisor.model.storage import inference_groups
 
 matplotlib.use("Agg")
-pytestmark = [pytest.mark.slow, pytest.mark.smoke]
+pytestmark = [pytest.mark.evidence, pytest.mark.smoke]
 
 GROUPS = {
     "posterior",

@@ -30,7 +30,7 @@ from advisor.testing.simulate import (
     PRESET,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.evidence, pytest.mark.timeout(1200)]
 
 SEEN, WHOLE = 150, 225
 """Optimizer steps that are fitted, of those that were run."""
@@ -262,7 +262,7 @@ def test_forecast_of_a_pilot_that_goes_on_covers_what_it_came_to(posterior, whol
 # Another cohort --------------------------------------------------------------------------------
 
 
-@pytest.mark.long
+@pytest.mark.evidence
 def test_another_cohort_has_its_own_levels_and_a_seed_its_own_draws(posterior):
     """Fewer runs, other lengths and another truth, in the same process."""
     other = replace(TRUTH, start_logit={"tiny-s": 0.5, "tiny-m": -2.5})

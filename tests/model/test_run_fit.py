@@ -88,7 +88,7 @@ def jumped(step, reward):
     return np.where(step > 35, reward + 0.25, reward - 0.15)
 
 
-@pytest.mark.slow
+@pytest.mark.evidence
 def test_pilots_of_the_model_are_reproduced(posterior) -> None:
     fits = run_fits(posterior)
     assert [one.run for one in fits] == [run.id for run in posterior.meta.runs]
@@ -97,7 +97,7 @@ def test_pilots_of_the_model_are_reproduced(posterior) -> None:
     assert "does not reproduce" not in describe(posterior)
 
 
-@pytest.mark.slow
+@pytest.mark.evidence
 @pytest.mark.parametrize("change", [lost_and_regained, jumped])
 def test_a_run_that_the_curve_cannot_draw_is_named(posterior, change) -> None:
     other = seen_otherwise(posterior, 2, change)
@@ -110,7 +110,7 @@ def test_a_run_that_the_curve_cannot_draw_is_named(posterior, change) -> None:
     assert sentence in describe(other).splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.evidence
 @pytest.mark.parametrize("run", [0, 3])
 def test_the_run_that_strays_farthest_comes_first(posterior, run) -> None:
     other = seen_otherwise(posterior, run, lost_and_regained)
@@ -121,7 +121,7 @@ def test_the_run_that_strays_farthest_comes_first(posterior, run) -> None:
     assert worst_fits(other).startswith(f"'{name}' (")
 
 
-@pytest.mark.slow
+@pytest.mark.evidence
 def test_the_steps_that_are_named_are_those_of_the_fall(posterior) -> None:
     other = seen_otherwise(
         posterior, 1, lambda step, reward: np.where(step > 40, reward - 0.5, reward)
@@ -152,7 +152,7 @@ def with_tests(posterior, run: int, change) -> object:
     return replace(posterior, observations=replace(bare, held_out_reward=reward))
 
 
-@pytest.mark.slow
+@pytest.mark.evidence
 def test_evaluations_that_part_from_the_reward_name_their_run(posterior) -> None:
     def part(reward):
         return np.where(np.arange(reward.size) < 4, reward, 0.2 * reward)

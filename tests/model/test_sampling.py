@@ -99,7 +99,7 @@ def test_progress_counts_the_draws(monkeypatch):
     assert not any("left" in detail for detail in details)
 
 
-@pytest.mark.slow
+@pytest.mark.evidence
 @pytest.mark.parametrize("family", FAMILIES)
 def test_chains_of_every_family_agree(family):
     """Not yet as well as a fit asks for: that samples on until its own gate is passed."""
@@ -109,8 +109,7 @@ def test_chains_of_every_family_agree(family):
     assert statistics["diverging"].mean() < 0.01
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.evidence
 def test_definition_samples_and_predicts_in_pymc():
     """A few steps of PyMC's own NUTS: that its draws are the same follows from the densities."""
     _compat.import_arviz()
@@ -145,8 +144,7 @@ def test_definition_samples_and_predicts_in_pymc():
     assert np.all((rewards == 0) == (seen.is_logged == 0))
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.evidence
 @pytest.mark.timeout(1800)
 def test_definition_and_kernel_sample_the_same_posterior():
     """A whole fit of the PyMC model, means and spreads against the kernel's."""

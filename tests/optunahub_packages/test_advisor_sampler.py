@@ -59,7 +59,7 @@ def study():
     return study
 
 
-@pytest.mark.long
+@pytest.mark.evidence
 def test_the_model_sends_trials_where_runs_learn_and_live(study):
     rates = [trial.params["learning_rate"] for trial in study.trials[STARTUP:]]
     # The control: two thirds of the space in logs lie below 2e-4 or above the fatal rate.

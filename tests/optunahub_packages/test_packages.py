@@ -140,7 +140,7 @@ def test_pruner_ends_replayed_runs_that_died(problem):
     assert study.trials[1].last_step < problem.steps
 
 
-@pytest.mark.slow
+@pytest.mark.evidence
 def test_sampler_chooses_replayed_runs_by_the_model(problem):
     sampler = loaded("samplers/grpo_advisor").AdvisorSampler(
         problem.run, steps=problem.steps, sampling=QUICK, seed=0

@@ -32,7 +32,7 @@ def test_sampler_can_be_kept_in_a_file_as_ray_keeps_a_searcher():
         assert other._rng.random() == copy.deepcopy(sampler)._rng.random()
 
 
-@pytest.mark.slow
+@pytest.mark.evidence
 @pytest.mark.timeout(1200)
 @pytest.mark.filterwarnings("ignore")
 def test_ray_tune_takes_the_sampler(tmp_path, monkeypatch):

@@ -206,7 +206,7 @@ def test_a_copy_of_a_cohort_counts_once_and_that_is_said():
     assert said.startswith(f"a cohort of 3 ({one.runs[0].id} and others): an earlier one holds")
 
 
-@pytest.mark.slow
+@pytest.mark.evidence
 def test_a_cohort_is_fitted_and_its_prior_divided_out():
     runs = simulate_runs([Plan(learning_rate=rate) for rate in (1e-4, 3e-4, 1e-3, 3e-3)])
     found = read_history([("sort", runs)], BASE)

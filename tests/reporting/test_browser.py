@@ -146,7 +146,7 @@ def test_beyond_the_pilots_numbers_are_grey_and_say_so(browser: Any) -> None:
     assert not is_grey(browser)
 
 
-@pytest.mark.long
+@pytest.mark.evidence
 def test_a_level_that_is_missed_is_not_said_to_be_met(
     browser: Any, page: Path, posterior: Posterior, advise: Build, tmp_path: Path
 ) -> None:
@@ -280,7 +280,7 @@ QUICK, *SLOW = KINDS
 """Each kind starts a browser three times, which takes ten seconds."""
 
 
-@pytest.mark.parametrize("kind", [QUICK, *(pytest.param(k, marks=pytest.mark.long) for k in SLOW)])
+@pytest.mark.parametrize("kind", [QUICK, *(pytest.param(k, marks=pytest.mark.evidence) for k in SLOW)])
 def test_nothing_is_to_be_complained_of(
     kind: str, posterior: Posterior, build: Build, advise: Build, tmp_path: Path
 ) -> None:
@@ -376,7 +376,7 @@ def test_pale_words_of_a_figure_are_found(page: Path, tmp_path: Path) -> None:
         assert {one.rpartition(" of ")[2] for one in check_pages.unreadable(browser)} == {"3.9"}
 
 
-@pytest.mark.long
+@pytest.mark.evidence
 def test_parts_of_the_start_are_those_of_the_answer(
     browser: Any, page: Path, posterior: Posterior, advise: Build, tmp_path: Path
 ) -> None:
@@ -394,7 +394,7 @@ def test_parts_of_the_start_are_those_of_the_answer(
 
 
 @pytest.mark.parametrize(
-    "kind", ["recommendation", pytest.param("next_pilot", marks=pytest.mark.long)]
+    "kind", ["recommendation", pytest.param("next_pilot", marks=pytest.mark.evidence)]
 )
 def test_prices_stay_on_one_line_and_sliders_at_one_height(
     kind: str, posterior: Posterior, advise: Build, tmp_path: Path

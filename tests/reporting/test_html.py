@@ -177,7 +177,7 @@ def test_figures_follow_the_scheme_of_the_page(text: str) -> None:
         assert len(set(re.findall(rf"--drawn-{name}: (#\w+)", text))) == 2
 
 
-@pytest.mark.long
+@pytest.mark.evidence
 def test_a_section_that_cannot_be_made_costs_no_other(
     posterior: Posterior, advice: Recommendation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,14 +260,14 @@ def test_the_gain_stands_beside_the_answer(posterior: Posterior, advice: Recomme
     assert re.search(r"by step [\d,]+ and so saves [\d,]+ of [\d,]+ completions", first)
 
 
-@pytest.mark.long
+@pytest.mark.evidence
 def test_a_gain_is_none_over_the_very_settings(posterior: Posterior, advise: Build) -> None:
     said = advise(posterior)
     assert said.best_piloted.settings == said.settings
     assert "Over the best pilot" not in report_html(posterior, said)
 
 
-@pytest.mark.long
+@pytest.mark.evidence
 def test_what_leaves_the_pilots_is_grey_and_said(posterior: Posterior, advise: Build) -> None:
     near = block(report_html(posterior, advise(posterior)), "Answer")
     assert "Grey numbers" not in near
