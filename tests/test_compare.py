@@ -363,6 +363,7 @@ ONE = PILOTS / "s_lr3e-4_g8_k2" / "trainer_state.json"
 OTHER = PILOTS / "s_lr1e-2_g32_k4"
 
 
+@pytest.mark.evidence
 def test_only_what_differs_is_shown(run, studies):
     text = run(studies / "a", studies / "b")
     assert "run3" in text
@@ -374,12 +375,14 @@ def test_only_what_differs_is_shown(run, studies):
     assert "\x1b" not in everything
 
 
+@pytest.mark.evidence
 def test_a_study_beside_itself_is_one_line(run, studies):
     lines = run(studies / "a", studies / "a").strip().splitlines()
     assert len(lines) == 4
     assert lines[-1].startswith("The same: pilots, asked, priors, provenance, posterior, advice")
 
 
+@pytest.mark.evidence
 def test_json_holds_everything(run, studies):
     found = json.loads(run(studies / "a", studies / "b", "--json"))
     assert (found["kind"], found["differs"]) == ("studies", True)
@@ -399,6 +402,7 @@ def test_runs_by_file_and_by_folder(run):
     assert (found["kind"], found["one"], found["other"]) == ("runs", str(ONE), str(OTHER))
 
 
+@pytest.mark.evidence
 def test_a_study_beside_a_log_in_either_order(run, studies, tmp_path):
     advice = Study.load(studies / "a").recommendation
     log = tmp_path / "full.jsonl"
@@ -424,6 +428,7 @@ def test_flags_reach_both_runs(run):
     assert (line["one"], line["other"], line["differs"]) == (4, 4, False)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("left", "right", "words"),
     [
@@ -449,12 +454,14 @@ def test_what_cannot_be_compared_is_refused(run, studies, tmp_path, left, right,
     assert all(word in message for word in words), message
 
 
+@pytest.mark.evidence
 def test_damaged_study_is_refused(run, studies, tmp_path):
     study = shutil.copytree(studies / "a", tmp_path / "study")
     (study / "posterior.nc").unlink()
     assert "posterior.nc" in run(studies / "a", study, code=2)
 
 
+@pytest.mark.evidence
 def test_notes_can_be_silenced(capsys, studies, tmp_path):
     study = shutil.copytree(studies / "a", tmp_path / "study")
     made_by_version(study, "0.0.1")
@@ -474,6 +481,7 @@ def test_names_are_no_markup(run, tmp_path):
     assert "[bold]m" in text
 
 
+@pytest.mark.evidence
 def test_comparing_runs_loads_no_pandas():
     code = (
         "import sys\nfrom advisor.cli.app import main\n"
@@ -485,6 +493,7 @@ def test_comparing_runs_loads_no_pandas():
     assert done.stderr.splitlines()[-1] == "[]"
 
 
+@pytest.mark.evidence
 def test_python_says_the_same(studies):
     found = compare(studies / "a", str(studies / "b"))
     assert found.paths == (str(studies / "a"), str(studies / "b"))

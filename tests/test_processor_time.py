@@ -36,5 +36,6 @@ def test_a_slower_machine_has_longer_and_a_quicker_one_not_less(monkeypatch, slo
             busy()
 
 
+@pytest.mark.evidence
 def test_a_command_is_compared_with_a_plain_application():
     assert times_a_plain_application("pass") < 1 < times_a_plain_application("import pandas, typer")

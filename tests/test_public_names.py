@@ -73,6 +73,7 @@ def test_no_function_has_more_parameters_than_one_can_remember():
             assert len(inspect.signature(found).parameters) <= MOST_PARAMETERS, name
 
 
+@pytest.mark.evidence
 def test_import_is_cheap():
     code = f"import sys, advisor\nprint([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -80,6 +81,7 @@ def test_import_is_cheap():
     assert times_a_plain_application("import advisor") < 1
 
 
+@pytest.mark.evidence
 def test_loading_a_study_needs_no_sampler():
     code = (
         "import sys\nfrom advisor import Study\n"

@@ -193,6 +193,7 @@ def public(posterior, advice):
     }
 
 
+@pytest.mark.evidence
 def test_every_public_object_fits_in_twenty_lines(public):
     long = {name: lines_of(repr(found)) for name, found in public.items()}
     assert {name: count for name, count in long.items() if count > 20} == {}
@@ -203,6 +204,7 @@ def posterior_fields(found):
     return vars(found)
 
 
+@pytest.mark.evidence
 def test_short_forms_say_what_they_are_of(public):
     for name in ("run", "diagnosis", "posterior", "recommendation", "study", "priors"):
         assert repr(public[name]).startswith(type(public[name]).__name__ + "(")

@@ -169,6 +169,7 @@ print("done", number)
 """
 
 
+@pytest.mark.evidence
 def test_killed_at_any_rename_or_removal_a_folder_stands(tmp_path):
     """At each point a killed process leaves the old or the new, and the next one sweeps."""
     out = tmp_path / "study"

@@ -83,6 +83,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 # Round trip ------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_what_is_loaded_is_what_was_written(written, posterior, advice):
     loaded = Study.load(written[0])
     again, said = loaded.posterior, loaded.recommendation
@@ -96,6 +97,7 @@ def test_what_is_loaded_is_what_was_written(written, posterior, advice):
         np.testing.assert_array_equal(again.pilots[name], values)
 
 
+@pytest.mark.evidence
 def test_manifest_lists_every_file(written):
     folder, files = written
     manifest = json.loads((folder / MANIFEST).read_text())
@@ -107,6 +109,7 @@ def test_manifest_lists_every_file(written):
     assert any(name.startswith("figures/") for name in manifest["files"])
 
 
+@pytest.mark.evidence
 def test_new_study_takes_the_place_of_the_old(study, no_drawing, posterior, advice):
     longer = answer(posterior, steps=advice.steps + 1)
     Study(posterior, longer).save(study)
@@ -115,12 +118,14 @@ def test_new_study_takes_the_place_of_the_old(study, no_drawing, posterior, advi
     assert [path.name for path in study.parent.iterdir()] == ["study"]
 
 
+@pytest.mark.evidence
 def test_empty_folder_is_taken(tmp_path, no_drawing, posterior, advice):
     (tmp_path / "mine").mkdir()
     Study(posterior, advice).save(tmp_path / "mine")
     assert Study.load(tmp_path / "mine").recommendation == advice
 
 
+@pytest.mark.evidence
 def test_missing_parents_are_made(tmp_path, no_drawing, posterior, advice):
     Study(posterior, advice).save(tmp_path / "a" / "b" / "study")
     assert Study.load(tmp_path / "a" / "b" / "study").recommendation == advice
@@ -175,6 +180,7 @@ def test_file_of_that_name_is_left_alone(tmp_path, posterior, advice):
     assert (tmp_path / "study").read_text() == "keep me"
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("name", ["notes.txt", "figures/mine.png"])
 def test_study_with_files_of_the_user_is_left_alone(study, no_drawing, posterior, advice, name):
     (study / name).write_text("keep me")
@@ -198,6 +204,7 @@ def test_parent_that_is_a_file_is_refused(tmp_path, no_drawing, posterior, advic
     assert refused.value.argument == "out"
 
 
+@pytest.mark.evidence
 def test_failure_half_way_leaves_the_old_study_whole(
     study, monkeypatch, posterior, advice, no_second_place
 ):
@@ -233,6 +240,7 @@ def turned_into_a_folder(path: Path) -> None:
     path.mkdir()
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     "damage", [Path.unlink, emptied, cut_in_half, binary, turned_into_a_folder]
 )
@@ -264,6 +272,7 @@ def answer_of(study: Path, **changes: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
+@pytest.mark.evidence
 def test_answer_of_an_older_version_is_refused(study):
     path = study / "recommendation.json"
     said = json.loads(path.read_text())
@@ -274,6 +283,7 @@ def test_answer_of_an_older_version_is_refused(study):
         Study.load(study)
 
 
+@pytest.mark.evidence
 def test_posterior_of_an_older_schema_is_refused(study, posterior):
     provenance = posterior.meta.provenance.model_copy(update={"schema_version": SCHEMA - 1})
     older = replace(posterior, meta=posterior.meta.model_copy(update={"provenance": provenance}))
@@ -283,6 +293,7 @@ def test_posterior_of_an_older_schema_is_refused(study, posterior):
         Study.load(study)
 
 
+@pytest.mark.evidence
 def test_posterior_of_another_version_is_warned_of(study, posterior):
     provenance = posterior.meta.provenance.model_copy(update={"package": "0.0.1"})
     older = replace(posterior, meta=posterior.meta.model_copy(update={"provenance": provenance}))
@@ -350,6 +361,7 @@ def test_no_name_is_written_for_a_model_that_has_none(advice):
     assert "--model_name_or_path MODEL " not in export(advice, "trl")
 
 
+@pytest.mark.evidence
 def test_trainer_that_cannot_run_it_is_left_out(tmp_path, no_drawing, posterior, advice):
     settings = {"minibatches_per_refresh": 4, "planned_steps": 181}
     odd = advice.model_copy(
@@ -364,6 +376,7 @@ def test_trainer_that_cannot_run_it_is_left_out(tmp_path, no_drawing, posterior,
 # Diagnosis and report --------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_diagnosis_of_the_pilots_stands_in_the_study(tmp_path, no_drawing, posterior, advice):
     run = PilotRun(id="hot", path="hot.csv", step=np.arange(1.0, 41.0),
                    series={"reward": np.where(np.arange(40) < 20, 0.8, 0.0)})  # fmt: skip
@@ -375,6 +388,7 @@ def test_diagnosis_of_the_pilots_stands_in_the_study(tmp_path, no_drawing, poste
     assert Study.load(tmp_path / "other").diagnoses == ()
 
 
+@pytest.mark.evidence
 def test_report_is_written_anew(tmp_path, no_drawing, posterior, advice, monkeypatch):
     study = tmp_path / "mine"
     Study(posterior, advice).save(study)
@@ -396,6 +410,7 @@ def test_report_is_written_anew(tmp_path, no_drawing, posterior, advice, monkeyp
 # What a study can be asked ----------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_study_repeats_the_numbers_of_its_answer(written, advice):
     study = Study.load(written[0])
     (row,) = study.what_if().to_dict(orient="records")
@@ -408,6 +423,7 @@ def test_study_repeats_the_numbers_of_its_answer(written, advice):
     assert hotter["p_stable"][1] < row["p_stable"]
 
 
+@pytest.mark.evidence
 def test_study_names_the_next_pilot_and_the_config(written, posterior, advice):
     study = Study.load(written[0])
     pilot = study.next_pilot(steps=30)
@@ -418,6 +434,7 @@ def test_study_names_the_next_pilot_and_the_config(written, posterior, advice):
         study.next_pilot(steps=1)
 
 
+@pytest.mark.evidence
 def test_figures_that_waited_for_a_new_study_do_not_undo_it(study, other, monkeypatch):
     """The study that took its place is still whole."""
     loaded = Study.load(study)
@@ -436,6 +453,7 @@ def test_figures_that_waited_for_a_new_study_do_not_undo_it(study, other, monkey
     assert "figures/exponents.pdf" in Study.load(study).files
 
 
+@pytest.mark.evidence
 def test_study_that_is_gone_takes_no_figures(study, posterior, advice):
     loaded = Study.load(study)
     shutil.rmtree(study)
@@ -472,6 +490,7 @@ def made_runs() -> list[PilotRun]:
     return [PLANS[0].run(rising())]
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("name", ["posterior.nc", "recommendation.json"])
 def test_parts_of_different_fits_are_refused(study, other, name, older):
@@ -483,6 +502,7 @@ def test_parts_of_different_fits_are_refused(study, other, name, older):
         Study.load(study)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("name", ["posterior.nc", "recommendation.json", "diagnosis.json"])
 def test_study_of_which_half_was_copied_is_refused(other, tmp_path, name):
     half = shutil.copytree(other, tmp_path / "study")
@@ -492,6 +512,7 @@ def test_study_of_which_half_was_copied_is_refused(other, tmp_path, name):
         Study.load(half)
 
 
+@pytest.mark.evidence
 def test_launch_config_may_be_edited(study):
     with (study / "trl_config.yaml").open("a") as config:
         config.write("# mine\n")
@@ -521,6 +542,7 @@ def test_odd_manifest_is_no_study(tmp_path, text):
         check_folder(folder)
 
 
+@pytest.mark.evidence
 def test_study_that_is_replaced_while_it_is_read_is_read_again(study, other, monkeypatch):
     """Between the answer and the posterior another study takes the place."""
     reads = []
@@ -540,6 +562,7 @@ def test_study_that_is_replaced_while_it_is_read_is_read_again(study, other, mon
     assert reads.count("posterior.nc") == 3  # twice this one, once the other
 
 
+@pytest.mark.evidence
 def test_killed_between_two_renames_the_older_is_still_read(study, other):
     older = saving._older(study)
     study.rename(older)
@@ -551,6 +574,7 @@ def test_killed_between_two_renames_the_older_is_still_read(study, other):
     assert [path.name for path in study.parent.iterdir()] == ["study"]
 
 
+@pytest.mark.evidence
 def test_page_that_cannot_be_written_leaves_the_older(study, monkeypatch):
     before = (study / "report.html").read_bytes()
 
@@ -564,11 +588,13 @@ def test_page_that_cannot_be_written_leaves_the_older(study, monkeypatch):
     assert not list(study.glob(".*"))
 
 
+@pytest.mark.evidence
 def test_draft_of_a_killed_report_does_not_make_a_study_foreign(study):
     (study / ".report.html.0123.draft").write_text("half")
     check_folder(study)
 
 
+@pytest.mark.evidence
 def test_study_whose_folder_another_holds_is_kept(
     tmp_path, no_drawing, posterior, advice, monkeypatch
 ):
@@ -586,6 +612,7 @@ def test_study_whose_folder_another_holds_is_kept(
     assert not out.exists()
 
 
+@pytest.mark.evidence
 def test_study_that_cannot_be_written_is_kept(tmp_path, no_drawing, posterior, advice, monkeypatch):
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "here").mkdir()
@@ -597,6 +624,7 @@ def test_study_that_cannot_be_written_is_kept(tmp_path, no_drawing, posterior, a
         check_place(tmp_path / "file" / "study")
 
 
+@pytest.mark.evidence
 def test_posterior_with_a_flipped_bit_is_refused(posterior, tmp_path):
     path = tmp_path / "posterior.nc"
     posterior.save(path)
@@ -617,6 +645,7 @@ def test_draws_that_are_not_finite_are_refused(posterior, tmp_path, value):
         Posterior.load(tmp_path / "posterior.nc")
 
 
+@pytest.mark.evidence
 def test_posterior_of_other_runs_than_it_says_is_refused(posterior, tmp_path):
     meta = posterior.meta.model_copy(update={"runs": posterior.meta.runs[:-1]})
     replace(posterior, meta=meta).save(tmp_path / "posterior.nc")

@@ -17,6 +17,7 @@ from advisor.theory.refresh import _limits
 TRIALS, DRAWS = 300, 4000
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("lag", [None, 40.0])
 def test_search_takes_seconds(lag):
     posterior = made_up_posterior([replace(plan, lag=lag) for plan in PLANS], draws=DRAWS // 2)

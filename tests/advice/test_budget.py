@@ -115,6 +115,7 @@ def test_gpu_hours_without_step_times_are_refused_before_anything_is_tried(poste
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("given", "spent"), [({"completions": 40_000.0}, "completions"), ({"gpu_hours": 2.0}, "hours")]
 )
@@ -133,6 +134,7 @@ def test_advice_stays_within_its_budget(given, spent):
     assert spent in found.text
 
 
+@pytest.mark.evidence
 def test_budget_that_buys_no_step_is_what_binds(posterior):
     found = advise(posterior, completions=10.0, weigh_pilots=False)
     assert found.kind == "infeasible"

@@ -82,6 +82,7 @@ def test_step_times_are_taken_apart_where_epochs_vary(fixed, generated, trained)
     assert found.source == "step times of 12 pilots"
 
 
+@pytest.mark.evidence
 @STEADY
 @given(st.floats(1e-3, 10.0))
 def test_times_that_agree_with_the_assumption_are_taken_apart_exactly(scale):
@@ -121,6 +122,7 @@ def test_share_of_generation_is_assumed_beside_a_fixed_time():
     assert share == pytest.approx(GENERATION_SHARE, abs=0.05)
 
 
+@pytest.mark.evidence
 @STEADY
 @given(st.lists(st.floats(0.1, 100.0), min_size=12, max_size=12))
 def test_no_part_of_a_step_takes_negative_time(seconds):
@@ -150,6 +152,7 @@ def test_own_times_come_before_those_of_other_models():
     assert scaled.seconds_per_step(plans[0].completed) == pytest.approx(12.0, rel=0.05)
 
 
+@pytest.mark.evidence
 def test_missing_times_are_not_zero(posterior):
     found = learn_cost(posterior, LARGE)
     assert found == UNTIMED

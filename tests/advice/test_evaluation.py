@@ -161,6 +161,7 @@ def test_nothing_is_equal_where_rewards_alone_count_or_a_price_is_sought():
     assert _cheapest_equal(asked(tried, fastest), best, 0.9, 0.01) is best
 
 
+@pytest.mark.evidence
 def test_advice_does_not_pay_for_a_group_that_gains_nothing():
     # Where the group size does nothing, the smallest on offer must win.
     useless = {"rate.group_size": 0.0, "plateau_loss.batch": 0.0, "hazard.batch": 0.0}

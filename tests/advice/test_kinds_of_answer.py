@@ -25,6 +25,7 @@ from advisor.testing import (
 )
 
 
+@pytest.mark.evidence
 def test_recommendation_meets_its_level(advice):
     assert isinstance(advice, Recommendation)
     assert advice.kind == "recommendation"
@@ -37,6 +38,7 @@ def test_recommendation_meets_its_level(advice):
     assert any("target = tiny-m on sort" in line for line in advice.assumptions)
 
 
+@pytest.mark.evidence
 def test_numbers_are_those_of_the_forecast(posterior, advice):
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
     curve = forecaster.outcome(advice.settings, np.arange(STEPS + 1))
@@ -55,6 +57,7 @@ def test_numbers_are_those_of_the_forecast(posterior, advice):
     assert advice.pilots_cost == sum(run.completions for run in posterior.meta.runs)
 
 
+@pytest.mark.evidence
 def test_stricter_level_is_safer_and_earns_less(posterior, advice):
     strict = advise(posterior, level=0.99)
     assert strict.stability.least >= 0.99 > advice.stability.least
@@ -63,6 +66,7 @@ def test_stricter_level_is_safer_and_earns_less(posterior, advice):
     assert strict.binding.startswith("P(stable): learning rate")
 
 
+@pytest.mark.evidence
 def test_infeasible_says_what_binds_and_what_next(infeasible):
     assert infeasible.kind == "infeasible"
     assert infeasible.stability.least < 0.9
@@ -77,12 +81,14 @@ def test_infeasible_says_what_binds_and_what_next(infeasible):
     assert f"Next pilot, {steps} steps:" in lines
 
 
+@pytest.mark.evidence
 def test_nearest_is_the_safest_where_none_is_safe_enough(infeasible):
     evaluate, lattice = decision(made_up_posterior(moved=HOT))
     top = max(evaluate(settings).stability.least for settings in lattice)
     assert infeasible.stability.least == pytest.approx(top, abs=0.01)
 
 
+@pytest.mark.evidence
 def test_infeasible_because_of_stale_rollouts():
     plans = [replace(plan, lag=40.0, ratio=False) for plan in PLANS]
     stale = made_up_posterior(
@@ -119,6 +125,7 @@ def test_advice_after_collapses_alone_stays_below_them():
     assert "3 of them collapsed" in found.text
 
 
+@pytest.mark.evidence
 def test_binding_configuration_is_better_and_less_stable(posterior, advice):
     said = r"learning rate (\S+), group size (\d+), K (\d+) would give ([\d.]+) at"
     ((rate, group, interval, reward),) = re.findall(said, advice.binding)
@@ -134,6 +141,7 @@ def test_binding_configuration_is_better_and_less_stable(posterior, advice):
     assert all(e.stability.least < LEVEL for e in same)
 
 
+@pytest.mark.evidence
 def test_nothing_binds_where_nothing_more_is_to_be_had(posterior):
     # A rate that the task hardly tolerates to lie far above what the reward gains from.
     mild = made_up_posterior(
@@ -147,6 +155,7 @@ def test_nothing_binds_where_nothing_more_is_to_be_had(posterior):
     assert found.binding.startswith("nothing: higher learning rates gain less")
 
 
+@pytest.mark.evidence
 def test_recipes_are_judged_under_the_same_posterior(posterior, advice):
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
     assert [recipe.name for recipe in advice.recipes] == list(trainer_recipes())
@@ -160,6 +169,7 @@ def test_recipes_are_judged_under_the_same_posterior(posterior, advice):
         assert percent(recipe.stability.probability) in line
 
 
+@pytest.mark.evidence
 def test_held_out_reward_is_what_is_advised_on_where_it_was_logged(posterior):
     evaluated = with_evaluations(posterior)
     found = advise(evaluated, weigh_pilots=False)
@@ -172,6 +182,7 @@ def test_held_out_reward_is_what_is_advised_on_where_it_was_logged(posterior):
     assert abs(train.mean() - draws.mean()) > 0.01
 
 
+@pytest.mark.evidence
 def test_cautions_name_what_was_not_varied(first_contact, advice):
     said = "\n".join(first_contact.cautions)
     assert "No pilot failed" in said

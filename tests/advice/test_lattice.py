@@ -82,6 +82,7 @@ def test_grid_is_the_lattice_of_its_points(posterior):
         assert set(grid.spread(10_000, price)) == set(grid)
 
 
+@pytest.mark.evidence
 def test_large_grid_makes_no_configuration_before_it_is_asked_for(posterior):
     rates, sizes = tuple(np.geomspace(1e-5, 3e-3, 400)), range(2, 62, 2)
     fixed = Counted.model_validate(FIXED.model_dump())

@@ -43,6 +43,7 @@ def test_nothing_missing_needs_no_word(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["trl_config.yaml"]
 
 
+@pytest.mark.evidence
 def test_a_trainer_without_a_config_is_asked_for_another(advice):
     with pytest.raises(InputError, match="Choose one of trl, verl, openrlhf"):
         export(advice.model_copy(update={"trainer": "CS336"}))

@@ -41,6 +41,7 @@ def pilots(posterior, *changes, seed=DEFAULT_SEED):
     return evaluate, lattice, [changed(base, **change) for change in changes]
 
 
+@pytest.mark.evidence
 def test_chosen_pilot_is_on_offer_and_probably_lives(uncertain):
     evaluate, lattice = decision(uncertain)
     for steps in (None, 12, 45):
@@ -65,6 +66,7 @@ def test_deadly_pilot_is_not_chosen_however_much_it_tells(uncertain):
         choose_pilot(evaluate, lattice, candidates=[deadly])
 
 
+@pytest.mark.evidence
 def test_no_pilot_is_chosen_where_nothing_survives():
     posterior = made_up_posterior(moved=DEADLY)
     evaluate, lattice = decision(posterior)
@@ -77,6 +79,7 @@ def test_no_pilot_is_chosen_where_nothing_survives():
     assert str(caught.value) in said.assumptions
 
 
+@pytest.mark.evidence
 def test_pilot_that_tells_is_chosen_over_one_that_cannot_move(uncertain):
     evaluate, lattice, (idle, telling) = pilots(
         uncertain, {"learning_rate": 1e-12}, {"learning_rate": 5e-4}
@@ -85,6 +88,7 @@ def test_pilot_that_tells_is_chosen_over_one_that_cannot_move(uncertain):
         assert choose_pilot(evaluate, lattice, candidates=order).settings == telling
 
 
+@pytest.mark.evidence
 def test_cheaper_of_two_that_tell_alike_is_chosen():
     # Group sizes do nothing, so that the noise of a batch goes with its prompts alone.
     useless = {"rate.group_size": 0.0, "plateau_loss.batch": 0.0, "hazard.batch": 0.0}
@@ -108,6 +112,7 @@ def test_cheaper_of_two_that_tell_alike_is_chosen():
     assert chosen.gain >= min(gains)
 
 
+@pytest.mark.evidence
 def test_chosen_pilot_tells_most_for_its_price_among_those_that_tell_enough():
     evaluate, lattice, offered = pilots(
         made_up_posterior(width=0.6, draws=1500),
@@ -131,6 +136,7 @@ def test_chosen_pilot_tells_most_for_its_price_among_those_that_tell_enough():
     assert min(worth.values()) < 0.3 * worth[chosen.settings]
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     "bounds",
     [(-1.0, 0.0), (-10.0, 30.0), (0.0, 100.0)],
@@ -162,12 +168,14 @@ def price_of_step(evaluate):
     return lambda settings: evaluate.cost(settings, 1).paid
 
 
+@pytest.mark.evidence
 def test_same_seed_same_pilot(uncertain):
     evaluate, lattice = decision(uncertain)
     one, two = (choose_pilot(evaluate, lattice, seed=4) for _ in range(2))
     assert one == two
 
 
+@pytest.mark.evidence
 def test_saved_answer_is_asked_again_as_it_was(posterior):
     said = advise(posterior, completions=30_000.0)
     evaluate, lattice = decision_of(posterior, said)
@@ -202,6 +210,7 @@ def test_results_are_simulated_with_luck_of_their_own(uncertain, monkeypatch):
 # Reasons ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("rate", "words"),
     [
@@ -285,6 +294,7 @@ def test_few_pilots_are_run_on_where_another_is_not_worth_its_price():
     assert advise(posterior, weigh_pilots=False).kind == "next_pilot"
 
 
+@pytest.mark.evidence
 def test_pilots_that_did_not_move_are_answered_with_the_next_one(uncertain):
     notes = (*uncertain.meta.notes, NONE_MOVED)
     still = replace(uncertain, meta=uncertain.meta.model_copy(update={"notes": notes}))
@@ -346,6 +356,7 @@ def test_collapsed_pilots_send_the_next_one_down(plans):
     assert "Every pilot collapsed; nothing here is known to live." in found.cautions
 
 
+@pytest.mark.evidence
 def test_next_pilot_is_named_beside_an_advice_only_where_it_is_worth_it(posterior, advice):
     assert advice.next_pilot is None
     evaluate, lattice = decision(posterior)
@@ -357,6 +368,7 @@ def test_next_pilot_is_named_beside_an_advice_only_where_it_is_worth_it(posterio
     assert advise(wide, level=0.5, weigh_pilots=False).next_pilot is None
 
 
+@pytest.mark.evidence
 def test_pilots_of_the_target_alone_set_what_is_kept(uncertain):
     evaluate, lattice = decision(uncertain)
     found = choose_pilot(evaluate, lattice)

@@ -108,6 +108,7 @@ def by_brute_force(evaluate):
     return prices
 
 
+@pytest.mark.evidence
 def test_best_for_a_goal_is_best_by_brute_force(goal):
     prices = by_brute_force(goal)
     best = max((e for e in goal.tried if e.is_feasible(LEVEL)), key=lambda e: e.value)
@@ -117,6 +118,7 @@ def test_best_for_a_goal_is_best_by_brute_force(goal):
     assert -best.value == pytest.approx(least, rel=0.07)
 
 
+@pytest.mark.evidence
 def test_advice_for_a_goal_is_the_cheapest_that_reaches_it(posterior):
     asked = Request(to_reward=0.7).objective
     # More trials than configurations: all are tried.
@@ -141,6 +143,7 @@ def test_advice_for_a_goal_is_the_cheapest_that_reaches_it(posterior):
     assert less < found.cost.paid < more
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_advice_for_a_share_of_the_gain_is_the_soonest_there(posterior, share):
     found = advise(
@@ -167,6 +170,7 @@ def test_goal_below_the_start_or_above_the_ceiling_is_refused(posterior):
         assert caught.value.argument == "to_reward"
 
 
+@pytest.mark.evidence
 def test_goal_counts_in_the_units_of_the_reward():
     percent = made_up_posterior(bounds=(0.0, 100.0))
     with pytest.raises(InputError, match="reward ends at 100"):
@@ -176,6 +180,7 @@ def test_goal_counts_in_the_units_of_the_reward():
     assert found.cost == shares.cost
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("quantile", [None, 0.1])
 def test_goal_above_every_plateau_is_infeasible_and_said_to_bind(posterior, quantile):
     found = advise(
@@ -191,6 +196,7 @@ def test_goal_above_every_plateau_is_infeasible_and_said_to_bind(posterior, quan
     assert advise(posterior, to_reward=0.7, weigh_pilots=False).kind == "recommendation"
 
 
+@pytest.mark.evidence
 def test_nearest_to_a_goal_out_of_reach_is_not_the_gentlest(posterior):
     found = advise(posterior, to_reward=0.97, trials=1000, weigh_pilots=False)
     evaluate, lattice = decision(posterior)
@@ -320,6 +326,7 @@ def test_unknown_and_mistyped_arguments_are_refused(kind):
     assert caught.value.argument == name
 
 
+@pytest.mark.evidence
 def test_held_out_reward_is_what_counts_where_it_was_logged(posterior):
     evaluated = with_evaluations(posterior)
     found = advise(evaluated, weigh_pilots=False)

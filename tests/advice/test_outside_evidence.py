@@ -140,6 +140,7 @@ def test_advice_outside_the_evidence_is_capped_and_names_the_next_pilot(preset):
     assert reason in line
 
 
+@pytest.mark.evidence
 def test_advice_inside_the_evidence_is_neither(posterior, advice):
     assert advice.outside is None
     assert advice.next_pilot is None

@@ -66,6 +66,7 @@ def test_nothing_is_worth_a_pilot_where_nothing_is_unknown(settings):
     assert max(design.gain for design in plan.designs) < 0.01
 
 
+@pytest.mark.evidence
 def test_same_seed_same_plan_and_another_differs_little(plan, settings):
     again = plan_pilots(settings, 500, BIG)
     assert again == plan
@@ -74,6 +75,7 @@ def test_same_seed_same_plan_and_another_differs_little(plan, settings):
     assert gains[0] == pytest.approx(gains[1], abs=0.015)
 
 
+@pytest.mark.evidence
 def test_a_smaller_model_buys_longer_pilots(settings):
     plan = plan_pilots(settings, 500, BIG, pilot_model=("small", 5e8), share=0.1)
     own, small = (

@@ -34,6 +34,7 @@ def test_priors_that_are_the_same_at_every_draw_decide_nothing(posterior, monkey
     assert evidence_text(advice).count("the choice stays.") == 2
 
 
+@pytest.mark.evidence
 def test_priors_that_like_collapse_move_p_stable_and_may_turn_the_choice(posterior, monkeypatch):
     """Surer of many collapses: P(stable) falls; less sure: it rises. Control: turned round."""
     base, _ = checks(posterior)

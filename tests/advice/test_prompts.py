@@ -68,6 +68,7 @@ def test_what_pilots_did_not_vary_is_never_offered():
     assert found.text.count("prompts per step") == 1
 
 
+@pytest.mark.evidence
 def test_more_prompts_are_advised_where_they_are_worth_it(told, advice):
     assert advice.kind == "recommendation"
     assert advice.settings.prompts_per_step == 64.0
@@ -77,6 +78,7 @@ def test_more_prompts_are_advised_where_they_are_worth_it(told, advice):
     )
 
 
+@pytest.mark.evidence
 def test_texts_table_and_exports_name_them(advice):
     assert ", 64 prompts per step, " in advice.text
     fewer = [one for one in advice.alternatives if one.settings.prompts_per_step != 64.0]
@@ -127,6 +129,7 @@ def test_named_configurations_may_differ_in_prompts_alone(told):
     assert found.settings.prompts_per_step == 64.0
 
 
+@pytest.mark.evidence
 def test_answers_of_older_versions_keep_what_they_kept(told, advice):
     older = advice.model_dump(mode="json")
     del older["choices"]["prompts_per_step"]

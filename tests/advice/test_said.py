@@ -42,6 +42,7 @@ def test_a_level_that_is_missed_is_not_said_to_be_met(probability, level, said):
     assert percent(probability, level) == said
 
 
+@pytest.mark.evidence
 def test_an_answer_short_of_its_level_shows_by_how_much(infeasible):
     stability = infeasible.stability.model_copy(update={"probability": 0.8984, "by_model": 0.8984})
     said = infeasible.model_copy(update={"stability": stability}).text
@@ -102,6 +103,7 @@ def test_a_pilot_that_costs_more_than_it_tells_is_not_asked_for():
     assert said.text.startswith("learning_rate=0.0003, ")
 
 
+@pytest.mark.evidence
 def test_beside_an_advice_a_pilot_is_named_where_it_is_worth_its_price():
     wide = made_up_posterior(width=1.0)
     said = advise(wide, level=0.5)
@@ -112,6 +114,7 @@ def test_beside_an_advice_a_pilot_is_named_where_it_is_worth_its_price():
 # Sentences -------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_what_is_left_after_the_last_step_is_not_priced(advice):
     said = advice.model_copy(update={"steps_to_95": float(advice.steps)}).text
     assert "the steps after that cost" not in said
@@ -120,6 +123,7 @@ def test_what_is_left_after_the_last_step_is_not_priced(advice):
     assert "rises" not in said
 
 
+@pytest.mark.evidence
 def test_one_is_not_written_as_many(advice):
     settings = advice.settings.model_copy(update={"prompts_per_step": 1.0})
     said = advice.model_copy(update={"settings": settings, "pilots": 1, "steps": 1}).text

@@ -29,6 +29,7 @@ def best_of(landscape, seed, trials):
     return searched(again(evaluate), lattice, seed, trials)[0]
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("seed", range(5))
 def test_search_finds_what_trying_everything_finds(landscape, seed):
     assert len(landscape[1]) > 300
@@ -37,6 +38,7 @@ def test_search_finds_what_trying_everything_finds(landscape, seed):
     assert optimum.reward - TOLERANCE <= best.reward <= optimum.reward
 
 
+@pytest.mark.evidence
 def test_search_check_rejects_too_few_trials(landscape):
     shortfalls = []
     for seed in range(5):
@@ -48,6 +50,7 @@ def test_search_check_rejects_too_few_trials(landscape):
     assert max(shortfalls) > TOLERANCE
 
 
+@pytest.mark.evidence
 def test_what_was_piloted_is_tried_whatever_the_sampler_draws(landscape):
     evaluate, lattice, _ = landscape
     fresh = again(evaluate)
@@ -64,6 +67,7 @@ def test_what_was_piloted_is_tried_whatever_the_sampler_draws(landscape):
     assert all(tried[one].value <= best.value for one in inside if tried[one].is_feasible(LEVEL))
 
 
+@pytest.mark.evidence
 def test_neighbours_of_the_best_are_tried_until_none_is_better(landscape):
     evaluate, lattice, _ = landscape
     fresh = again(evaluate)
@@ -95,11 +99,13 @@ def dearer(kind, quantile, goal, steps, width=0.5):
     return max(found)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("quantile", [None, 0.1])
 def test_search_for_the_fastest_finds_what_trying_everything_finds(quantile):
     assert dearer("fastest", quantile, 0.65, 1000) <= TOLERANCE
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("quantile", "steps"),
     [(None, 1000), (0.1, 1000), (0.1, STEPS)],
@@ -109,6 +115,7 @@ def test_search_for_the_cheapest_finds_what_trying_everything_finds(quantile, st
     assert dearer("cheapest", quantile, 0.6 if steps == STEPS else 0.65, steps) <= TOLERANCE
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("seed", range(3))
 def test_small_lattice_is_tried_in_full(landscape, seed):
     evaluate, lattice, _ = landscape
@@ -125,6 +132,7 @@ def test_small_lattice_is_tried_in_full(landscape, seed):
     assert len(fewer.tried) < len(few)
 
 
+@pytest.mark.evidence
 def test_scattered_choices_are_tried_in_full(landscape):
     # Only the diagonal of a grid of 400 x 400 is on offer.
     evaluate, lattice, _ = landscape
@@ -141,6 +149,7 @@ def test_scattered_choices_are_tried_in_full(landscape):
     assert best == exhaustive(again(evaluate), diagonal, LEVEL)
 
 
+@pytest.mark.evidence
 def test_constraint_costs_reward(landscape):
     evaluate, lattice, optimum = landscape
     everything = again(evaluate)
@@ -149,6 +158,7 @@ def test_constraint_costs_reward(landscape):
     assert boldest.stability.least < LEVEL
 
 
+@pytest.mark.evidence
 def test_what_a_lost_run_costs_counts_below_the_line(landscape):
     """Without any level asked for, the highest reward of a run that lives is not what is taken."""
     evaluate, lattice, optimum = landscape
@@ -160,6 +170,7 @@ def test_what_a_lost_run_costs_counts_below_the_line(landscape):
     assert free.stability.least > boldest.stability.least
 
 
+@pytest.mark.evidence
 def test_search_without_a_feasible_point_gives_the_safest():
     evaluate, lattice = decision(made_up_posterior(moved={"hazard.level": -3.0}))
     best, nearest = searched(evaluate, lattice, level=0.9999)
@@ -179,6 +190,7 @@ def test_search_says_how_far_it_is(posterior):
     assert all(stage == "Searching configurations" for stage, _, _ in said)
 
 
+@pytest.mark.evidence
 def test_same_seed_same_search(landscape):
     evaluate, lattice, _ = landscape
     orders = []
@@ -189,6 +201,7 @@ def test_same_seed_same_search(landscape):
     assert orders[0] == orders[1] != orders[2]
 
 
+@pytest.mark.evidence
 def test_gaussian_process_without_pytorch_is_refused(landscape, monkeypatch):
     evaluate, lattice, _ = landscape
     monkeypatch.setattr("advisor.advice.search.find_spec", lambda name: None)

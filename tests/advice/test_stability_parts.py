@@ -216,6 +216,7 @@ def test_fluctuation_is_inflated_as_the_held_snapshot_inflates_it(interval):
     np.testing.assert_allclose(ratio, exact, rtol=0.02)
 
 
+@pytest.mark.evidence
 @STEADY
 @given(
     st.floats(1e-6, 1e-2), st.floats(1.01, 10), st.integers(2, 64), st.integers(1, 8), st.booleans()

@@ -37,6 +37,7 @@ def scanned(momentum, interval, share, lag):
     return min(MOST, critical_stiffness(radius, low=LEAST, high=MOST, points=1000))
 
 
+@pytest.mark.evidence
 @FEW
 @given(MOMENTA, INTERVALS, st.sampled_from(SHARES.tolist()), LAGS)
 def test_limit_is_that_of_a_direct_scan_at_tabulated_shares(momentum, interval, share, lag):
@@ -48,6 +49,7 @@ def test_limit_is_that_of_a_direct_scan_at_tabulated_shares(momentum, interval, 
         assert found > (1 - WITHIN) * STIFFEST
 
 
+@pytest.mark.evidence
 @FEW
 @given(MOMENTA, INTERVALS, st.floats(0, 1), LAGS)
 def test_limit_between_tabulated_shares(momentum, interval, share, lag):
@@ -86,6 +88,7 @@ def test_limit_of_partial_correction_without_momentum_is_the_closed_form(interva
     assert stiffness_limit(0.0, interval, share) == pytest.approx(exact, rel=1e-4)
 
 
+@pytest.mark.evidence
 @STEADY
 @given(MOMENTA, INTERVALS, st.integers(0, 4), st.floats(0, 1))
 def test_limit_lies_beyond_the_sufficient_rule(momentum, interval, cycles, share):

@@ -106,6 +106,7 @@ def test_answer_is_the_same_whether_its_study_is_kept_or_not(posterior, journal)
     assert len(reopened(journal)) == 4
 
 
+@pytest.mark.evidence
 def test_database_holds_the_same_study(few, journal, tmp_path):
     evaluate, lattice = few
     url = f"sqlite:///{tmp_path / 'studies.db'}"

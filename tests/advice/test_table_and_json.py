@@ -23,6 +23,7 @@ def others(said):
     ] + list(trainer_recipes())
 
 
+@pytest.mark.evidence
 def test_table_shows_the_advice_beside_the_others(advice, infeasible, first_contact):
     table = advice.table
     assert table.index.tolist() == ["advised", *others(advice)]
@@ -52,6 +53,7 @@ def test_json_holds_everything(kind, request):
         assert again.to_json() == said.to_json()
 
 
+@pytest.mark.evidence
 def test_json_of_every_question_comes_back():
     for asked in (
         {"gpu_hours": 3.0},
@@ -75,6 +77,7 @@ def dateless(said):
     return held
 
 
+@pytest.mark.evidence
 def test_same_question_same_answer(posterior, advice):
     assert advise(posterior).to_json() == advice.to_json()
     # Of a posterior made up anew, in which nothing is remembered.
@@ -86,6 +89,7 @@ def test_same_few_pilots_same_answer(first_contact):
     assert dateless(advise(made_up_posterior([Plan()]))) == dateless(first_contact)
 
 
+@pytest.mark.evidence
 def test_provenance_is_that_of_the_posterior(posterior, advice):
     assert advice.provenance == posterior.meta.provenance
     assert advice.priors == posterior.meta.priors.name == "small_models"

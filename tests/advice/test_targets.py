@@ -50,6 +50,7 @@ def test_start_reward_is_in_reward_units():
         advise(posterior, model=target.model, start_reward=31.0)
 
 
+@pytest.mark.evidence
 def test_new_model_is_advised_with_a_caution(posterior):
     new = advise(posterior, model="tiny-8M", trials=60, weigh_pilots=False)
     assert new.target.parameters == 8e6
@@ -81,6 +82,7 @@ def test_targets_are_completed_from_the_pilots(posterior):
         named_target(posterior, "tiny-s", parameters=2e5)
 
 
+@pytest.mark.evidence
 def test_longer_run_than_the_pilots_support_is_said(posterior, advice):
     assert not any("as long as the longest pilot" in line for line in advice.cautions)
     long = advise(posterior, steps=1000, trials=60, weigh_pilots=False)

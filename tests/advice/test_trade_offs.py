@@ -64,12 +64,14 @@ def time_to(evaluate, found, goal):
     return np.argmax(curve >= goal) * (evaluate.cost.seconds_per_step(found.settings) or 1.0)
 
 
+@pytest.mark.evidence
 def test_something_is_named(weighed):
     *_, named = weighed
     assert set(named) <= {"cheaper", "safer", "faster"}
     assert named
 
 
+@pytest.mark.evidence
 def test_cheaper_is_the_cheapest_that_costs_a_fifth_less(weighed):
     _, tried, chosen, _, named = weighed
     fitting = [e for e in feasible(near(tried, chosen)) if e.cost.paid <= 0.8 * chosen.cost.paid]
@@ -81,6 +83,7 @@ def test_cheaper_is_the_cheapest_that_costs_a_fifth_less(weighed):
     assert found.settings in [e.settings for e in fitting]
 
 
+@pytest.mark.evidence
 def test_safer_is_the_safest_that_adds_a_hundredth(weighed):
     _, tried, chosen, _, named = weighed
     least = chosen.stability.probability + 0.01
@@ -101,6 +104,7 @@ def test_safer_is_the_safest_that_adds_a_hundredth(weighed):
     assert found.reward == max(e.reward for e in alike)
 
 
+@pytest.mark.evidence
 def test_faster_is_the_fastest_that_takes_a_fifth_less_time(weighed):
     evaluate, tried, chosen, goal, named = weighed
     own = time_to(evaluate, chosen, goal)
@@ -115,6 +119,7 @@ def test_faster_is_the_fastest_that_takes_a_fifth_less_time(weighed):
     assert times[found.settings] <= 1.05 * min(times.values())
 
 
+@pytest.mark.evidence
 def test_time_of_an_alternative_is_that_of_the_advised_gain(weighed):
     evaluate, _, chosen, goal, named = weighed
     start, end = evaluate.forecaster.outcome(evaluate.planned(chosen.settings), [0, STEPS]).mean(
@@ -195,6 +200,7 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
     assert [one.name for one in found] == (["faster"] if is_named else [])
 
 
+@pytest.mark.evidence
 def test_nothing_is_faster_where_training_gains_nothing():
     # So hot that every plateau lies below the start.
     lost = made_up_posterior(
@@ -233,12 +239,14 @@ def test_alternatives_keep_to_the_choices():
         assert other.settings.group_size in (32, 64), other.name
 
 
+@pytest.mark.evidence
 def test_alternatives_do_not_depend_on_whether_pilots_are_weighed(posterior):
     one, two = (advise(posterior, weigh_pilots=weigh) for weigh in (True, False))
     assert one.settings == two.settings
     assert one.alternatives == two.alternatives
 
 
+@pytest.mark.evidence
 def test_same_completions_are_spent_otherwise(posterior, advice):
     assert len(advice.equal_completions) >= 1
     for other in advice.equal_completions:
@@ -291,6 +299,7 @@ def test_undominated_by_brute_force(merits):
     assert [one.cost.paid for one in kept] == sorted(one.cost.paid for one in kept)
 
 
+@pytest.mark.evidence
 def test_frontier_of_the_answer_is_undominated(advice):
     def merits(other):
         return option(other.reward, other.cost.paid, other.stability.probability)
@@ -342,6 +351,7 @@ def test_best_pilot_does_not_hang_on_the_units_of_the_reward(posterior, bounds):
     assert best_piloted(evaluate, other).settings == shares.settings
 
 
+@pytest.mark.evidence
 def test_objective_with_a_goal_names_feasible_alternatives(posterior):
     found = advise(posterior, to_share=0.9, weigh_pilots=False)
     evaluate, _ = decision(posterior)

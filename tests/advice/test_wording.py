@@ -47,11 +47,13 @@ def assert_says(line, settings):
     assert int(parsed["generation_batch_size"]) == fresh
 
 
+@pytest.mark.evidence
 def test_first_line_of_an_advice_can_be_pasted(advice):
     assert advice.kind == "recommendation"
     assert_says(advice.text.splitlines()[0], advice.settings)
 
 
+@pytest.mark.evidence
 def test_nearest_of_an_infeasible_request_can_be_pasted_from_its_second_line(infeasible):
     assert infeasible.kind == "infeasible"
     assert_says(infeasible.text.splitlines()[1], infeasible.settings)
@@ -149,6 +151,7 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
         assert f"costs {price(pilot.cost)}." in said.text
 
 
+@pytest.mark.evidence
 def test_every_alternative_stands_in_the_text(advice):
     lines = advice.text.splitlines()
     others = (*advice.alternatives, *advice.equal_completions, advice.best_piloted)
@@ -162,6 +165,7 @@ def test_every_alternative_stands_in_the_text(advice):
         )
 
 
+@pytest.mark.evidence
 def test_steps_after_most_of_the_gain_are_priced_in_what_is_known(advice):
     hours = advise(timed(), weigh_pilots=False, trials=60)
     for said, unit, paid in (
@@ -173,6 +177,7 @@ def test_steps_after_most_of_the_gain_are_priced_in_what_is_known(advice):
         assert after == pytest.approx(paid * (1 - said.steps_to_95 / said.steps), rel=0.01)
 
 
+@pytest.mark.evidence
 def test_large_numbers_are_written_out(advice):
     assert not re.search(r"\de\+\d\d", advice.text)
 
@@ -210,6 +215,7 @@ def assert_no_gap(said):
     assert "learning_rate=" in said.text
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_no_gap_in_any_answer(name):
     made, asked = QUESTIONS[name]
@@ -226,6 +232,7 @@ def test_check_of_gaps_rejects_one():
         assert GAPS.search(gap)
 
 
+@pytest.mark.evidence
 def test_objective_is_said():
     said = advise(made_up_posterior(), to_reward=0.7, risk=0.2, weigh_pilots=False, trials=40)
     wanted = (
@@ -236,6 +243,7 @@ def test_objective_is_said():
     assert ", to make 90 % of the gain soonest: " in said.text
 
 
+@pytest.mark.evidence
 def test_shares_are_written_alike(advice):
     assert not re.search(r"\d%", advice.text)
 
@@ -295,6 +303,7 @@ def test_price_says_what_is_known():
     assert price(unknown) == "7.89 million completions"
 
 
+@pytest.mark.evidence
 def test_what_no_pilot_ran_is_listed_in_one_line(posterior, advice):
     """As the page does beside its sliders; a setting within what was piloted is not named."""
     wide = advise(posterior, trials=20, group_sizes=[512])

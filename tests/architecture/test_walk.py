@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 WALK = Path(__file__).parent / "walk_of_a_log.py"
 
 MOST_MODULES, MOST_SWITCHES = 25, 250
 
 
+@pytest.mark.evidence
 def test_one_log_passes_few_modules():
     # A fresh process: caches that other tests filled would hide calls.
     run = subprocess.run([sys.executable, str(WALK)], capture_output=True, text=True, check=True)
@@ -28,6 +31,7 @@ MOST_SWITCHES_OF_AN_ANSWER = 8_000
 """Configurations that were evaluated one after the other made 30,547."""
 
 
+@pytest.mark.evidence
 def test_configurations_of_an_answer_are_evaluated_together():
     run = subprocess.run(
         [sys.executable, str(WALK), "--advise"], capture_output=True, text=True, check=True

@@ -33,6 +33,7 @@ def finished(task, height=0.6, rows=100):
     return runs
 
 
+@pytest.mark.evidence
 def test_every_method_is_asked_about_every_run(fits):
     runs = [*finished("sort"), *finished("mod", 0.3)]
     preset = load_priors("uninformative")
@@ -53,6 +54,7 @@ def test_every_method_is_asked_about_every_run(fits):
         assert {run.step[-1] for run in seen} == {30}
 
 
+@pytest.mark.evidence
 def test_forecast_of_a_run_is_that_of_its_own_settings(fits):
     found = backtest(finished("sort"))
     mine = {p.run: p.quantiles[3] for p in found.predictions if p.method == "advisor"}
@@ -61,6 +63,7 @@ def test_forecast_of_a_run_is_that_of_its_own_settings(fits):
     assert mine["sort0"] < mine["sort1"]
 
 
+@pytest.mark.evidence
 def test_curves_do_not_see_the_rest(fits):
     runs = finished("sort")
     other = [
@@ -75,12 +78,14 @@ def test_curves_do_not_see_the_rest(fits):
         assert one.target != two.target
 
 
+@pytest.mark.evidence
 def test_cohort_that_does_not_converge_counts_for_no_method(fits):
     found = backtest([*finished("sort"), *finished("stuck")])
     assert found.failed == ("stuck / tiny-s 1",)
     assert {p.cohort for p in found.predictions} == {"sort / tiny-s 1"}
 
 
+@pytest.mark.evidence
 def test_cohort_whose_first_part_is_flat_does_not_end_the_backtest(fits):
     flat = [
         plan.run(np.full(100, 0.1), f"flat{index}", task="flat") for index, plan in enumerate(PLANS)
@@ -90,6 +95,7 @@ def test_cohort_whose_first_part_is_flat_does_not_end_the_backtest(fits):
     assert any("flat" in line for line in (*found.failed, *found.left_out))
 
 
+@pytest.mark.evidence
 def test_runs_that_began_as_one_are_asked_about_or_said_to_be_left_out(fits):
     """Two runs that went on from one checkpoint have the same first part."""
     runs = finished("sort")
@@ -105,6 +111,7 @@ def test_runs_that_began_as_one_are_asked_about_or_said_to_be_left_out(fits):
     assert {line.split(":")[0] for line in found.left_out} == missing
 
 
+@pytest.mark.evidence
 def test_scores_are_pooled_and_by_cohort(fits):
     found = backtest([*finished("sort"), *finished("mod", 0.3)])
     methods = found.methods()
@@ -121,6 +128,7 @@ def test_scores_are_pooled_and_by_cohort(fits):
     assert document == {"methods": methods, "left_out": [], "failed": [], "uncurved": []}
 
 
+@pytest.mark.evidence
 def test_what_is_left_out_is_in_the_json(fits):
     short = [run.with_updates(id=f"short{run.id}") for run in finished("sort", rows=19)]
     found = backtest([*finished("sort"), *short, *finished("stuck")])
@@ -129,6 +137,7 @@ def test_what_is_left_out_is_in_the_json(fits):
     assert document["failed"] == ["stuck / tiny-s 1"]
 
 
+@pytest.mark.evidence
 def test_progress_is_told_by_cohort(fits):
     said = []
     backtest([*finished("sort"), *finished("mod")], progress=lambda *stage: said.append(stage))
@@ -151,6 +160,7 @@ def test_nothing_is_fitted_where_nothing_can_be_asked(fits):
     assert fits == []
 
 
+@pytest.mark.evidence
 def test_curves_are_bound_as_the_fit_is(fits):
     """Start and plateau of a curve stay within the bounds that the fit gave the rewards."""
     runs = [
@@ -167,6 +177,7 @@ def test_curves_are_bound_as_the_fit_is(fits):
 # Several shares --------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_several_shares_are_asked_of_the_same_cohorts(fits):
     runs = [*finished("sort"), *finished("mod", 0.3)]
     found = backtest(runs, seen=(0.25, 0.1, 0.25))
@@ -181,6 +192,7 @@ def test_several_shares_are_asked_of_the_same_cohorts(fits):
     assert document["methods"] == document["by_share"]["0.25"]
 
 
+@pytest.mark.evidence
 def test_what_cannot_be_asked_at_one_share_is_said_with_it(fits):
     sparse = [
         run.with_updates(step=5 * run.step[:20], series={"reward": run.reward[:20]})
@@ -205,6 +217,7 @@ def test_a_share_that_is_none_is_refused(fits, seen):
 # Language models: analogues beside the curve ----------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_a_cohort_without_a_curve_is_forecast_from_runs_like_its_own(fits):
     """A flat cohort and one that does not converge: answers, and why no curve is behind them."""
     large = {"parameters": 7e9}
@@ -232,6 +245,7 @@ def test_a_cohort_without_a_curve_is_forecast_from_runs_like_its_own(fits):
 # Presets ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_the_preset_is_that_of_the_adapter_and_size(fits):
     lora = [
         run.with_updates(hyperparameters=run.hyperparameters.model_copy(update={"adapter": "lora"}))
@@ -246,6 +260,7 @@ def test_the_preset_is_that_of_the_adapter_and_size(fits):
     }
 
 
+@pytest.mark.evidence
 def test_no_run_is_scored_under_a_preset_that_learned_from_it(fits):
     """Whether it learned from the whole run or from a part of it, as a pilot."""
     runs = finished("sort")

@@ -47,6 +47,7 @@ def call(fits, monkeypatch, capsys):
     return _call
 
 
+@pytest.mark.evidence
 def test_json_holds_the_scores_of_each_method(call):
     told = json.loads(call(finished(), "--json"))
     assert list(told) == ["methods", "left_out", "failed", "uncurved"]
@@ -55,6 +56,7 @@ def test_json_holds_the_scores_of_each_method(call):
     assert {"exponential", "hill", "stretched", "ensemble", "last value"} < told["methods"].keys()
 
 
+@pytest.mark.evidence
 def test_several_shares(call):
     told = json.loads(call(finished(), "--json", "--seen", 0.1, "--seen", 0.5))
     assert list(told["by_share"]) == ["0.1", "0.5"]
@@ -65,6 +67,7 @@ def test_several_shares(call):
     assert "4 runs in 1 cohort" in shown
 
 
+@pytest.mark.evidence
 def test_predictions_are_those_that_were_scored(call, tmp_path):
     path = tmp_path / "predictions.jsonl"
     told = json.loads(call(finished(), "--json", "--predictions", path))
@@ -82,6 +85,7 @@ def test_predictions_are_those_that_were_scored(call, tmp_path):
         assert all(line["bounds"] == [0.0, 1.0] for line in own)
 
 
+@pytest.mark.evidence
 def test_transfer(call):
     both = [*finished(), *finished("tiny-m")]
     told = json.loads(call(both, "--transfer", "--json"))
@@ -96,6 +100,7 @@ def test_transfer(call):
     assert "no task has runs of two models" in message
 
 
+@pytest.mark.evidence
 def test_what_was_left_out_is_told_by_its_reason(call):
     short = [
         run.with_updates(id=f"short-{run.id}", step=run.step[:9], series={"reward": run.reward[:9]})
@@ -154,6 +159,7 @@ def dots_of(axes):
     return np.concatenate([line.get_xydata() for line in axes.lines if line.get_marker() == "o"])
 
 
+@pytest.mark.evidence
 def test_figure_has_a_panel_for_each_method(fits, panels):
     found = backtest(finished())
     drawn = panels(found)
@@ -168,6 +174,7 @@ def test_figure_has_a_panel_for_each_method(fits, panels):
         np.testing.assert_allclose(dots_of(axes), [(p.target, p.median) for p in own])
 
 
+@pytest.mark.evidence
 def test_figure_has_a_row_for_each_share_or_number_of_pilots(fits, panels):
     found = backtest(finished(), seen=(0.1, 0.5))
     drawn = list(panels(found))
@@ -180,6 +187,7 @@ def test_figure_has_a_row_for_each_share_or_number_of_pilots(fits, panels):
     assert moved[-1].startswith("2 own pilots: nearest, stretched")
 
 
+@pytest.mark.evidence
 def test_rewards_on_other_scales_are_drawn_as_shares_of_their_range(fits, panels):
     wide = [
         run.with_updates(

@@ -134,6 +134,7 @@ def test_draws_widen_when_less_is_seen(name):
     assert wide > 3.5 * narrow
 
 
+@pytest.mark.evidence
 def test_spread_of_draws_is_that_of_their_errors():
     """Forty noisy logs of one curve: four of five targets lie within the central 80 %."""
     inside = []
@@ -205,6 +206,7 @@ def mixed(asked):
     return draws, given, dict(zip(fits, weight / weight.sum(), strict=True))
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(("name", "least"), [("exponential", 0.5), ("hill", 0.85)])
 def test_ensemble_follows_the_family_that_fits(name, least):
     for seed in range(3):

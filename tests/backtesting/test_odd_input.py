@@ -27,6 +27,7 @@ def score(found):
     return found.methods()["advisor"]
 
 
+@pytest.mark.evidence
 def test_one_run_is_forecast_alone():
     found = backtest([noisy(0)], priors="small_models")
     assert {p.run for p in found.predictions} == {"run0"}
@@ -40,6 +41,7 @@ def test_two_points_are_no_run():
     assert "20 or more logged rewards" in str(caught.value)
 
 
+@pytest.mark.evidence
 def test_runs_that_all_collapsed_are_forecast_to_stay_down():
     runs = []
     for index in range(4):
@@ -53,12 +55,14 @@ def test_runs_that_all_collapsed_are_forecast_to_stay_down():
             assert p.median < 0.02
 
 
+@pytest.mark.evidence
 def test_a_run_given_twice_counts_once():
     found = backtest([noisy(0), noisy(0).with_updates(id="again")], priors="small_models")
     assert {p.run for p in found.predictions} == {"run0"}
     assert found.left_out == ("again: its first part is that of another run",)
 
 
+@pytest.mark.evidence
 def test_runs_on_two_scales_of_reward_are_forecast_each_on_its_own():
     wide = [
         run.with_updates(series={"reward": 30 * run.reward})
@@ -84,6 +88,7 @@ def test_rewards_that_never_move_are_no_curve():
     }
 
 
+@pytest.mark.evidence
 def test_runs_that_have_not_moved_yet_are_forecast_all_the_same():
     found = backtest([noisy(index, end=0.2) for index in range(3)], priors="small_models")
     assert found.left_out == found.failed == ()

@@ -50,6 +50,7 @@ def finished(model, count=10, height=0.6, task="sort"):
 BOTH = [*finished("tiny-s"), *finished("tiny-m", height=0.3)]
 
 
+@pytest.mark.evidence
 def test_each_model_is_forecast_from_the_other_without_and_with_two_pilots(fits):
     found = transfer(BOTH, seen=0.5, priors="uninformative", sampling=Sampling(draws=7))
     assert (found.left_out, found.failed) == ((), ())
@@ -77,6 +78,7 @@ def test_each_model_is_forecast_from_the_other_without_and_with_two_pilots(fits)
     assert {p.method for p in found.predictions} == set(METHODS)
 
 
+@pytest.mark.evidence
 def test_scores_stand_by_the_pilots_of_its_own(fits):
     found = transfer(BOTH)
     document = json.loads(found.to_json())
@@ -88,6 +90,7 @@ def test_scores_stand_by_the_pilots_of_its_own(fits):
     assert line["pilots"] == 0
 
 
+@pytest.mark.evidence
 def test_nothing_of_a_run_that_is_forecast_is_seen(fits):
     """Another curve of it changes the target alone."""
     first = transfer(BOTH)
@@ -102,6 +105,7 @@ def test_nothing_of_a_run_that_is_forecast_is_seen(fits):
             assert one.target != two.target
 
 
+@pytest.mark.evidence
 def test_many_pilots_are_cut_into_sets_of_eight(fits):
     many = [
         run.with_updates(id=f"{run.id}-{copy}", series={"reward": run.reward + 0.001 * copy})
@@ -119,6 +123,7 @@ def test_many_pilots_are_cut_into_sets_of_eight(fits):
     assert len(pilots) == len(set(pilots)) == 20
 
 
+@pytest.mark.evidence
 def test_baselines_look_at_the_nearest_settings_and_at_all_pilots(fits):
     found = transfer(BOTH)
     medians = {
@@ -138,6 +143,7 @@ def test_baselines_look_at_the_nearest_settings_and_at_all_pilots(fits):
     assert of_small[0] == pytest.approx(every, abs=0.03)
 
 
+@pytest.mark.evidence
 def test_the_advisor_forecasts_the_settings(fits):
     """By the rate law, which the made-up posterior holds, a hotter run is further in the end."""
     found = transfer(BOTH)
@@ -154,6 +160,7 @@ def test_models_with_few_runs_are_forecast_without_pilots_of_their_own(fits):
     assert asked == {("m", 0), ("s", 0), ("s", 2)}
 
 
+@pytest.mark.evidence
 def test_tasks_with_one_model_are_left_out_and_said(fits):
     found = transfer([*BOTH, *finished("tiny-s", task="mod", count=3)])
     assert found.left_out == tuple(
@@ -166,6 +173,7 @@ def test_tasks_with_one_model_are_left_out_and_said(fits):
         transfer([])
 
 
+@pytest.mark.evidence
 def test_fits_that_fail_count_for_no_method(fits):
     stuck = [*finished("tiny-s", task="stuck"), *finished("tiny-m", task="stuck")]
     found = transfer([*BOTH, *stuck])

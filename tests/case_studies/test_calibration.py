@@ -53,6 +53,7 @@ def test_counts_and_difference_by_hand():
     assert ranks.counts_up_to(np.stack([own, own]), 3).tolist() == [[2, 2, 3]] * 2
 
 
+@pytest.mark.evidence
 def test_uniform_ranks_pass_nineteen_times_in_twenty(band):
     chances = [band.chance(own) for own in uniform_ranks(1)]
     for level in (0.05, 0.3):
@@ -61,6 +62,7 @@ def test_uniform_ranks_pass_nineteen_times_in_twenty(band):
         assert low <= rejected <= high
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("wrong", ["shifted", "too narrow", "too wide"])
 def test_ranks_of_a_wrong_posterior_fail(band, wrong):
     rng = np.random.default_rng(2)
@@ -77,6 +79,7 @@ def test_ranks_of_a_wrong_posterior_fail(band, wrong):
     assert np.mean(np.array(right) < 0.05) < 0.25
 
 
+@pytest.mark.evidence
 def test_the_band_that_is_drawn_is_the_test_that_is_made(band):
     low, high = band.limits(0.05)
     decisions = []
@@ -88,6 +91,7 @@ def test_the_band_that_is_drawn_is_the_test_that_is_made(band):
     assert any(decisions)
 
 
+@pytest.mark.evidence
 def test_a_stricter_band_is_wider(band):
     low, high = band.limits(0.05)
     wide_low, wide_high = band.limits(0.001)
@@ -156,6 +160,7 @@ def strayed(found):
     return np.abs(found.mean(axis=0)[moves] / error)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_score_has_mean_zero_under_the_simulator(name):
     # Bartlett's first identity: it holds for every parameter only if the two are of one model.
@@ -184,6 +189,7 @@ def test_the_score_betrays_another_family():
         assert strayed(scores(family, simulation.RIGHT, 200)).max() > 10
 
 
+@pytest.mark.evidence
 def test_a_collapse_is_drawn_from_the_hazard():
     rng = np.random.default_rng(6)
     priors, cohort = load_priors(one_simulation.PRESET), simulation.design()
@@ -276,6 +282,7 @@ def test_the_bandit_learns_up_to_what_its_verifier_grants(task):
     assert 1 - task.missed + 0.03 > rewards[-30:].mean() > before + 0.2
 
 
+@pytest.mark.evidence
 def test_a_cohort_is_decided_by_its_number():
     first, again, other = bandit.make_cohort(0), bandit.make_cohort(0), bandit.make_cohort(1)
     assert np.array_equal(first[3].reward, again[3].reward)
@@ -291,6 +298,7 @@ def told():
     return json.loads((FOLDER / "ranks.json").read_text())
 
 
+@pytest.mark.evidence
 def test_the_result_is_that_of_the_simulations_beside_it(told):
     assert told.keys() == {path.stem for path in (FOLDER / "simulations").glob("*.jsonl")} - {
         "bandits"

@@ -94,6 +94,7 @@ def records(lives: np.ndarray, reward: np.ndarray) -> list[dict[str, Any]]:
     return out
 
 
+@pytest.mark.evidence
 def test_the_study_passes_by_uniform_ranks_and_fails_by_others() -> None:
     rng = np.random.default_rng(1)
     right = rng.integers(0, shipped.DRAWS + 1, (2, 60))
@@ -240,6 +241,7 @@ def test_the_page_has_the_table_of_the_result(study: Any) -> None:
         assert row in page
 
 
+@pytest.mark.evidence
 def test_the_results_are_those_of_the_simulations_beside_them() -> None:
     told = json.loads((FOLDER / "misspecified.json").read_text())
     folder = FOLDER / "simulations" / "misspecified"

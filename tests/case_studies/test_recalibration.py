@@ -37,6 +37,7 @@ def forecasts(intercept, slope, spread, *, groups=40, size=300, seed=0):
     return expit(odds).ravel(), lived.ravel(), names
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(("intercept", "slope", "spread"), [(1.5, 0.6, 1.0), (-1.0, 1.2, 0.5)])
 def test_a_line_is_found_again(intercept, slope, spread):
     line = learn_line(*forecasts(intercept, slope, spread))
@@ -45,6 +46,7 @@ def test_a_line_is_found_again(intercept, slope, spread):
     assert line.spread == pytest.approx(spread, rel=0.3)
 
 
+@pytest.mark.evidence
 def test_what_is_right_stays_and_what_is_wrong_gets_better():
     said, lived, group = forecasts(0.0, 1.0, 0.0)
     line = learn_line(said, lived, group)
@@ -94,6 +96,7 @@ def test_a_preset_s_line_moves_what_is_said():
     assert recalibrated(0.2, raising, NORM) > 0.5
 
 
+@pytest.mark.evidence
 def test_what_kills_in_absolute_units_is_found_and_moves_what_is_said():
     said, _, group = forecasts(0.5, 0.8, 0.5)
     rng = np.random.default_rng(3)
@@ -119,6 +122,7 @@ def test_a_line_of_adamw_says_nothing_of_another_optimizer():
     assert line_for(small, other) == NO_LINE
 
 
+@pytest.mark.evidence
 def test_what_is_expected_of_an_unseen_table_is_calibrated_over_tables():
     """Averaged over tables the shares are those said; the middle table's line is too sure."""
     rng = np.random.default_rng(11)

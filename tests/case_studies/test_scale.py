@@ -131,6 +131,7 @@ print((processor_seconds() - before) * CLOCK_TICKS)
 """
 
 
+@pytest.mark.evidence
 def test_processor_seconds_count_what_this_process_started():
     def ticks_of(code):
         # A process of its own: others that the test worker has started come and go.

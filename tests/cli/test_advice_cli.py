@@ -120,6 +120,7 @@ finally:
 """
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     "arguments",
     [("what-if", "--group-size", "32"), ("what-if", "--json"), ("export", "--to", "trl")],
@@ -139,6 +140,7 @@ def test_a_saved_answer_is_asked_without_slow_imports(infeasible, arguments):
 # The demo ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_the_demo_ends_with_what_came_of_its_full_runs(demo, said):
     _, full_runs = demo_runs()
     found = compare(demo, full_runs)
@@ -162,6 +164,7 @@ def test_the_demo_ends_with_what_came_of_its_full_runs(demo, said):
 # what-if ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_what_is_advised_has_the_numbers_of_the_advice(run, demo, said):
     (row,) = table(run, demo)
     near = {
@@ -184,6 +187,7 @@ def test_what_is_advised_has_the_numbers_of_the_advice(run, demo, said):
     assert row["refresh_interval"] == said.settings.refresh_interval
 
 
+@pytest.mark.evidence
 def test_alternatives_have_the_numbers_of_the_advice(run, demo, said):
     """Of other settings and other lengths, as a reader of the answer would check them."""
     others = [*said.alternatives, *said.equal_completions, *said.recipes]
@@ -201,6 +205,7 @@ def test_alternatives_have_the_numbers_of_the_advice(run, demo, said):
         assert row["gpu_hours"] == pytest.approx(other.cost.gpu_hours, rel=ROUNDED)
 
 
+@pytest.mark.evidence
 def test_text_tells_what_json_tells(run, demo, said):
     flags = [demo, "--learning-rate", "3e-3", "--group-size", 8, "--steps", 300]
     (row,) = table(run, *flags)
@@ -222,6 +227,7 @@ def test_text_tells_what_json_tells(run, demo, said):
     assert row["p_stable"] < said.stability.probability - 0.05
 
 
+@pytest.mark.evidence
 def test_several_values_are_combined(run, demo):
     rates, groups, steps = [1e-4, 3e-4], [4, 16, 64], 90
     flags = [
@@ -249,6 +255,7 @@ def test_several_values_are_combined(run, demo):
     assert alone == rows
 
 
+@pytest.mark.evidence
 def test_refresh_interval_is_so_many_minibatches(run, demo):
     (short,) = table(run, demo, "--refresh-interval", 4)
     assert table(run, demo, "--minibatches", 4, "--epochs", 1) == [short]
@@ -259,12 +266,14 @@ def test_refresh_interval_is_so_many_minibatches(run, demo):
     assert reused["completions"] == short["completions"] / 2
 
 
+@pytest.mark.evidence
 def test_unknown_times_are_null_and_not_told(run, first_contact):
     (row,) = table(run, first_contact)
     assert row["gpu_hours"] is None
     assert "GPU-hours" not in run("what-if", first_contact)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -292,6 +301,7 @@ def test_impossible_settings_are_refused_in_one_sentence(run, demo, flags, words
     assert all(word in message for word in words), message
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("flags", [["--learning-rate", "fast"], ["--group-size", "8.5"]])
 def test_words_for_numbers_are_refused(run, demo, flags):
     assert f"Invalid value for '{flags[0]}'" in run("what-if", demo, *flags, code=2)
@@ -300,6 +310,7 @@ def test_words_for_numbers_are_refused(run, demo, flags):
 # next-pilot ------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_text_of_a_pilot_tells_what_json_tells(run, infeasible):
     told = json.loads(run("next-pilot", infeasible, "--steps", 60, "--json"))
     text = run("next-pilot", infeasible, "--steps", 60)
@@ -314,6 +325,7 @@ def test_text_of_a_pilot_tells_what_json_tells(run, infeasible):
     assert told["stability"]["probability"] >= 0.5
 
 
+@pytest.mark.evidence
 def test_answer_s_own_pilot_is_named_again(run, infeasible):
     advice = Study.load(infeasible).recommendation
     assert (advice.kind, advice.seed) == ("infeasible", 3)
@@ -321,6 +333,7 @@ def test_answer_s_own_pilot_is_named_again(run, infeasible):
     assert told == advice.next_pilot.model_dump(mode="json")
 
 
+@pytest.mark.evidence
 def test_asking_again_gives_the_same_pilot(run, infeasible):
     asked = ["next-pilot", infeasible, "--seed", 5, "--json"]
     first = json.loads(run(*asked))
@@ -328,18 +341,21 @@ def test_asking_again_gives_the_same_pilot(run, infeasible):
     assert first["gain"] != json.loads(run("next-pilot", infeasible, "--seed", 6, "--json"))["gain"]
 
 
+@pytest.mark.evidence
 def test_first_contact_names_a_pilot(run, first_contact):
     told = json.loads(run("next-pilot", first_contact, "--json"))
     assert told["steps"] <= Study.load(first_contact).recommendation.longest_pilot
     assert told["cost"]["gpu_hours"] is None
 
 
+@pytest.mark.evidence
 def test_no_pilot_that_would_live_is_exit_code_3(run, lifeless):
     message = run("next-pilot", lifeless, code=3)
     assert message.startswith("Error: No configuration offered is likely to survive even a short")
     assert message.count("\n") == 1
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("steps", [1, 0, -5, 601, 10_000])
 def test_pilot_of_no_use_is_refused(run, demo, said, steps):
     assert said.steps == 600
@@ -385,6 +401,7 @@ ADVISED = (
 )
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("trainer", READERS)
 def test_export_is_read_back_as_what_was_advised(run, demo, said, tmp_path, trainer):
     facts = READERS[trainer](run("export", demo, "--to", trainer), tmp_path)
@@ -393,12 +410,14 @@ def test_export_is_read_back_as_what_was_advised(run, demo, said, tmp_path, trai
     assert {name: facts.get(name) for name in ADVISED} == expected
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("trainer", READERS)
 def test_study_holds_the_same_configuration(run, demo, trainer):
     names = {"trl": "trl_config.yaml", "verl": "verl_grpo.sh", "openrlhf": "openrlhf_grpo.sh"}
     assert (demo / names[trainer]).read_text() == run("export", demo, "--to", trainer)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("trainer", READERS)
 def test_out_is_what_would_be_printed(run, demo, trainer):
     flags = ["export", demo, "--to", trainer]
@@ -407,12 +426,14 @@ def test_out_is_what_would_be_printed(run, demo, trainer):
     assert Path("config").read_text() == printed
 
 
+@pytest.mark.evidence
 def test_without_a_trainer_it_is_that_of_the_pilots(run, demo):
     text = run("export", demo)
     assert text == run("export", demo, "--to", "trl")
     assert text.startswith("# Checked against TRL 1.16.0 with transformers 5.23.0.\n")
 
 
+@pytest.mark.evidence
 def test_what_was_exported_before_is_not_overwritten(run, demo):
     run("export", demo, "--to", "trl", "--out", "grpo.yaml", writes=("grpo.yaml",))
     before = Path("grpo.yaml").read_text()
@@ -421,12 +442,14 @@ def test_what_was_exported_before_is_not_overwritten(run, demo):
     assert Path("grpo.yaml").read_text() == before
 
 
+@pytest.mark.evidence
 def test_an_export_says_where_it_comes_from(run, demo, said):
     text = run("export", demo, "--to", "verl")
     assert f"from pilots {said.provenance.data_sha256[:8]}" in text
     assert said.target.model in text
 
 
+@pytest.mark.evidence
 def test_next_pilot_is_exported_with_its_own_length(run, demo):
     pilot = json.loads(run("next-pilot", demo, "--steps", 20, "--json"))
     config = yaml.safe_load(run("next-pilot", demo, "--steps", 20, "--to", "trl"))
@@ -435,11 +458,13 @@ def test_next_pilot_is_exported_with_its_own_length(run, demo):
     assert config["num_generations"] == pilot["settings"]["group_size"]
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("trainer", READERS)
 def test_what_is_no_advice_is_exported_with_a_mark(run, infeasible, trainer):
     assert "# NOT a recommendation (infeasible)" in run("export", infeasible, "--to", trainer)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -494,6 +519,7 @@ def of_an_older_answer(study: Path) -> None:
     as_written(study)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
     ("damage", "words"),
@@ -518,6 +544,7 @@ def test_damaged_study_is_refused_in_one_sentence(
     assert all(word in message for word in words), message
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("command", COMMANDS)
 def test_study_of_another_version_is_noted(capsys, first_contact, tmp_path, command):
     study = shutil.copytree(first_contact, tmp_path / "study")
@@ -535,6 +562,7 @@ def test_study_of_another_version_is_noted(capsys, first_contact, tmp_path, comm
 # What is loaded ----------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("command", COMMANDS)
 def test_asking_a_finished_study_loads_no_sampler(first_contact, command):
     code = (

@@ -94,6 +94,7 @@ def test_a_log_that_teaches_nothing_is_refused_in_one_sentence(
     assert not out.exists()
 
 
+@pytest.mark.evidence
 def test_a_pilot_that_did_not_move_yet_is_answered_with_the_next_one(pilot, tmp_path, capsys):
     rewrite(pilot, noise_only)
     with pytest.raises(SystemExit) as stopped:
@@ -127,6 +128,7 @@ def test_a_sidecar_that_lacks_or_contradicts_is_refused(pilot, tmp_path, capsys,
     assert all(word in message for word in words), message
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -230,6 +232,7 @@ def test_a_password_is_not_repeated(ask, unfitted):
     assert "nonsense://team:***@somewhere/studies" in message
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -260,6 +263,7 @@ def test_a_request_that_the_pilots_contradict_is_refused(ask, fitted, flags, wor
     assert all(word in message for word in words), message
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -327,6 +331,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.evidence
 def test_every_command_has_help_that_loads_nothing_heavy():
     code = (
         "import sys\nfrom advisor.cli.app import main\n"
@@ -348,6 +353,7 @@ def test_every_command_has_help_that_loads_nothing_heavy():
         assert re.search(rf"^\W*{command[0]}\s", top, re.MULTILINE), command
 
 
+@pytest.mark.evidence
 def test_help_is_quick():
     assert times_a_plain_application("from advisor.cli.app import main; main(['--help'])") < 2.5
 
@@ -368,7 +374,7 @@ def test_no_module_is_too_long():
     root = Path(__file__).parents[2] / "advisor"
     lengths = sorted(len(path.read_text().splitlines()) for path in root.rglob("*.py"))
     assert lengths[-1] <= 700
-    assert lengths[len(lengths) // 2] <= 200
+    assert 150 <= lengths[len(lengths) // 2] <= 300
 
 
 def test_nothing_is_called_beta_but_the_trainer_s_own_key():

@@ -320,6 +320,7 @@ def on_a_terminal(arguments, **environment):
     return b"".join(parts).decode()
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("words", [["diagnose", LOG], ["--help"]], ids=" ".join)
 def test_colours_are_for_terminals_that_want_them(words):
     assert COLOUR.search(on_a_terminal(words))
@@ -331,6 +332,7 @@ def test_colours_are_for_terminals_that_want_them(words):
     assert "\x1b" not in piped.stdout + piped.stderr
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     "words",
     [

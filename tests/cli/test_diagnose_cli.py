@@ -73,6 +73,7 @@ def test_a_run_that_fails_ends_with_5(mixed, flags):
     assert run(mixed / "good.jsonl", *flags).exit_code == 0
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -91,6 +92,7 @@ def test_a_folder_without_a_run_is_bad_input(tmp_path, name, text):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.evidence
 def test_other_bad_input(tmp_path, mixed):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
@@ -152,6 +154,7 @@ def test_a_log_that_cannot_be_read_is_said_beside(mixed):
 # Figures ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_figures_are_readable(mixed, tmp_path):
     from matplotlib.image import imread
 
@@ -190,6 +193,7 @@ def test_figures_of_one_run_have_plain_names(tmp_path):
     assert names == {"collapse.png", "reward_hacking.png", "too_short.png"}
 
 
+@pytest.mark.evidence
 def test_figures_of_huge_numbers(tmp_path):
     huge = write(
         tmp_path / "run.jsonl",
@@ -273,6 +277,7 @@ def test_distinct_answers_of_an_own_loop(tmp_path):
 # What it needs ---------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_it_needs_no_sampler_and_no_plotting(mixed):
     code = (
         "import sys\nfrom advisor.cli.app import main\n"
@@ -286,6 +291,7 @@ def test_it_needs_no_sampler_and_no_plotting(mixed):
     assert "FAIL" in done.stdout
 
 
+@pytest.mark.evidence
 def test_one_run_takes_no_time(tmp_path):
     columns = {name: healthy(1000) for name in ("reward", "entropy", "grad_norm", "kl")}
     log = write(tmp_path / "run.jsonl", **columns)

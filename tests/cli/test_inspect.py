@@ -129,6 +129,7 @@ def test_nothing_found_is_an_error(tmp_path):
     assert "there is no such file or folder" in str(missing.exception)
 
 
+@pytest.mark.evidence
 def test_it_needs_no_sampler(folder):
     code = (
         "import sys\nfrom advisor.cli.app import main\n"
@@ -163,6 +164,7 @@ def test_an_archive_cannot_reach_out(folder):
     assert sorted(p.name for p in folder.iterdir()).count("etc") == 0
 
 
+@pytest.mark.evidence
 def test_a_bomb_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "logs.zip", "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("metrics.jsonl", '{"step": 1, "reward": 0.5}\n' + " " * 200_000_000 + "\n")
@@ -197,6 +199,7 @@ def test_a_typo_in_a_sidecar_names_the_key_and_not_the_log(folder):
     assert "The nearest is 'group_size'" in str(result.exception)
 
 
+@pytest.mark.evidence
 def test_a_reader_of_the_pipe_that_goes_away_ends_it_without_a_word(folder):
     command = f"{sys.executable} -m advisor inspect {folder} --explain"
     done = subprocess.run(

@@ -62,6 +62,7 @@ def test_place_is_tried_before_work(run, nowhere, no_work, command, flag, name, 
     assert nowhere.read_text() == "keep me"
 
 
+@pytest.mark.evidence
 def test_answer_is_printed_and_kept_where_its_folder_fails(run, nowhere, tmp_path, monkeypatch):
     """The disk fills up after the check."""
     monkeypatch.chdir(tmp_path)
@@ -78,6 +79,7 @@ def test_answer_is_printed_and_kept_where_its_folder_fails(run, nowhere, tmp_pat
     assert json.loads(Study.load(kept).recommendation.to_json()) == told
 
 
+@pytest.mark.evidence
 def test_answer_is_printed_where_a_page_cannot_be_made(run, tmp_path, monkeypatch):
     """A fault of ours in drawing costs no answer."""
 

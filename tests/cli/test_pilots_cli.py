@@ -90,6 +90,7 @@ def test_without_logs_all_are_to_start(folder, call):
     assert {path.name for path in folder.iterdir()} == {PLAN, "pilot-1", "pilot-2", "pilot-3"}
 
 
+@pytest.mark.evidence
 def test_stop_saves_a_study_and_names_the_launch_config(folder, call, fitted, tmp_path):
     for number in (1, 2, 3):
         log(folder, number, 20)

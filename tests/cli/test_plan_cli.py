@@ -22,6 +22,7 @@ def call(capsys, *arguments):
     return stop.value.code or 0, said.out, said.err
 
 
+@pytest.mark.evidence
 def test_scripts_hold_what_was_planned(tmp_path, capsys):
     code, out, _ = call(capsys, "--to", "trl", "--out", str(tmp_path / "pilots"))
     assert code == 0

@@ -42,6 +42,7 @@ def plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
     return once
 
 
+@pytest.mark.evidence
 def test_one_figure_in_the_format_asked_for(study: Path, plot: Any, tmp_path: Path) -> None:
     starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     for kind, start in starts.items():
@@ -54,6 +55,7 @@ def test_one_figure_in_the_format_asked_for(study: Path, plot: Any, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
+@pytest.mark.evidence
 def test_figures_in_the_study_are_its_own(study: Path, plot: Any) -> None:
     assert plot(study, "exponents", "--format", "pdf")[0] == 0
     assert "figures/exponents.pdf" in Study.load(study).files
@@ -61,6 +63,7 @@ def test_figures_in_the_study_are_its_own(study: Path, plot: Any) -> None:
     check_folder(study)
 
 
+@pytest.mark.evidence
 def test_all_go_into_a_folder(study: Path, plot: Any, tmp_path: Path) -> None:
     code, said = plot(study, "all", "--format", "svg", "--out", "pictures")
     assert code == 0
@@ -69,6 +72,7 @@ def test_all_go_into_a_folder(study: Path, plot: Any, tmp_path: Path) -> None:
     assert all(f"pictures/{name}" in said for name in found)
 
 
+@pytest.mark.evidence
 def test_nothing_of_the_users_is_overwritten(study: Path, plot: Any, tmp_path: Path) -> None:
     (tmp_path / "figures").mkdir()
     kept = tmp_path / "figures" / "exponents.png"
@@ -81,6 +85,7 @@ def test_nothing_of_the_users_is_overwritten(study: Path, plot: Any, tmp_path: P
     assert plot(study, "exponents", "--out", kept)[0] == 2
 
 
+@pytest.mark.evidence
 def test_what_is_unknown_is_told_with_what_is_known(study: Path, plot: Any) -> None:
     code, said = plot(study, "pie")
     assert code == 2
@@ -90,6 +95,7 @@ def test_what_is_unknown_is_told_with_what_is_known(study: Path, plot: Any) -> N
     assert plot(study, "exponents", "--out", "x.bmp")[0] == 2
 
 
+@pytest.mark.evidence
 def test_the_check_needs_the_pilots_of_the_study(study: Path, plot: Any, tmp_path: Path) -> None:
     code, said = plot(study, "forecast_check")
     assert code == 2

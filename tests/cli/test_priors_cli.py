@@ -92,6 +92,7 @@ def test_json_holds_entries_and_curves(capsys):
     assert 0 < low < told["predictive"]["plateau"]["median"] < high < 1
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_the_figure_is_drawn(tmp_path, capsys, kind):
     path = tmp_path / "new" / f"lora.{kind}"
@@ -114,6 +115,7 @@ def test_wrong_use_is_refused(capsys, arguments, words):
     assert all(word.lower() in message.lower() for word in words), message
 
 
+@pytest.mark.evidence
 def test_showing_is_quick_and_loads_no_sampler():
     code = (
         "import sys\n"

@@ -138,6 +138,7 @@ def test_loss_is_measured_from_the_floor():
     assert (verdict.best, verdict.last) == pytest.approx((0.5, -0.5))
 
 
+@pytest.mark.evidence
 @LADDER
 @given(curve=CURVES, scale=st.floats(0.1, 100), shift=st.floats(-50, 50))
 def test_verdict_does_not_depend_on_the_units(curve, scale, shift):

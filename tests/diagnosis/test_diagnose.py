@@ -91,6 +91,7 @@ def test_nine_rows_fail_nothing(rows):
 # Anything a log may hold -----------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 @FEW
 @given(run=any_runs(), margin=st.sampled_from([None, [0.5, np.nan], [2.0, 3.0]]))
 def test_any_numbers_give_cards(run, margin):
@@ -114,6 +115,7 @@ def test_any_numbers_give_cards(run, margin):
         assert times.min() <= found.collapse_step <= times.max()
 
 
+@pytest.mark.evidence
 @FEW
 @given(seed=st.integers(0, 10**6))
 def test_any_long_run_gives_cards(seed):
@@ -203,6 +205,7 @@ def statuses(run):
     return {card.mode: card.status for card in diagnose(run).cards}
 
 
+@pytest.mark.evidence
 @FEW
 @given(
     kind=KINDS,
@@ -225,6 +228,7 @@ def test_units_of_the_reward_do_not_matter(kind, seed, scale, shift):
     assert statuses(moved) == statuses(run)
 
 
+@pytest.mark.evidence
 @FEW
 @given(kind=KINDS, seed=st.integers(0, 99), where=st.sets(st.integers(0, ROWS), max_size=30))
 def test_rows_that_hold_nothing_do_not_matter(kind, seed, where):
@@ -238,6 +242,7 @@ def test_rows_that_hold_nothing_do_not_matter(kind, seed, where):
     assert found.collapse_step == plain.collapse_step
 
 
+@pytest.mark.evidence
 @FEW
 @given(kind=KINDS, seed=st.integers(0, 99), every=st.sampled_from([5, 1000]))
 def test_steps_with_gaps_move_the_onset_and_nothing_else(kind, seed, every):
@@ -260,6 +265,7 @@ def test_those_kinds_differ(kind):
 # Noise -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("mean", ["flat", "slow rise"])
 @pytest.mark.parametrize("colour", COLOURS)
 def test_a_whole_log_of_noise_does_not_fail(colour, mean):

@@ -123,6 +123,7 @@ def test_nothing_logged():
     assert any("entropy" in line for line in card.unknown)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("colour", COLOURS)
 def test_noise_does_not_fail(colour):
     def statuses(seed):

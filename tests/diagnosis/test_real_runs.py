@@ -30,6 +30,7 @@ def judged(real_logs):
     return [{**row, "found": diagnose(row["run"])} for row in labelled(real_logs)]
 
 
+@pytest.mark.evidence
 def test_every_collapse_of_the_index_is_found_in_time(judged):
     collapsed = [row for row in judged if row["what_happened"].startswith("collapse")]
     assert len(collapsed) == COLLAPSES
@@ -39,6 +40,7 @@ def test_every_collapse_of_the_index_is_found_in_time(judged):
         assert abs(step - float(row["onset_step"])) <= NEAR, row["id"]
 
 
+@pytest.mark.evidence
 def test_healthy_runs_are_left_alone(judged):
     healthy = [row for row in judged if row["verdict"] == "healthy"]
     failed = [row["id"] for row in healthy if row["found"].verdict == "FAIL"]
@@ -46,12 +48,14 @@ def test_healthy_runs_are_left_alone(judged):
     assert len(failed) <= MOST_HEALTHY_FAILED * len(healthy), failed
 
 
+@pytest.mark.evidence
 def test_what_fell_and_came_back_has_not_collapsed(judged):
     recovered = [row for row in judged if row["verdict"] == "recovered"]
     assert len(recovered) >= 8
     assert not [row["id"] for row in recovered if row["found"].collapse_step is not None]
 
 
+@pytest.mark.evidence
 def test_no_card_is_short_of_a_reason(judged):
     for row in judged:
         for card in row["found"].cards:
@@ -75,6 +79,7 @@ def completed(run):
     )
 
 
+@pytest.mark.evidence
 def test_cards_and_figures_name_one_step(judged):
     """The event that is fitted lies later: a trailing mean is low only after the fall."""
     fallen = [row["run"] for row in judged if row["found"].collapse_step is not None]

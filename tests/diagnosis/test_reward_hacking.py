@@ -121,6 +121,7 @@ def test_a_slope_that_turns_is_told_before_it_is_a_fall():
     assert sum(card.status != "PASS" for card in straight) <= MOST_FALSE * 200
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("evaluations", [6, 12, 30])
 @pytest.mark.parametrize("colour", COLOURS)
 def test_noise_is_no_hacking(colour, evaluations):

@@ -19,6 +19,7 @@ def slowing(seed, rows=400):
     return 0.6 + out
 
 
+@pytest.mark.evidence
 def test_it_is_found_more_often_than_by_chance_and_by_no_means_always():
     found = [find_slowing(slowing(seed)) for seed in range(60)]
     told = [one for one in found if one is not None]
@@ -30,6 +31,7 @@ def test_it_is_found_more_often_than_by_chance_and_by_no_means_always():
     assert not any(backwards)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("correlation", [0.0, 0.6, 0.9])
 @pytest.mark.parametrize("trend", [np.full(200, 0.5), rising(200)])
 def test_stationary_noise_says_nothing(correlation, trend):

@@ -43,6 +43,7 @@ def once_kept(count: int, folder: Path, act: Callable[[], None]) -> Iterator[Non
         thread.join()
 
 
+@pytest.mark.evidence
 def test_results_are_those_of_processes_though_a_worker_is_killed_on_the_way(tmp_path):
     with cluster(2) as own:
         items = gated_items(tmp_path, 60, free=20)
@@ -60,6 +61,7 @@ def test_results_are_those_of_processes_though_a_worker_is_killed_on_the_way(tmp
     assert len((tmp_path / "items.jsonl").read_text().splitlines()) == 60
 
 
+@pytest.mark.evidence
 def test_failures_are_named(tmp_path):
     with cluster(1) as own:
         found = mapped(picky, items_of(range(5)), task="t", engine=on(own))
@@ -75,6 +77,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence():
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.evidence
 def test_a_cluster_that_goes_away_says_so_and_keeps_what_is_done(tmp_path):
     with cluster(1) as own:
         items = gated_items(tmp_path, 40, free=12)

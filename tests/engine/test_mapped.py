@@ -118,7 +118,8 @@ def test_a_process_that_dies_is_one_sentence_and_what_is_kept_stands(tmp_path):
         mapped(deadly, items, task="t", engine=TWO, keep=tmp_path)
     assert "\n" not in str(lost.value)
     assert "goes on from what `keep` holds" in str(lost.value)
-    lines = (tmp_path / "items.jsonl").read_text().splitlines()
+    kept = tmp_path / "items.jsonl"  # the process may die before any item was done
+    lines = kept.read_text().splitlines() if kept.exists() else []
     assert all(json.loads(line)["result"] != 3 for line in lines)
 
 

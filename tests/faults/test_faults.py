@@ -39,6 +39,7 @@ def test_nothing_is_lost_hung_or_printed_raw(faults, part, tmp_path):
         pytest.skip(found["why"])
 
 
+@pytest.mark.evidence
 def test_a_reader_that_fails_is_a_finding(faults, tmp_path, monkeypatch):
     """Control: what reads, raises and hangs is told apart."""
     import formats

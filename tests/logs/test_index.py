@@ -96,11 +96,13 @@ def pairs(entries, runs, real_logs):
     return found
 
 
+@pytest.mark.evidence
 def test_every_run_is_found(pairs):
     assert len(pairs) == RUNS
     assert [entry["id"] for entry, run in pairs if run is None] == []
 
 
+@pytest.mark.evidence
 def test_nothing_else_is_taken_for_a_run(runs, pairs):
     known = {id(run) for _, run in pairs}
     others = [run for run in runs if id(run) not in known]
@@ -110,6 +112,7 @@ def test_nothing_else_is_taken_for_a_run(runs, pairs):
     assert not any(run.path.endswith("INDEX.tsv") for run in runs)
 
 
+@pytest.mark.evidence
 def test_rows_and_rewards(pairs):
     wrong = []
     for entry, run in pairs:
@@ -126,6 +129,7 @@ def test_rows_and_rewards(pairs):
     assert wrong == []
 
 
+@pytest.mark.evidence
 def test_the_key_of_the_reward(pairs):
     for entry, run in pairs:
         if run.is_eval_only:
@@ -135,6 +139,7 @@ def test_the_key_of_the_reward(pairs):
         assert key in (entry["reward_key"], "reward_trace"), entry["id"]
 
 
+@pytest.mark.evidence
 def test_windows(pairs):
     wrong = [
         (entry["id"], run.logging_steps)
@@ -145,6 +150,7 @@ def test_windows(pairs):
     assert wrong == []
 
 
+@pytest.mark.evidence
 def test_learning_rates(pairs):
     """Where the log holds the rate, or settings beside it do, it is the index's."""
     known = 0
@@ -159,6 +165,7 @@ def test_learning_rates(pairs):
     assert known >= 150
 
 
+@pytest.mark.evidence
 def test_refresh_intervals(pairs):
     told = 0
     for entry, run in pairs:
@@ -171,6 +178,7 @@ def test_refresh_intervals(pairs):
     assert told >= 14
 
 
+@pytest.mark.evidence
 def test_kl_coefficients(pairs):
     """The ratio of loss to KL, which the index took by hand, is recovered or left open."""
     recovered = 0
@@ -185,6 +193,7 @@ def test_kl_coefficients(pairs):
     assert recovered >= 20
 
 
+@pytest.mark.evidence
 def test_what_is_missing_has_a_reason(runs):
     for run in runs:
         for name, values in run.series.items():
@@ -192,12 +201,14 @@ def test_what_is_missing_has_a_reason(runs):
         assert set(run.missing.values()) <= {"not logged", "not applicable", "not finite", "cut"}
 
 
+@pytest.mark.evidence
 def test_with_the_sidecar_most_can_be_fitted(runs):
     trained = [run for run in runs if not run.is_eval_only and run.copy_of is None]
     ready = [run for run in trained if not needs(run)]
     assert len(ready) > 0.5 * len(trained)
 
 
+@pytest.mark.evidence
 def test_the_same_tree_compressed(real_logs, tmp_path, runs):
     """A zip archive of a folder of logs gives the same runs."""
     folder = real_logs / "uqcxu9__qwen2.5_300step_NEW_CONSIS_RESULT"

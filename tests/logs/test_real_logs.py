@@ -73,6 +73,7 @@ def test_off_policy_sweep(real_logs):
         assert "reward_std_within_group" not in run.series
 
 
+@pytest.mark.evidence
 def test_json_lists_of_trl_rows(real_logs):
     folder = real_logs / "Sunshine535__nips-grpo-dynamics"
     runs = [run for run in read_runs(folder) if run.id.startswith("qwen35__")]
@@ -113,6 +114,7 @@ def test_every_table_of_the_index(real_logs):
         assert run.step[0] == 1
 
 
+@pytest.mark.evidence
 def test_every_file_is_read_or_refused(real_logs):
     runs, errors = [], []
     for path in sorted(p for p in real_logs.rglob("*") if p.is_file()):

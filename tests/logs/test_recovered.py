@@ -153,6 +153,7 @@ def test_two_digits_are_told_of_a_ratio_printed_with_enough_only() -> None:
     assert wrong == 0
 
 
+@pytest.mark.evidence
 def test_how_often_unrelated_series_speak() -> None:
     spoken = 0
     for seed in range(10 * SEEDS):
@@ -213,6 +214,7 @@ def test_where_a_step_tells_nothing() -> None:
     assert completions_per_row(reward) is not None
 
 
+@pytest.mark.evidence
 @prints
 def test_how_often_rewards_without_a_step_speak(shown: Print) -> None:
     spoken = 0
@@ -231,6 +233,7 @@ def test_how_often_rewards_without_a_step_speak(shown: Print) -> None:
     assert spoken <= 2
 
 
+@pytest.mark.evidence
 def test_how_often_a_count_is_wrong() -> None:
     """Groups that are nearly all silent hide steps finer than a group; few rows hide any."""
     wrong = right = 0

@@ -132,6 +132,7 @@ def off(values, prior):
     return mean, (values.std() / prior.sd - 1) * np.sqrt(2 * values.size)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("name", ["designed", "two tasks"])
 @pytest.mark.parametrize("preset", preset_names())
 def test_prior_draws_have_the_moments_of_the_preset_at_the_anchors(preset, name):

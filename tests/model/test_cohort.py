@@ -176,6 +176,7 @@ def test_information_of_a_bin(change, steps_per_row):
     np.testing.assert_allclose(changed, plain * rows / np.maximum(rows * steps_per_row, least))
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(("epochs", "logging"), [(1, 1), (3, 1), (1, 4)])
 def test_stated_noise_is_the_scatter_of_simulated_rewards(epochs, logging):
     rng = np.random.default_rng(30)
@@ -666,6 +667,7 @@ def test_reward_that_only_scatters_is_fitted_and_said_to_tell_nothing_but_slowne
     assert NONE_MOVED not in build(*flat, collapse={"1": 30.0}).notes
 
 
+@pytest.mark.evidence
 def test_share_of_flat_runs_that_pass_is_that_of_two_standard_errors():
     rng = np.random.default_rng(32)
 

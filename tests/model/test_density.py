@@ -164,6 +164,7 @@ class Definition:
 # PyMC ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 @pytest.mark.smoke
 @pytest.mark.parametrize("name", CASES)
 def test_density_and_gradient_are_those_of_the_definition_in_pymc(name):
@@ -194,6 +195,7 @@ def test_comparison_rejects_another_density(key):
     assert np.abs(wrong(places_[0])[1] - definition.gradient(places_[0])).max() > 1e-5
 
 
+@pytest.mark.evidence
 def test_comparison_rejects_a_wrong_formula(monkeypatch):
     """A kernel is compared with the definition, not with itself."""
     from advisor.model.pymc_model import build_model

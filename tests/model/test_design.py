@@ -159,6 +159,7 @@ def test_nothing_is_told_where_every_run_collapsed_at_once():
     )
 
 
+@pytest.mark.evidence
 def test_check_works_from_a_saved_posterior(tmp_path):
     posterior = made_up_posterior()
     posterior.save(tmp_path / "posterior.nc")

@@ -503,6 +503,7 @@ def random_values(rng, reach=2.0):
     return values
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("seed", range(5))
 def test_numpy_and_pytensor_agree(graph, seed):
     values = random_values(np.random.default_rng(seed))
@@ -510,6 +511,7 @@ def test_numpy_and_pytensor_agree(graph, seed):
         np.testing.assert_allclose(symbol, number, rtol=1e-10)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("name", "output"),
     [
@@ -530,6 +532,7 @@ def test_parity_check_rejects_another_input(graph, name, output):
     assert np.max(np.abs(symbol / other - 1)) > 1e-4
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("reach", [2.0, 3.0, 4.0])
 def test_curve_and_gradients_are_finite_far_outside_the_priors(graph, reach):
     for seed in range(10):
@@ -538,6 +541,7 @@ def test_curve_and_gradients_are_finite_far_outside_the_priors(graph, reach):
             assert np.all(np.isfinite(result))
 
 
+@pytest.mark.evidence
 def test_gradients_are_finite_at_the_corners(graph):
     corners = {
         "clock": [0.0, 1e-9, 1e5],
@@ -559,6 +563,7 @@ def test_gradients_are_finite_at_the_corners(graph):
             assert np.all(np.isfinite(result)), name
 
 
+@pytest.mark.evidence
 def test_gradient_is_that_of_a_finite_difference(graph):
     values = random_values(np.random.default_rng(7))
     gradients = evaluate(graph, values)[OUTPUTS:]

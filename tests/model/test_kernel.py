@@ -305,6 +305,7 @@ def test_gradient_is_that_of_finite_differences(name, family, placed):
         assert mismatch(slope, found) < 1e-6
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_gradient_is_that_of_the_equations(family):
     cohort, data, point = case("all there is", family, placed=True)
@@ -313,6 +314,7 @@ def test_gradient_is_that_of_the_equations(family):
     assert mismatch(slope, value) < 1e-6
 
 
+@pytest.mark.evidence
 def test_gradient_check_rejects_another_formula():
     cohort, data, point = case("two tasks")
     _, slope = kernel(data, point)

@@ -164,6 +164,7 @@ def test_disk_that_takes_no_code_is_said_once_and_passed_over(counted, monkeypat
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.evidence
 def test_place_that_cannot_be_written_is_said_once_and_keeps_no_fit(tmp_path):
     code = (
         "import numpy as np\n"

@@ -48,6 +48,7 @@ def chances(wander: float, noise: float) -> dict[str, np.ndarray]:
     return {name: np.array([one[name] for one in told]) for name in CHECKS}
 
 
+@pytest.mark.evidence
 def test_chances_are_uniform_where_the_model_is_right() -> None:
     found = chances(0.05, 0.03)
     for name, values in found.items():
@@ -56,6 +57,7 @@ def test_chances_are_uniform_where_the_model_is_right() -> None:
             assert low <= np.sum(values < level) <= high, name
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("wander", "noise", "seen_by"), [(0.25, 0.0, "swings"), (0.2, 0.12, "spread")]
 )

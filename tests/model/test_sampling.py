@@ -62,6 +62,7 @@ def figures(draws):
     return values.mean(axis=0), spread / np.sqrt(ess), spread
 
 
+@pytest.mark.evidence
 def test_draws_have_the_shapes_of_the_parameters():
     draws, statistics = by_nutpie(draws=20, tune=30, chains=2)
     shapes = shapes_of(shape_of(simulated(COHORT)))
@@ -73,6 +74,7 @@ def test_draws_have_the_shapes_of_the_parameters():
     assert np.all(statistics["n_steps"] >= 1)
 
 
+@pytest.mark.evidence
 def test_same_seed_gives_the_same_draws_whatever_ran_before():
     brief = {"draws": 20, "tune": 30, "chains": 2}
     first, _ = by_nutpie(**brief)
@@ -85,6 +87,7 @@ def test_same_seed_gives_the_same_draws_whatever_ran_before():
         assert np.all(values[0] != values[1])
 
 
+@pytest.mark.evidence
 def test_progress_counts_the_draws(monkeypatch):
     monkeypatch.setattr(_compat, "REPORT_SECONDS", 0.0)
     said = []

@@ -57,6 +57,7 @@ def test_inertial_time_is_the_recursion_to_first_order_in_the_stiffness(steps, m
     assert progress == pytest.approx(float(inertial_time(steps, momentum)), rel=3e-4, abs=1e-7)
 
 
+@pytest.mark.evidence
 @LADDER
 @given(momentum=MOMENTA, time=st.floats(0, 1e5))
 def test_inertial_time_starts_at_zero_and_lags_by_at_most_the_memory_of_the_momentum(

@@ -61,6 +61,7 @@ def gate(posterior):
 # Files -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 @pytest.mark.smoke
 def test_round_trip_keeps_every_bit(posterior, saved):
     loaded = Posterior.load(saved)
@@ -74,6 +75,7 @@ def test_round_trip_keeps_every_bit(posterior, saved):
     assert loaded.to_json() == posterior.to_json()
 
 
+@pytest.mark.evidence
 def test_saving_again_replaces_the_file(posterior, saved):
     made_up_posterior(PLANS[:2]).save(saved)
     assert len(Posterior.load(saved).meta.runs) == 2
@@ -88,6 +90,7 @@ def rewrite_meta(path, change):
         file.attrs[META] = json.dumps(meta)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("schema", [SCHEMA - 1, SCHEMA + 1, "1"])
 def test_another_schema_is_refused_with_both_numbers(saved, schema):
     rewrite_meta(saved, lambda meta: meta["provenance"].update(schema_version=schema))
@@ -97,6 +100,7 @@ def test_another_schema_is_refused_with_both_numbers(saved, schema):
     assert no.value.exit_code == 2
 
 
+@pytest.mark.evidence
 def test_another_package_version_is_read_with_a_warning(posterior, saved):
     rewrite_meta(saved, lambda meta: meta["provenance"].update(package="99.0"))
     with pytest.warns(UserWarning, match=r"fitted by version 99\.0"):
@@ -104,6 +108,7 @@ def test_another_package_version_is_read_with_a_warning(posterior, saved):
     assert loaded.meta.provenance.package == "99.0"
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("key", ["runs", "reference", "priors", "convergence"])
 def test_damaged_meta_is_refused_with_its_key(saved, key):
     rewrite_meta(saved, lambda meta: meta.pop(key))
@@ -122,6 +127,7 @@ def of_an_earlier_version(weights):
     return change
 
 
+@pytest.mark.evidence
 def test_weights_of_one_family_are_read(posterior, saved):
     rewrite_meta(saved, of_an_earlier_version({"hill": 1.0}))
     loaded = Posterior.load(saved)
@@ -129,6 +135,7 @@ def test_weights_of_one_family_are_read(posterior, saved):
     assert loaded.meta.priors == posterior.meta.priors
 
 
+@pytest.mark.evidence
 def test_a_mixture_of_families_is_refused(saved):
     rewrite_meta(saved, of_an_earlier_version({"spectrum": 0.9, "hill": 0.1}))
     with pytest.raises(StudyError, match="it mixes several families of curves") as no:
@@ -147,6 +154,7 @@ def test_file_that_is_no_netcdf_is_refused(tmp_path, content):
     assert no.value.path == str(path)
 
 
+@pytest.mark.evidence
 def test_cut_file_is_refused(saved):
     whole = saved.read_bytes()
     saved.write_bytes(whole[: len(whole) // 2])
@@ -292,6 +300,7 @@ def test_figures_are_those_of_the_chains():
 BRIEF = Sampling(draws=600, tune=100, target_accept=0.8, seed=5)
 
 
+@pytest.mark.evidence
 def test_fit_that_never_converges_gives_no_number(sampler):
     said = []
     with pytest.raises(NotConvergedError, match="did not converge in 3 attempts: R-hat") as no:
@@ -314,6 +323,7 @@ def test_fit_that_never_converges_gives_no_number(sampler):
         assert f"; {times} times the draws" in detail
 
 
+@pytest.mark.evidence
 def test_runs_over_which_the_chains_disagree_are_named(sampler):
     said = []
     runs = [Plan().run(rising(), "one"), Plan(1e-4).run(rising(end=0.7), "two")]
@@ -325,6 +335,7 @@ def test_runs_over_which_the_chains_disagree_are_named(sampler):
     assert fit(runs, priors=PRESET, sampling=BRIEF).convergence.disputed == ()
 
 
+@pytest.mark.evidence
 def test_a_first_look_is_one_attempt_and_says_so(sampler):
     run = Plan().run(rising())
     with pytest.raises(NotConvergedError, match="did not converge in 1 attempt: R-hat"):
@@ -338,6 +349,7 @@ def test_a_first_look_is_one_attempt_and_says_so(sampler):
     assert FIRST_LOOK not in fit([run], priors=PRESET, sampling=BRIEF).meta.notes
 
 
+@pytest.mark.evidence
 def test_chains_that_agree_only_loosely_are_published_with_a_caution(sampler):
     """Few divergences also with smaller steps: a note. Control: as many as a tenth are refused."""
     sampler.passes_at, sampler.diverging = (1, 2), 0.005
@@ -357,6 +369,7 @@ def test_chains_that_agree_only_loosely_are_published_with_a_caution(sampler):
         fit([Plan().run(rising())], priors=PRESET, sampling=BRIEF)
 
 
+@pytest.mark.evidence
 def test_fit_that_diverged_takes_smaller_steps(sampler):
     sampler.diverging = 0.01
     with pytest.raises(NotConvergedError, match="did not converge"):
@@ -365,6 +378,7 @@ def test_fit_that_diverged_takes_smaller_steps(sampler):
     assert 0.8 < CAREFUL < 1
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("attempt", [1, 2, 3])
 def test_fit_says_the_seed_of_the_attempt_that_converged(sampler, attempt):
     sampler.passes_at = attempt

@@ -58,6 +58,7 @@ def test_rows_arrive_as_they_are_written(log):
     assert one.growth().run.step[-1] == 6
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("name", ["run.jsonl", "run.csv"])
 def test_a_number_that_is_half_written_waits_for_its_end(tmp_path, name):
     path = tmp_path / name

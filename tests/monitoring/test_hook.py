@@ -11,6 +11,7 @@ from advisor.errors import InputError
 from advisor.monitoring import Watch, watch_report
 
 
+@pytest.mark.evidence
 def test_rows_become_forecasts(posterior, rows):
     watch = advisor.watch(posterior, PLAN.settings, target_reward=0.7)
     found = [
@@ -27,6 +28,7 @@ def test_rows_become_forecasts(posterior, rows):
     assert found[-1].decision.action == same.decision.action
 
 
+@pytest.mark.evidence
 def test_a_step_that_goes_back_starts_a_new_branch(posterior, rows):
     watch = advisor.watch(posterior, PLAN.settings.model_dump())
     for step in range(1, 21):

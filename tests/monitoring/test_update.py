@@ -42,6 +42,7 @@ def born(posterior, draw, seed):
     return PLAN.run(np.clip(noisy, 0, 1)), level
 
 
+@pytest.mark.evidence
 def test_the_interval_covers_runs_that_the_posterior_makes(posterior):
     watch = Watch(posterior, planned_steps=END, draws=500)
     inside, narrower, due = [], [], []

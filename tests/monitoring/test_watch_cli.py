@@ -41,6 +41,7 @@ def run(*arguments):
     return CliRunner().invoke(cli.app, ["watch", *map(str, arguments), *NAMED])
 
 
+@pytest.mark.evidence
 def test_one_update_is_one_line(log, saved):
     done = run(log, "--posterior", saved, "--once", "--steps", 100, "--target-reward", 0.7)
     assert done.exit_code == 0
@@ -50,6 +51,7 @@ def test_one_update_is_one_line(log, saved):
     assert "Go on" in line
 
 
+@pytest.mark.evidence
 def test_notes_are_said_once_and_beside_the_updates(log, saved):
     new = ["--set", "model=large", "--set", "parameters=1e7"]
     done = run(log, "--posterior", saved, "--once", "--steps", 100, *new)
@@ -59,6 +61,7 @@ def test_notes_are_said_once_and_beside_the_updates(log, saved):
     assert done.stderr.count("no pilot trained large") == 1
 
 
+@pytest.mark.evidence
 def test_json_holds_everything(log, saved):
     done = run(log, "--posterior", saved, "--once", "--steps", 100, "--json")
     told = json.loads(done.stdout)
@@ -67,6 +70,7 @@ def test_json_holds_everything(log, saved):
     assert {card["mode"] for card in told["diagnosis"]["cards"]} >= {"collapse", "truncation"}
 
 
+@pytest.mark.evidence
 def test_a_failed_run_ends_with_5_and_quiet_says_only_that(log, saved, rows):
     quiet = ["--once", "--steps", 200, "--quiet"]
     done = run(log, "--posterior", saved, *quiet)
@@ -77,6 +81,7 @@ def test_a_failed_run_ends_with_5_and_quiet_says_only_that(log, saved, rows):
     assert "STOP" in done.stdout
 
 
+@pytest.mark.evidence
 def test_following_ends_with_the_planned_steps(log, saved, rows, monkeypatch):
     grown = iter(range(61, 71))
 
@@ -90,6 +95,7 @@ def test_following_ends_with_the_planned_steps(log, saved, rows, monkeypatch):
     assert done.exit_code == 0
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
@@ -103,6 +109,7 @@ def test_what_is_wrong_is_said(log, saved, changed, says):
     assert says in str(done.exception)
 
 
+@pytest.mark.evidence
 def test_another_task_is_said_and_survived_while_following(log, saved, rows, monkeypatch):
     class EnoughError(Exception):
         pass
@@ -126,6 +133,7 @@ def test_no_posterior(log, tmp_path):
     assert "`posterior`" in str(done.exception)
 
 
+@pytest.mark.evidence
 def test_watching_loads_no_sampler(log, saved):
     code = (
         "import sys; from advisor.cli.app import main\n"

@@ -44,6 +44,7 @@ def pruned_at(curves, *, noise=0.02, **pruner):
     ]
 
 
+@pytest.mark.evidence
 def test_what_cannot_win_is_stopped_and_what_can_goes_on():
     found = pruned_at([rising(0.8), rising(0.3), rising(0.9)])
     assert found[0] is None
@@ -52,6 +53,7 @@ def test_what_cannot_win_is_stopped_and_what_can_goes_on():
     assert found[2] is None
 
 
+@pytest.mark.evidence
 def test_a_slow_start_is_no_reason():
     late = np.where(np.arange(STEPS) < 12, 0.2, rising(0.95, speed=12))
     assert pruned_at([rising(0.6), late]) == [None, None]

@@ -68,6 +68,7 @@ def test_the_model_sends_trials_where_runs_learn_and_live(study):
     assert {trial.params["seed"] for trial in study.trials} != {0}
 
 
+@pytest.mark.evidence
 def test_trials_are_pilots(study):
     runs = pilots_of_study(study, RUN)
     assert [run.id for run in runs] == [f"trial {k}" for k in range(8)]
@@ -79,6 +80,7 @@ def test_trials_are_pilots(study):
         assert run.logging_steps == 1
 
 
+@pytest.mark.evidence
 def test_a_study_of_another_storage_reads_as_pilots(study, tmp_path):
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     optuna.copy_study(
@@ -93,6 +95,7 @@ def test_a_study_of_another_storage_reads_as_pilots(study, tmp_path):
     ]
 
 
+@pytest.mark.evidence
 def test_fits_are_made_once_for_the_trials_that_ended(study, monkeypatch):
     sampler = AdvisorSampler(RUN, steps=STEPS, sampling=QUICK)
     calls = []

@@ -80,6 +80,7 @@ def test_a_summary_is_small():
     assert len(past_study(posterior).model_dump_json()) < draws / 20
 
 
+@pytest.mark.evidence
 def test_a_thousand_studies_teach_their_population_in_seconds_and_little_memory():
     studies = [
         one.model_copy(
@@ -101,6 +102,7 @@ def test_a_thousand_studies_teach_their_population_in_seconds_and_little_memory(
     assert memory < 2e9
 
 
+@pytest.mark.evidence
 def test_what_was_learned_is_what_it_was_made_from_and_strangers_teach_something_else():
     team = learn_from_studies(team_of(60), base=BASE)
     for entry, (mean, spread) in TEAM.items():
@@ -127,6 +129,7 @@ def test_what_was_learned_is_what_it_was_made_from_and_strangers_teach_something
 # Reading ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_saved_posteriors_are_summed_up_one_by_one_on_processes_too(tmp_path):
     files = [tmp_path / f"{name}.nc" for name in "abc"]
     for file in files:
@@ -311,6 +314,7 @@ def test_nothing_is_fitted_where_the_base_has_learned_from_every_run(
     assert "the base 'old' has learned from it" in said.err
 
 
+@pytest.mark.evidence
 def test_posteriors_that_count_twice_are_refused_by_file_before_any_fit(
     folder, tmp_path, capsys, monkeypatch
 ):

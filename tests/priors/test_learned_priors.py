@@ -73,6 +73,7 @@ def test_only_what_the_data_say_is_learned(entry):
     assert found.sd < prior.sd
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("truth", [0.15, 0.6])
 def test_the_spread_between_studies_is_recovered(truth):
     rng = np.random.default_rng(21)

@@ -40,6 +40,7 @@ def test_a_preset_is_placed_once_and_one_without_a_law_stays():
     assert broad.at(place(1e-2, 1e4)) == broad
 
 
+@pytest.mark.evidence
 def test_every_way_to_a_posterior_places_it():
     plans = [Plan(3e-5), Plan(3e-4)]
     cohort = cohort_of_plans(plans)

@@ -230,12 +230,14 @@ def test_a_slider_moves_by_keyboard(browser: Any) -> None:
     assert shown(browser, "group_size") == before
 
 
+@pytest.mark.evidence
 def test_everything_is_reached_with_tab_and_shows_it(page: Path) -> None:
     with chromium() as browser:
         browser.open(page)
         assert check_pages.by_keyboard(browser) == []
 
 
+@pytest.mark.evidence
 def test_copying_copies(page: Path, advice: Recommendation) -> None:
     with chromium() as browser:
         browser.open(page)
@@ -280,7 +282,9 @@ QUICK, *SLOW = KINDS
 """Each kind starts a browser three times, which takes ten seconds."""
 
 
-@pytest.mark.parametrize("kind", [QUICK, *(pytest.param(k, marks=pytest.mark.evidence) for k in SLOW)])
+@pytest.mark.parametrize(
+    "kind", [QUICK, *(pytest.param(k, marks=pytest.mark.evidence) for k in SLOW)]
+)
 def test_nothing_is_to_be_complained_of(
     kind: str, posterior: Posterior, build: Build, advise: Build, tmp_path: Path
 ) -> None:
@@ -293,6 +297,7 @@ def test_nothing_is_to_be_complained_of(
             pytest.skip(f"checked but for accessibility. {check_pages.HOW}")
 
 
+@pytest.mark.evidence
 def test_the_check_finds_what_is_wrong(page: Path, tmp_path: Path) -> None:
     """Negative control: each kind of fault is made, and found."""
     text = page.read_text(encoding="utf-8")
@@ -310,6 +315,7 @@ def test_the_check_finds_what_is_wrong(page: Path, tmp_path: Path) -> None:
         assert "axe: button-name" in found
 
 
+@pytest.mark.evidence
 def test_without_a_browser_it_says_how_to_get_one(
     page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -339,6 +345,7 @@ def test_axe_is_found_in_the_wheel_that_brings_it(
     assert check_pages.axe_source() is None
 
 
+@pytest.mark.evidence
 def test_a_hostile_name_runs_nothing(build: Build, advise: Build, tmp_path: Path) -> None:
     name = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
     pilots = [Pilot(1e-4, model=name, task=name)]
@@ -351,6 +358,7 @@ def test_a_hostile_name_runs_nothing(build: Build, advise: Build, tmp_path: Path
         assert exact(browser, "what-reward") > 0
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("width", [390, 760])
 def test_on_a_phone_a_figure_is_scrolled_and_its_words_can_be_read(page: Path, width: int) -> None:
     with chromium(width=width) as browser:
@@ -365,6 +373,7 @@ def test_on_a_phone_a_figure_is_scrolled_and_its_words_can_be_read(page: Path, w
         assert any("px high" in one for one in check_pages.unreadable(browser))
 
 
+@pytest.mark.evidence
 def test_pale_words_of_a_figure_are_found(page: Path, tmp_path: Path) -> None:
     """Negative control: vermillion, as marks have it, is too pale for words."""
     pale = page.read_text(encoding="utf-8").replace(
@@ -415,6 +424,7 @@ def test_prices_stay_on_one_line_and_sliders_at_one_height(
         assert all(max(row) - min(row) < 1 for row in rows.values())
 
 
+@pytest.mark.evidence
 def test_a_phone_shows_settings_whole(page: Path) -> None:
     with chromium(width=390) as phone:
         phone.open(page)

@@ -59,6 +59,7 @@ def test_every_panel_is_named_and_has_its_numbers(posterior: Posterior) -> None:
     assert figure.axes[-1].get_xlabel()
 
 
+@pytest.mark.evidence
 @pytest.mark.filterwarnings("error")
 def test_the_same_draws_give_the_same_bytes(posterior: Posterior) -> None:
     info = convergence_info(posterior)

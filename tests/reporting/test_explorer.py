@@ -76,6 +76,7 @@ def is_held_out(posterior: Posterior) -> Posterior:
     return replace(posterior, meta=posterior.meta.model_copy(update={"evaluated": evaluated}))
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("held_out", [False, True])
 def test_numbers_at_grid_points_are_those_of_python(
     posterior: Posterior, advise: Build, held_out: bool
@@ -95,6 +96,7 @@ def test_numbers_at_grid_points_are_those_of_python(
         assert ("GPU" in page["cost"]) == held_out
 
 
+@pytest.mark.evidence
 def test_between_learning_rates_numbers_are_interpolated(
     posterior: Posterior, advice: Recommendation
 ) -> None:
@@ -107,6 +109,7 @@ def test_between_learning_rates_numbers_are_interpolated(
     assert middle["reward"] == pytest.approx(row["reward"], abs=0.01)
 
 
+@pytest.mark.evidence
 def test_the_check_would_see_another_number(posterior: Posterior, advice: Recommendation) -> None:
     """Negative control: a grid of another answer's settings."""
     other = advice.settings.model_copy(update={"prompts_per_step": 32.0})
@@ -116,6 +119,7 @@ def test_the_check_would_see_another_number(posterior: Posterior, advice: Recomm
     assert page["reward"] != pytest.approx(row["reward"], abs=1e-6)
 
 
+@pytest.mark.evidence
 def test_the_answer_is_among_the_choices(posterior: Posterior, advice: Recommendation) -> None:
     model = explorer_data(posterior, advice)
     assert all(model["start"][name] in values for name, values in model["choices"].items())

@@ -72,6 +72,7 @@ def test_curves_run_from_the_best_to_the_worst() -> None:
     assert "cohort 2" in info.note
 
 
+@pytest.mark.evidence
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("count", [1, 2, 3, 12])
 def test_it_draws_all_levels_and_some_curves_the_same_each_time(count: int) -> None:
@@ -104,6 +105,7 @@ def finished(count: int) -> list[PilotRun]:
     return runs
 
 
+@pytest.mark.evidence
 def test_final_levels_are_those_of_a_backtest(monkeypatch: pytest.MonkeyPatch) -> None:
     def known(runs: list[PilotRun], **_: Any) -> Any:
         """A posterior made up of runs with the same settings, in place of a fit."""

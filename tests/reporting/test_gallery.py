@@ -21,6 +21,7 @@ from .conftest import Pilot
 Build = Callable[..., Any]
 
 
+@pytest.mark.evidence
 def test_every_figure_is_written_in_every_format(
     posterior: Posterior, advice: Recommendation, tmp_path: Path
 ) -> None:
@@ -35,6 +36,7 @@ def test_every_figure_is_written_in_every_format(
             assert ET.parse(path).getroot().tag.endswith("svg")
 
 
+@pytest.mark.evidence
 def test_the_same_figure_gives_the_same_bytes(posterior: Posterior, advice: Recommendation) -> None:
     spec = FIGURES["stability"]
     info = spec.info(posterior, advice)
@@ -42,6 +44,7 @@ def test_the_same_figure_gives_the_same_bytes(posterior: Posterior, advice: Reco
         assert render(spec.draw(info), kind) == render(spec.draw(info), kind)
 
 
+@pytest.mark.evidence
 def test_global_settings_stay_as_they_are(
     posterior: Posterior, advice: Recommendation, tmp_path: Path
 ) -> None:
@@ -64,6 +67,7 @@ def test_an_unknown_format_is_refused_before_anything_is_drawn(
     assert not (tmp_path / "figures").exists()
 
 
+@pytest.mark.evidence
 def test_hostile_names_are_drawn_without_a_warning(build: Build, advise: Build) -> None:
     pilots = [
         Pilot(1e-4, model="$\\frac{$ 模型 & <b>", task="x\n" * 40),
@@ -90,6 +94,7 @@ def test_every_figure_says_what_it_shows(
     assert spec.caption.endswith(".")
 
 
+@pytest.mark.evidence
 def test_one_pilot_and_nothing_stable_can_be_drawn(
     build: Build, advise: Build, tmp_path: Path
 ) -> None:

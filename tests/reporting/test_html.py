@@ -55,6 +55,7 @@ def text(posterior: Posterior, advice: Recommendation) -> str:
     return report_html(posterior, advice)
 
 
+@pytest.mark.evidence
 def test_the_answer_comes_first_and_all_parts_follow(text: str, advice: Recommendation) -> None:
     found = Page(text)
     assert found.texts["h1"] == ["Recommended configuration"]
@@ -79,6 +80,7 @@ def test_the_answer_comes_first_and_all_parts_follow(text: str, advice: Recommen
     assert {"1.001 (population)", "none", advice.provenance.data_sha256} <= set(found.texts["dd"])
 
 
+@pytest.mark.evidence
 def test_what_came_of_finished_runs_is_the_end(
     posterior: Posterior, advice: Recommendation
 ) -> None:
@@ -97,6 +99,7 @@ def test_what_came_of_finished_runs_is_the_end(
     assert "The pilots generated 10 completions." in found.texts["p"]
 
 
+@pytest.mark.evidence
 def test_it_is_one_small_page_that_asks_nobody(text: str) -> None:
     assert len(text.encode()) < 5_000_000
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
@@ -117,6 +120,7 @@ def test_it_is_one_small_page_that_asks_nobody(text: str) -> None:
     )
 
 
+@pytest.mark.evidence
 def test_it_reads_on_a_phone_in_the_dark_and_aloud(text: str) -> None:
     found = Page(text)
     tags = [tag for tag, _ in found.tags]
@@ -140,6 +144,7 @@ def drawings_in(text: str) -> list[str]:
     return re.findall(r"<svg role=\"img\".*?</svg>", text, re.DOTALL)
 
 
+@pytest.mark.evidence
 def test_words_on_marks_are_text_on_paper(text: str) -> None:
     """Outlines of letters, as of a rim, could not be searched or read aloud."""
     decision, frontier, *_ = drawings_in(text)
@@ -167,6 +172,7 @@ def test_places_are_rounded_and_words_are_not(posterior: Posterior, advice: Reco
     assert 'aria-label="said 0.123456"' in made
 
 
+@pytest.mark.evidence
 def test_figures_follow_the_scheme_of_the_page(text: str) -> None:
     for drawn in drawings_in(text):
         assert "var(--drawn-paper)" in drawn
@@ -203,6 +209,7 @@ def test_a_section_that_cannot_be_made_costs_no_other(
     assert in_trainer_names(advice.settings) in text
 
 
+@pytest.mark.evidence
 def test_a_script_for_a_name_comes_out_as_text(build: Build, advise: Build) -> None:
     name = "<script>alert('x')</script>"
     pilots = [Pilot(1e-4, model=name, task='"><img src=x onerror=alert(1)>')]
@@ -218,6 +225,7 @@ def test_a_script_for_a_name_comes_out_as_text(build: Build, advise: Build) -> N
     assert any(name in (values.get("aria-label") or "") for _, values in found.tags)
 
 
+@pytest.mark.evidence
 def test_probabilities_never_round_to_certainty(text: str) -> None:
     cells = Page(text).texts["dd"]
     assert "over 99 %" in cells
@@ -234,6 +242,7 @@ def block(text: str, heading: str) -> str:
     return str(found)
 
 
+@pytest.mark.evidence
 def test_a_next_pilot_has_a_block_and_numbers_of_its_own(
     posterior: Posterior, advise: Build
 ) -> None:
@@ -252,6 +261,7 @@ def test_a_next_pilot_has_a_block_and_numbers_of_its_own(
     assert text.index(first) < text.index(other)
 
 
+@pytest.mark.evidence
 def test_the_gain_stands_beside_the_answer(posterior: Posterior, advice: Recommendation) -> None:
     first = block(report_html(posterior, advice), "Answer")
     for recipe in advice.recipes:
@@ -278,6 +288,7 @@ def test_what_leaves_the_pilots_is_grey_and_said(posterior: Posterior, advise: B
     assert "more than 3 times as long as the longest pilot (60 steps)" in far
 
 
+@pytest.mark.evidence
 def test_every_alternative_is_a_card(text: str, advice: Recommendation) -> None:
     part = block(text, "Settings beside alternatives")
     assert "<table" not in part
@@ -289,18 +300,21 @@ def test_every_alternative_is_a_card(text: str, advice: Recommendation) -> None:
     assert f"<dd>{advice.cost.completions:,.0f}</dd>" in part
 
 
+@pytest.mark.evidence
 def test_a_table_tells_its_columns_where_it_has_no_room_for_heads(text: str) -> None:
     cells = [values for tag, values in Page(text).tags if tag == "td"]
     assert cells
     assert all(values.get("data-label") for values in cells)
 
 
+@pytest.mark.evidence
 def test_the_page_names_the_pilots_trainer(posterior: Posterior, advice: Recommendation) -> None:
     text = report_html(posterior, advice.model_copy(update={"trainer": "verl"}))
     assert "actor_rollout_ref.rollout.n=" in text
     assert "num_generations=" not in block(text, "Answer")
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("kind", "title"),
     [
@@ -314,6 +328,7 @@ def test_the_title_says_what_kind_of_answer_it_is(
     assert Page(report_html(posterior, advise(posterior, kind=kind))).texts["h1"] == [title]
 
 
+@pytest.mark.evidence
 def test_write_makes_the_folder(
     posterior: Posterior, advice: Recommendation, tmp_path: Path, text: str
 ) -> None:

@@ -27,6 +27,7 @@ def test_axes_have_units_and_titles(info):
     assert time.get_xlim() == curves.get_xlim()
 
 
+@pytest.mark.evidence
 def test_curves_are_draws_and_the_median_is_of_all(info):
     curves = draw_priors(info).axes[0]
     assert len(curves.lines) == CURVES + 1
@@ -51,6 +52,7 @@ def test_bands_are_drawn_where_they_lie(info):
     ]
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_is_drawn_in_every_format(name):
     found = prior_predictive(load_priors(name), draws=500)

@@ -198,6 +198,7 @@ def test_of_dead_pilots_none_is_the_best(build: Build, advise: Build) -> None:
     assert found.advised.name == "gentlest pilot"
 
 
+@pytest.mark.evidence
 def test_nowhere_stable_is_said_and_drawn(build: Build, advise: Build) -> None:
     posterior = build(moved={"hazard.level": 40.0})
     found = stability_map_info(posterior, advise(posterior, kind="infeasible"))
@@ -206,6 +207,7 @@ def test_nowhere_stable_is_said_and_drawn(build: Build, advise: Build) -> None:
     draw_stability_map(found).draw_without_rendering()
 
 
+@pytest.mark.evidence
 def test_everywhere_stable_is_said_and_drawn(build: Build, advise: Build) -> None:
     # At the highest rates the line of the preset doubts what the model says.
     posterior = build(moved={"hazard.level": -60.0, "log_slope": -20.0, "log_misfit": -20.0})

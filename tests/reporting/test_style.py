@@ -45,6 +45,7 @@ def test_names_keep_their_last_part(name: str, short: str) -> None:
     assert shorten(name) == short
 
 
+@pytest.mark.evidence
 @given(st.text(max_size=200), st.integers(3, 40))
 def test_no_name_is_longer_than_its_limit(name: str, limit: int) -> None:
     assert len(shorten(name, limit)) <= limit
@@ -75,6 +76,7 @@ def test_mathematics_in_a_name_is_text() -> None:
     assert axes.get_ylabel() == "taband bell"
 
 
+@pytest.mark.evidence
 def test_importing_the_report_loads_no_plotting() -> None:
     code = (
         "import sys, advisor.reporting\n"

@@ -87,6 +87,7 @@ def test_clock_adds_one_powered_factor_per_step(factors, exponent):
     assert clock[-1] <= len(factors)
 
 
+@pytest.mark.evidence
 @LADDER
 @given(first=FACTORS, second=FACTORS, exponent=st.floats(0, 3))
 def test_clock_of_two_pieces_is_the_sum_of_their_clocks(first, second, exponent):

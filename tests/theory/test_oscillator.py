@@ -219,12 +219,14 @@ def all_regimes():
     return np.array(rows).T
 
 
+@pytest.mark.evidence
 def test_numpy_and_pytensor_agree_in_every_regime(graph):
     points = all_regimes()
     expected = decay(points[0], Oscillator(*points[1:]))
     np.testing.assert_allclose(graph(*points)[0], expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.evidence
 def test_pytensor_gradients_equal_central_differences_in_every_regime(graph):
     points = all_regimes()
     gradients = graph(*points)[1:]
@@ -241,6 +243,7 @@ def test_pytensor_gradients_equal_central_differences_in_every_regime(graph):
         assert (np.abs(gradient - numeric) / scale).max() < 1e-6
 
 
+@pytest.mark.evidence
 def test_pytensor_gradients_stay_finite_for_any_time_and_stiffness(graph):
     grid = np.array(
         [

@@ -66,6 +66,7 @@ def growth_per_cycle(k, momentum, interval, share, lag_cycles, cycles=600):
 # The maps --------------------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 @LADDER
 @given(k=st.floats(1e-4, 2), momentum=MOMENTA, interval=INTERVALS)
 def test_held_map_equals_stepping_the_recursion(k, momentum, interval):

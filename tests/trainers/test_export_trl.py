@@ -30,6 +30,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("trl")
 
 
+@pytest.mark.evidence
 @given(launch=launches())
 @rules(max_examples=150, deadline=None)
 def test_everything_comes_back_exactly(folder, launch):

@@ -60,6 +60,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("verl")
 
 
+@pytest.mark.evidence
 @given(launch=launches(("constant", "cosine")))
 @rules(max_examples=100, deadline=None)
 def test_everything_comes_back_exactly(folder, launch):

@@ -123,14 +123,19 @@ class TableBuilder:
 
     def seen(self, keys: Iterable[str]) -> None:
         """Note keys that a header names, whether or not a row fills them."""
-        for key in keys:
-            self._column(key)
+        new = list(keys)
+        wanted = [self._wanted(key) for key in new]
+        for key, is_wanted in zip(new, wanted, strict=True):
+            column = self._columns.setdefault(key, Column())
+            self._kept[key] = column if is_wanted else None
 
     def add(self, number: int, cells: Mapping[str, Any], *, is_cut: bool = False) -> None:
         """Add a row."""
         row = len(self._numbers)
         self._numbers.append(number)
         self._cut.append(is_cut)
+        if not row:
+            self.seen(name for name, cell in cells.items() if type(cell) is not dict)
         self._fill(row, cells, "", 0)
 
     def build(self) -> Table:
@@ -178,8 +183,7 @@ class TableBuilder:
             )
 
     def _column(self, key: str) -> Column | None:
-        column = self._columns.setdefault(key, Column())
-        self._kept[key] = column if self._wanted(key) else None
+        self.seen([key])
         return self._kept[key]
 
 

@@ -261,6 +261,7 @@ def test_error_names_the_line_at_which_it_breaks(tmp_path: Path) -> None:
         list(json_runs.READER.read([on_disk(path)], Columns()))
 
 
+@pytest.mark.evidence
 def test_deep_and_wide_documents_end_soon(tmp_path: Path) -> None:
     deep: Any = TRACE
     for _ in range(400):

@@ -264,6 +264,7 @@ def test_a_changed_value_costs_its_record(tmp_path: Path) -> None:
     assert "1 records fail" in logged.warnings[0]
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("size", [(1 << 16) + 1, 3 << 20])
 def test_long_records_are_passed_over(tmp_path: Path, size: int) -> None:
     content = rewards_file([1.0]) + record(b"\x5a" * size) + event(2, simple("train/reward", 2.0))

@@ -186,6 +186,7 @@ def posterior(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.evidence
 def test_watch_looks_once_at_a_run_of_a_tracker(store, posterior, capsys):
     (store / "pilot-2" / "log.jsonl").unlink()
     stated = [f"--set={key}={value}" for key, value in SETTINGS.items()]
@@ -196,6 +197,7 @@ def test_watch_looks_once_at_a_run_of_a_tracker(store, posterior, capsys):
     assert json.loads(out)["update"]["step"] == ROWS
 
 
+@pytest.mark.evidence
 def test_watch_does_not_follow_a_tracker_and_says_what_to_do(posterior, capsys, monkeypatch):
     monkeypatch.setattr(following, "read_runs", lambda *given, **more: pytest.fail("it was asked"))
     words = ["watch", "wandb:team/grpo/aaaa1111", "--posterior", posterior]

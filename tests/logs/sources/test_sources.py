@@ -22,6 +22,7 @@ main(["inspect", sys.argv[1]])
 """
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("place", "extra"),
     [("wandb:team/grpo", "wandb"), ("mlflow:grpo", "mlflow"), ("trackio:grpo", "trackio")],
@@ -47,6 +48,7 @@ def test_a_path_is_never_a_place():
         advisor.read_runs(Path("wandb:team/grpo"))
 
 
+@pytest.mark.evidence
 def test_no_client_is_imported_before_it_is_asked(tmp_path):
     code = (
         "import sys, advisor\n"

@@ -1,0 +1,57 @@
+"""A study of real pilots, saved once, loads and answers as it did; made again it is the same."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import advisor
+
+FOLDER = Path(__file__).parent / "data" / "study"
+SCRIPT = Path(__file__).parents[1] / "scripts" / "make_test_data.py"
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("make_test_data", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def study():
+    return advisor.Study.load(FOLDER)
+
+
+def test_it_loads_with_its_pilots_and_its_answer(study):
+    assert len(study.posterior.meta.runs) == 12
+    assert study.recommendation.kind == "recommendation"
+    assert study.recommendation.stability.probability > 0.9
+
+
+def test_a_setting_that_died_is_forecast_to_die(study):
+    rates = study.what_if_rows(learning_rate=[3e-4, 3e-2])
+    assert rates[0]["p_stable"] > 0.9 > 0.5 > rates[1]["p_stable"]
+    assert rates[0]["reward_low"] < rates[0]["reward"] < rates[0]["reward_high"]
+
+
+@pytest.mark.evidence
+def test_the_answer_follows_from_the_saved_posterior(study, script):
+    answer = advisor.advise(study.posterior, **script.ASKED)
+    kept = study.recommendation
+    assert answer.settings == kept.settings
+    assert answer.reward.median == pytest.approx(kept.reward.median, abs=1e-6)
+
+
+@pytest.mark.evidence
+def test_made_again_it_is_the_same_posterior(study, script):
+    made = script.fitted()
+    for name, values in study.posterior.draws.items():
+        kept, new = (each.reshape(-1, *values.shape[2:]) for each in (values, made.draws[name]))
+        # 100 draws of each: five standard errors of the difference of two means.
+        within = 5 * np.hypot(kept.std(axis=0), new.std(axis=0)) / np.sqrt(25) + 1e-9
+        assert np.all(np.abs(kept.mean(axis=0) - new.mean(axis=0)) < within), name
