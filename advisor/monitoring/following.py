@@ -6,7 +6,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,27 +28,20 @@ class Growth:
     said: tuple[str, ...] = ()
 
 
+@dataclass
 class Follower:
     """Re-reads a log whenever it changed."""
 
-    def __init__(
-        self,
-        path: Path,
-        read: Read,
-        *,
-        silent_after: float = SILENT_AFTER,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.path = path
-        self._read = read
-        self._silent_after = silent_after
-        self._clock = clock
-        self._signature: Signature | None = None
-        self._is_held_back = False
-        self._whole: PilotRun | None = None
-        self._earlier: PilotRun | None = None
-        self._bad_reads = 0
-        self._reported: set[str] = set()
+    path: Path
+    read: Read
+    silent_after: float = SILENT_AFTER
+    clock: Callable[[], float] = time.time
+    _signature: Signature | None = None
+    _is_held_back: bool = False
+    _whole: PilotRun | None = None
+    _earlier: PilotRun | None = None
+    _bad_reads: int = 0
+    _reported: set[str] = field(default_factory=set)
 
     def growth(self) -> Growth | None:
         """Look once; None where nothing is new."""
@@ -72,7 +65,7 @@ class Follower:
             self._reported.discard("silent")
         replaced = self._signature is not None and _is_replaced(self._signature, signature)
         try:
-            run = max(reversed(self._read(self.path)), key=_written)
+            run = max(reversed(self.read(self.path)), key=_written)
         except Exception as error:  # a watch goes on, whatever a reader makes of half a file
             self._bad_reads += 1
             # Reported from the third such look in a row on: trainers write their logs from the
@@ -109,8 +102,8 @@ class Follower:
         return Growth(run, tuple(notes))
 
     def _silence(self, signature: Signature) -> Growth | None:
-        quiet = self._clock() - max(entry[3] for entry in signature) / 1e9
-        if quiet < self._silent_after:
+        quiet = self.clock() - max(entry[3] for entry in signature) / 1e9
+        if quiet < self.silent_after:
             return None
         return self._once("silent", f"nothing was logged for {quiet / 60:.0f} minutes")
 
