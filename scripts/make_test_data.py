@@ -48,8 +48,8 @@ def save(folder: Path) -> None:
         return path
 
     with (
-        mock.patch("advisor.reporting.drawings_made", lambda *_: []),
-        mock.patch("advisor.reporting.plot", lambda *_, **__: []),
+        mock.patch("advisor.reporting.drawings_made", return_value=[]),
+        mock.patch("advisor.reporting.plot", return_value=[]),
         mock.patch("advisor.reporting.report", page),
     ):
         advisor.Study(posterior, answer).save(folder)

@@ -72,11 +72,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         import matplotlib.pyplot  # noqa: F401
         import optuna  # noqa: F401
         import pymc  # noqa: F401
+        from advisor.model.fast.tables import data_of, shape_of
         from cohorts import PRIORS, flat, random_point, simulated
         from numpy.random import default_rng
 
         from advisor.model.fast.density import density_of, pack, sampled
-        from advisor.model.fast.tables import data_of, shape_of
 
         cohort = simulated("one run")
         block = pack(data_of(cohort, PRIORS), shape_of(cohort))

@@ -282,9 +282,7 @@ QUICK, *SLOW = KINDS
 """Each kind starts a browser three times, which takes ten seconds."""
 
 
-@pytest.mark.parametrize(
-    "kind", [QUICK, *(pytest.param(k, marks=pytest.mark.evidence) for k in SLOW)]
-)
+@pytest.mark.parametrize("kind", [QUICK, *SLOW])
 def test_nothing_is_to_be_complained_of(
     kind: str, posterior: Posterior, build: Build, advise: Build, tmp_path: Path
 ) -> None:
