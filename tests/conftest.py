@@ -72,7 +72,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         import matplotlib.pyplot  # noqa: F401
         import optuna  # noqa: F401
         import pymc  # noqa: F401
-        from advisor.model.fast.tables import data_of, shape_of
+        from advisor.model.fast import data_of, shape_of
         from cohorts import PRIORS, flat, random_point, simulated
         from numpy.random import default_rng
 
