@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -72,10 +73,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         import matplotlib.pyplot  # noqa: F401
         import optuna  # noqa: F401
         import pymc  # noqa: F401
-        from advisor.model.fast import data_of, shape_of
         from cohorts import PRIORS, flat, random_point, simulated
         from numpy.random import default_rng
 
+        from advisor.model.fast import data_of, shape_of
         from advisor.model.fast.density import density_of, pack, sampled
 
         cohort = simulated("one run")
@@ -106,11 +107,16 @@ def pytest_runtest_makereport(
     spent = item.stash[SPENT] + _processor_seconds()
     enforced = item.config.getoption("--enforce-lanes") and report.passed
     if enforced and item.get_closest_marker("evidence") is None and spent > MOST_SECONDS:
+        # Once more: what it was the first to compile or to cache is not its own.
+        before = _processor_seconds()
+        with suppress(Exception):
+            item.runtest()
+        again = _processor_seconds() - before
         most = MOST_SECONDS * slowness()
-        if spent > most:
+        if again > most:
             report.outcome = "failed"
             report.longrepr = (
-                f"{item.nodeid} took {spent:.1f} s of a processor, more than {most:.1f}: make it "
+                f"{item.nodeid} took {again:.1f} s of a processor, more than {most:.1f}: make it "
                 "quicker, or mark it with pytest.mark.evidence"
             )
     return report

@@ -40,6 +40,7 @@ def test_table_shows_the_advice_beside_the_others(advice, infeasible, first_cont
     assert first_contact.table.index[0] == "piloted"
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("kind", KINDS)
 def test_json_holds_everything(kind, request):
     said = request.getfixturevalue(kind)

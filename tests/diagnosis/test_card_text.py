@@ -49,6 +49,7 @@ def test_markdown_shows_text_as_it_is(text, wanted):
     assert plain(text) == wanted
 
 
+@pytest.mark.evidence
 @FEW
 @given(text=st.text(max_size=40))
 def test_no_text_ends_a_cell_a_line_or_opens_a_tag(text):

@@ -112,6 +112,7 @@ def test_a_result_that_json_cannot_hold_is_a_failure():
     assert "JSON" in found.problem
 
 
+@pytest.mark.evidence
 def test_a_process_that_dies_is_one_sentence_and_what_is_kept_stands(tmp_path):
     items = items_of(range(12))
     with pytest.raises(InputError, match="2 processes was lost") as lost:

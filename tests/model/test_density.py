@@ -181,6 +181,7 @@ def test_density_and_gradient_are_those_of_the_definition_in_pymc(name):
     np.testing.assert_allclose(levels, levels[0], rtol=1e-9, atol=1e-7)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("key", ["prior_mean", "level_sd", "run_table", "bin_table"])
 def test_comparison_rejects_another_density(key):
     definition = Definition("two tasks")

@@ -92,6 +92,7 @@ def test_times_are_in_units_of_a_person(seconds, text):
 # Runs that fit worst -----------------------------------------------------------------------------
 
 
+@pytest.mark.evidence
 def test_runs_that_fit_worst_are_named_where_no_fit_converges(sampler, monkeypatch):
     far = {"two": 4.2, "one": 1.5, "four": 1.1, "three": 0.9}
     monkeypatch.setattr(residuals, "strays", lambda posterior: far)
