@@ -272,8 +272,7 @@ def show_learned(learned: Priors, base: Priors, console: Console) -> None:
         for old, new in moved:
             table.add_row(
                 new.name,
-                f"{old.mean:.2f} ± {old.sd:.2f}",
-                f"{new.mean:.2f} ± {new.sd:.2f}",
+                *(f"{row.mean or 0:.2f} ± {row.sd:.2f}" for row in (old, new)),  # half-normals at 0
                 f"{new.lower:.2g} to {new.upper:.2g}",
                 READ_AS[new.scale],
             )

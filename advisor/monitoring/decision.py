@@ -26,7 +26,7 @@ SURE = 0.9
 SURPRISING = 3e-4
 """Probability of rows so low, by the forecast from those before, below which something has
 changed. Chosen on 16 healthy tiny-transformer runs; on 20 others it cried wolf twice in 3,000
-looks (case_studies/watch)."""
+looks (case_studies/diagnose)."""
 
 
 class WatchDecision(BaseModel):

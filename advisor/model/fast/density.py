@@ -2,7 +2,7 @@
 
 `model.pymc_model` is the definition; a test holds value and gradient to those that PyTensor
 computes of it. This one is loaded from disk in a fraction of a second, for a cohort of any size
-(case_studies/speed has the comparison). A cohort travels as one block of numbers.
+(case_studies/scale has the comparison). A cohort travels as one block of numbers.
 """
 
 from __future__ import annotations
