@@ -51,7 +51,7 @@ equal in `advice.answer` too."""
 
 STAYS_FALLEN = 0.94
 """Probability that a fallen run ends fallen: of 28 tiny-transformer runs that had collapsed by step
-50 of 200 none came back, of 31 in case_studies/diagnose three did; half a run is added to either."""
+50 of 200 none came back, of 31 in case_studies/diagnose three did; half a run is added to each."""
 
 GENTLER = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05)
 """Shares of the learning rate that are tried where the present one is too high."""
