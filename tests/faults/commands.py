@@ -102,7 +102,6 @@ class Stage:
         kill_after: float | None = None,
         kill_at: int = 0,
         number: int = signal.SIGKILL,
-        can_swap: bool = True,
     ) -> Ended:
         """Run a command in a fork, and end it after some seconds or at a rename.
 
@@ -118,13 +117,11 @@ class Stage:
         kill_after : float, optional
             Seconds after the start.
         kill_at : int
-            Rename, link, exchange or removal, counted from one; 0 for none.
+            Rename, link or removal, counted from one; 0 for none.
         number : int
             The signal.
-        can_swap : bool
-            Whether the file system can exchange two names.
         """
-        child = self.start(arguments, cwd, seed=seed, kill_at=kill_at, can_swap=can_swap)
+        child = self.start(arguments, cwd, seed=seed, kill_at=kill_at)
         if kill_after is not None:
             time.sleep(kill_after)
             os.kill(child.pid, number)
@@ -137,7 +134,6 @@ class Stage:
         *,
         seed: int = 1,
         kill_at: int = 0,
-        can_swap: bool = True,
     ) -> Child:
         """Begin a command in a fork."""
         name = f"{random.randrange(1 << 40):x}"
@@ -153,17 +149,17 @@ class Stage:
                     os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), number)
                 sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
                 sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
-                code = self._called([str(one) for one in arguments], seed, kill_at, can_swap)
+                code = self._called([str(one) for one in arguments], seed, kill_at)
                 sys.stdout.flush()
                 sys.stderr.flush()
             finally:
                 os._exit(code)
         return Child(pid, out, said, time.monotonic())
 
-    def _called(self, arguments: list[str], seed: int, kill_at: int, can_swap: bool) -> int:
+    def _called(self, arguments: list[str], seed: int, kill_at: int) -> int:
         from advisor.cli.app import main
 
-        with self._made_up(seed), _killed_at(kill_at, can_swap=can_swap):
+        with self._made_up(seed), _killed_at(kill_at):
             try:
                 main(arguments)
             except SystemExit as stopped:
@@ -240,8 +236,8 @@ def _page(posterior: Any, recommendation: Any, path: Any, **more: Any) -> Path:
     return out
 
 
-def _killed_at(turn: int, *, can_swap: bool) -> Any:
-    """Patches that end the process before a rename, link, exchange or removal."""
+def _killed_at(turn: int) -> Any:
+    """Patches that end the process before a rename, link or removal."""
     from contextlib import ExitStack
 
     from advisor.common import saving
@@ -258,10 +254,8 @@ def _killed_at(turn: int, *, can_swap: bool) -> Any:
 
         return run
 
-    swap = saving._swapped if can_swap else lambda one, other: False
     stack = ExitStack()
     for name in ("rename", "replace", "link"):
         stack.enter_context(mock.patch.object(os, name, counted(getattr(os, name))))
-    stack.enter_context(mock.patch.object(saving, "_swapped", counted(swap)))
     stack.enter_context(mock.patch.object(saving.shutil, "rmtree", counted(saving.shutil.rmtree)))
     return stack

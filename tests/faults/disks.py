@@ -92,17 +92,16 @@ def _on(stage: Stage, kind: str, disk: Path, here: Path, free: int) -> list[str]
         _fill(disk, free)
     else:
         # The check passes; the disk is full when it counts, as one is that others write to.
-        saving.check_output.__kwdefaults__ = None
-        saving.check_output.__defaults__ = ("file", 1)
+        saving.ROOM = 1
         _fill(disk, free)
     try:
         ended = stage.run(command, here, seed=2)
     finally:
-        saving.check_output.__defaults__ = ("file", room)
+        saving.ROOM = room
     if ended.wrong:
         found.append(ended.wrong)
     if stage.seed_of(disk / "study") is None:
-        found.append("lost: the study on the disk is whole neither as it was nor anew")
+        found.append("lost: the study on the disk is whole neither as it was nor again")
     if kind == "too small":
         if ended.code != 2 or ended.out:
             found.append(f"lost: work was begun, code {ended.code}: {ended.said[-200:]}")

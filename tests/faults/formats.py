@@ -68,7 +68,7 @@ def logs(place: Path) -> list[Example]:
     from advisor.testing.reader_conformance import REWARDS, ReaderConformance
 
     found = []
-    sys.path.append(str(ROOT / "tests/trainers"))  # what the tests there share
+    sys.path += [str(ROOT / "tests/trainers"), str(ROOT / "tests")]  # what the tests there share
     paths = [*(ROOT / "tests/logs/readers").glob("test_*.py")]
     paths += [
         path

@@ -37,17 +37,12 @@ def run(kills: int, seed: int) -> dict[str, Any]:
     left = killed = tried = 0
     with tempfile.TemporaryDirectory() as place:
         durations = {one.name: _whole_run(stage, one, Path(place)) for one in targets}
-        turns = [
-            (one, at, can_swap)
-            for one in targets
-            for can_swap in (True, False)
-            for at in range(1, RENAMES)
-        ]
+        turns = [(one, at) for one in targets for at in range(1, RENAMES)]
         chance.shuffle(turns)
         while killed < kills and tried < 6 * kills:
             tried += 1
             at_rename = bool(turns) and tried % 3 == 0
-            one, at, can_swap = turns.pop() if at_rename else (chance.choice(targets), 0, True)
+            one, at = turns.pop() if at_rename else (chance.choice(targets), 0)
             folder = Path(place) / str(tried)
             _prepare(stage, folder)
             ended = stage.run(
@@ -55,7 +50,6 @@ def run(kills: int, seed: int) -> dict[str, Any]:
                 folder,
                 seed=2,
                 kill_at=at,
-                can_swap=can_swap,
                 kill_after=None if at_rename else chance.random() * durations[one.name],
                 number=chance.choice((signal.SIGKILL, signal.SIGTERM)),
             )
