@@ -101,7 +101,7 @@ def _on(stage: Stage, kind: str, disk: Path, here: Path, free: int) -> list[str]
     if ended.wrong:
         found.append(ended.wrong)
     if stage.seed_of(disk / "study") is None:
-        found.append("lost: the study on the disk is whole neither as it was nor again")
+        found.append("lost: the study on the disk is whole neither the older nor the newer")
     if kind == "too small":
         if ended.code != 2 or ended.out:
             found.append(f"lost: work was begun, code {ended.code}: {ended.said[-200:]}")
