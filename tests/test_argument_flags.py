@@ -68,7 +68,12 @@ def test_arguments_of_the_advice_are_flags_of_the_command():
         for name in word.value.value.split(", ")
     }
     assert {"to_reward", "group_sizes", "storage"} <= arguments
-    arguments |= {"level", "risk"}  # of bounds that are checked in a loop
+    # Names of bounds that are checked in a loop stand in no call: they are raised.
+    for name in ("level", "risk"):
+        with pytest.raises(InputError) as refused:
+            advisor.Request(**{name: 9.0})
+        assert refused.value.argument == name
+        arguments.add(name)
     flags = {
         name: name if name in options else argument_to_flag(name, options) for name in arguments
     }
