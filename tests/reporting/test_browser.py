@@ -22,6 +22,8 @@ from .conftest import PILOTS, Pilot
 
 Build = Callable[..., Any]
 
+pytestmark = pytest.mark.evidence
+
 
 @pytest.fixture(scope="module")
 def page(
@@ -146,7 +148,6 @@ def test_beyond_the_pilots_numbers_are_grey_and_say_so(browser: Any) -> None:
     assert not is_grey(browser)
 
 
-@pytest.mark.evidence
 def test_a_level_that_is_missed_is_not_said_to_be_met(
     browser: Any, page: Path, posterior: Posterior, advise: Build, tmp_path: Path
 ) -> None:
@@ -230,14 +231,12 @@ def test_a_slider_moves_by_keyboard(browser: Any) -> None:
     assert shown(browser, "group_size") == before
 
 
-@pytest.mark.evidence
 def test_everything_is_reached_with_tab_and_shows_it(page: Path) -> None:
     with chromium() as browser:
         browser.open(page)
         assert check_pages.by_keyboard(browser) == []
 
 
-@pytest.mark.evidence
 def test_copying_copies(page: Path, advice: Recommendation) -> None:
     with chromium() as browser:
         browser.open(page)
@@ -295,7 +294,6 @@ def test_nothing_is_to_be_complained_of(
             pytest.skip(f"checked but for accessibility. {check_pages.HOW}")
 
 
-@pytest.mark.evidence
 def test_the_check_finds_what_is_wrong(page: Path, tmp_path: Path) -> None:
     """Negative control: each kind of fault is made, and found."""
     text = page.read_text(encoding="utf-8")
@@ -313,7 +311,6 @@ def test_the_check_finds_what_is_wrong(page: Path, tmp_path: Path) -> None:
         assert "axe: button-name" in found
 
 
-@pytest.mark.evidence
 def test_without_a_browser_it_says_how_to_get_one(
     page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -343,7 +340,6 @@ def test_axe_is_found_in_the_wheel_that_brings_it(
     assert check_pages.axe_source() is None
 
 
-@pytest.mark.evidence
 def test_a_hostile_name_runs_nothing(build: Build, advise: Build, tmp_path: Path) -> None:
     name = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
     pilots = [Pilot(1e-4, model=name, task=name)]
@@ -356,7 +352,6 @@ def test_a_hostile_name_runs_nothing(build: Build, advise: Build, tmp_path: Path
         assert exact(browser, "what-reward") > 0
 
 
-@pytest.mark.evidence
 @pytest.mark.parametrize("width", [390, 760])
 def test_on_a_phone_a_figure_is_scrolled_and_its_words_can_be_read(page: Path, width: int) -> None:
     with chromium(width=width) as browser:
@@ -371,7 +366,6 @@ def test_on_a_phone_a_figure_is_scrolled_and_its_words_can_be_read(page: Path, w
         assert any("px high" in one for one in check_pages.unreadable(browser))
 
 
-@pytest.mark.evidence
 def test_pale_words_of_a_figure_are_found(page: Path, tmp_path: Path) -> None:
     """Negative control: vermillion, as marks have it, is too pale for words."""
     pale = page.read_text(encoding="utf-8").replace(
@@ -383,7 +377,6 @@ def test_pale_words_of_a_figure_are_found(page: Path, tmp_path: Path) -> None:
         assert {one.rpartition(" of ")[2] for one in check_pages.unreadable(browser)} == {"3.9"}
 
 
-@pytest.mark.evidence
 def test_parts_of_the_start_are_those_of_the_answer(
     browser: Any, page: Path, posterior: Posterior, advise: Build, tmp_path: Path
 ) -> None:
@@ -400,9 +393,7 @@ def test_parts_of_the_start_are_those_of_the_answer(
     browser.open(page)
 
 
-@pytest.mark.parametrize(
-    "kind", ["recommendation", pytest.param("next_pilot", marks=pytest.mark.evidence)]
-)
+@pytest.mark.parametrize("kind", ["recommendation", "next_pilot"])
 def test_prices_stay_on_one_line_and_sliders_at_one_height(
     kind: str, posterior: Posterior, advise: Build, tmp_path: Path
 ) -> None:
@@ -422,7 +413,6 @@ def test_prices_stay_on_one_line_and_sliders_at_one_height(
         assert all(max(row) - min(row) < 1 for row in rows.values())
 
 
-@pytest.mark.evidence
 def test_a_phone_shows_settings_whole(page: Path) -> None:
     with chromium(width=390) as phone:
         phone.open(page)
