@@ -1,7 +1,7 @@
 """Train a language model with TRL: one run, the table, what it says, the closed loop.
 
     python case_studies/language_model/run.py model              # weights, from the registry
-    python case_studies/language_model/run.py table [--workers 2] [--most N]
+    python case_studies/language_model/run.py table [--workers 2] [--part long LoRA ...]
     python case_studies/language_model/run.py one --task sums --learning-rate 1e-5 --seed 1
     python case_studies/language_model/run.py file trl_config.yaml --task sums --seed 2 --name NAME
     python case_studies/language_model/run.py loop [--task NAME...]   # pilots, advice, full runs
@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from prompt_tasks import TASKS  # noqa: E402
-from run_plan import STEPS, Configuration, Planned, planned  # noqa: E402
+from run_plan import PARTS, STEPS, Configuration, Planned, planned  # noqa: E402
 from run_store import RUNS, pack, unpack  # noqa: E402
 
 ENVIRONMENT = {
@@ -183,7 +183,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("pack", help="pack the cache's runs into tables/")
     table = commands.add_parser("table", help="train the planned runs that are not there yet")
     table.add_argument("--workers", type=int, default=2)
-    table.add_argument("--most", type=int, help="only the first so many of the plan")
+    table.add_argument("--part", nargs="+", choices=PARTS, default=PARTS, help="of the plan")
     one = commands.add_parser("one", help="train one run")
     one.add_argument("--task", choices=TASKS, required=True)
     one.add_argument("--learning-rate", type=float, required=True)
@@ -228,7 +228,8 @@ def main() -> None:
             unpack(task)
         _remove_what_was_killed()
         if asked.command == "table":
-            train_all(map(Job.of, planned()[: asked.most]), asked.workers, asked.device)
+            runs = [one for one in planned() if one.part in asked.part]
+            train_all(map(Job.of, runs), asked.workers, asked.device)
         else:
             close_loops(asked.task, asked.workers, asked.device)
     else:

@@ -9,6 +9,7 @@ from prompt_tasks import TASKS
 
 PLAN_SEED = 31
 STEPS = 60
+PARTS = ("ladder", "repeats", "drawn", "group size", "LoRA", "long")
 LADDER = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
 REPEATED = 1e-5
 DRAWN, LORA_DRAWN, LONG = 8, 4, 2
@@ -75,9 +76,8 @@ class Planned(NamedTuple):
 def planned() -> list[Planned]:
     """All runs, those that every comparison needs first, then turn by turn over the tasks."""
     runs = [one for task in TASKS for one in _of_task(task)]
-    order = ("ladder", "repeats", "drawn", "group size", "LoRA", "long")
     generator = random.Random(PLAN_SEED)
-    return sorted(runs, key=lambda one: (order.index(one.part) > 1, generator.random()))
+    return sorted(runs, key=lambda one: (PARTS.index(one.part) > 1, generator.random()))
 
 
 def _of_task(task: str) -> list[Planned]:
