@@ -303,23 +303,7 @@ def first_and_last(values: FloatArray) -> tuple[float, float] | None:
 
 
 def parameters_from_name(model: str) -> float | None:
-    """Read a parameter count off a model's name.
-
-    Parameters
-    ----------
-    model : str
-        For example ``"Qwen/Qwen2.5-7B-Instruct"``.
-
-    Returns
-    -------
-    parameters : float or None
-        ``7e9`` for the example; ``None`` where the name does not tell.
-
-    Examples
-    --------
-    >>> parameters_from_name("Qwen/Qwen2.5-7B-Instruct")
-    7000000000.0
-    """
+    """Read a parameter count off a model's name: 7e9 of ``Qwen/Qwen2.5-7B-Instruct``, or None."""
     found = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bBmM])(?![a-zA-Z0-9])", model)
     if found is None:
         return None

@@ -144,13 +144,7 @@ class PartialSettings(BaseModel):
 
 
 def checked_settings(told: Mapping[str, Any], *, argument: str) -> PartialSettings:
-    """Settings that were told by name, as an argument of that name; numbers may stand as text.
-
-    Raises
-    ------
-    InputError
-        A name is no setting, or a value cannot be.
-    """
+    """Settings stated by name, checked; numbers may stand as text. Raises `InputError`."""
     try:
         return PartialSettings.model_validate(dict(told))
     except ValidationError as error:

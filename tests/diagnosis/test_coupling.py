@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_runs import make, noise
 
-from advisor.runs.diagnosis.other_scores import couplings
+from advisor.runs.diagnosis.reward_hacking import couplings
 
 TRAIN = np.linspace(0.2, 0.8, 200)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, noise, rate, rising
 
-from advisor.runs.diagnosis import early_signs
-from advisor.runs.diagnosis.early_signs import FEWEST_ROWS, find_oscillation
+from advisor.runs.diagnosis import dynamical_instability as early_signs
+from advisor.runs.diagnosis.dynamical_instability import FEWEST_ROWS, find_oscillation
 
 
 def search(reward, step=None):

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from made_runs import make, noise, rising
 
-from advisor.runs.diagnosis.dynamical_instability import dynamical_instability
-from advisor.runs.diagnosis.early_signs import alternation, find_drift
+from advisor.runs.diagnosis.dynamical_instability import (
+    alternation,
+    dynamical_instability,
+    find_drift,
+)
 
 
 def saw(interval, seed=1, height=0.3, cycles=40, correlation=0.0, **given):

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from made_runs import make, noise, rising
 
-from advisor.runs.diagnosis.dynamical_instability import dynamical_instability
-from advisor.runs.diagnosis.early_signs import RARE_RISE, find_slowing
+from advisor.runs.diagnosis.dynamical_instability import (
+    RARE_RISE,
+    dynamical_instability,
+    find_slowing,
+)
 
 
 def slowing(seed, rows=400):

@@ -16,8 +16,8 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Logged
 from advisor.runs.logs import read_runs
-from advisor.runs.trainers.generic import console as own_loop_console
-from advisor.runs.trainers.generic.console import parse_settings, parse_step
+from advisor.runs.trainers import generic as own_loop_console
+from advisor.runs.trainers.generic import parse_settings, parse_step
 from advisor.testing.reader_conformance import ReaderConformance
 
 

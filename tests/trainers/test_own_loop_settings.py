@@ -8,7 +8,7 @@ import pytest
 
 from advisor.runs.logs.stated_settings import check_settings
 from advisor.runs.trainers import KeyTable, Trainer, register, unregister
-from advisor.runs.trainers.generic import keys as own_loop
+from advisor.runs.trainers import generic as own_loop
 
 KEY_TABLE = own_loop.KEY_TABLE
 

@@ -12,8 +12,8 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Logged
+from advisor.runs.trainers import trl as swift
 from advisor.runs.trainers.trl import console as trl_console
-from advisor.runs.trainers.trl import swift
 from advisor.testing.reader_conformance import ReaderConformance
 
 
@@ -51,8 +51,8 @@ MESSAGE = {"last_model_checkpoint": "x", "global_step": 9, "log_history": [{"rew
 
 
 def read(path: Path, columns: Columns | None = None) -> list[Logged]:
-    assert swift.claims(on_disk(path))
-    return list(swift.read([on_disk(path)], columns or Columns()))
+    assert swift.claims_swift(on_disk(path))
+    return list(swift.read_swift([on_disk(path)], columns or Columns()))
 
 
 def column(run: Logged, key: str) -> list[float]:
@@ -82,7 +82,7 @@ def console(tmp_path: Path) -> Any:
 
 
 class TestJsonl(ReaderConformance):
-    reader = swift.READER
+    reader = swift.SWIFT_READER
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         path = folder / "logging.jsonl"
@@ -92,7 +92,7 @@ class TestJsonl(ReaderConformance):
 
 
 class TestConsole(ReaderConformance):
-    reader = swift.READER
+    reader = swift.SWIFT_READER
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         path = folder / "run.log"
@@ -105,7 +105,7 @@ class TestConsole(ReaderConformance):
 
 
 class TestMegatron(ReaderConformance):
-    reader = swift.READER
+    reader = swift.SWIFT_READER
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         path = folder / "megatron.log"
@@ -254,16 +254,16 @@ def test_megatron_tells_the_batch(tmp_path: Path) -> None:
     ],
 )
 def test_it_claims_no_log_of_another_kind(jsonl: Any, console: Any, row: dict[str, Any]) -> None:
-    assert not swift.claims(on_disk(jsonl(*[row] * 4)))
-    assert not swift.claims(on_disk(console(*[row] * 4)))
+    assert not swift.claims_swift(on_disk(jsonl(*[row] * 4)))
+    assert not swift.claims_swift(on_disk(console(*[row] * 4)))
 
 
 def test_only_one_reader_claims_a_console(console: Any) -> None:
     log = on_disk(console(*(cells(step, 9, 0.5) for step in (1, 2, 3))))
-    assert swift.claims(log)
+    assert swift.claims_swift(log)
     assert not trl_console.claims(log)
 
 
 def test_real_logs_of_others_are_left_alone(real_logs: Path) -> None:
     for path in sorted(p for p in real_logs.rglob("*") if p.is_file()):
-        assert not swift.claims(on_disk(path)), path
+        assert not swift.claims_swift(on_disk(path)), path

@@ -14,8 +14,7 @@ from advisor.runs.logfiles.table import Table, TableBuilder
 from advisor.runs.logs.stated_settings import KEYS, check_settings
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.derived import Derived
-from advisor.runs.trainers.verl import TRAINER
-from advisor.runs.trainers.verl.settings import bare_name
+from advisor.runs.trainers.verl import TRAINER, bare_name
 
 KEY_TABLE = TRAINER.keys[0]
 OBSERVED = KEY_TABLE.observed

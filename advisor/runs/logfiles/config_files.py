@@ -275,12 +275,7 @@ def _check_size(events: Iterable[Any]) -> None:
 
 @cache
 def _plain_loader() -> Any:
-    """Safe loader that builds nothing but plain data, whatever tags a file asks for.
-
-    Configs that were dumped from Python objects carry tags of their classes; what is below such
-    a tag is read as the mapping, list or text that it is. Numbers are those of YAML 1.2, as
-    trainers read them: ``1e-6`` is one, ``1:30`` is not.
-    """
+    """Safe loader of plain data, whatever tags a file asks for, with the numbers of YAML 1.2."""
     import yaml
 
     class Plain(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

@@ -44,7 +44,7 @@ from advisor.runs.logs.series import (
 from advisor.runs.logs.stated_settings import column_settings
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
 from advisor.runs.trainers import Derived, KeyTable, plain, spellings
-from advisor.runs.trainers.generic import keys as own_loop
+from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import (
     Keys,

@@ -103,12 +103,7 @@ def least_count(values: FloatArray) -> int | None:
 
 
 def _is_whole(values: FloatArray, count: int) -> bool:
-    """Whether rows of twice or three times as many would have shown it.
-
-    Completions of one prompt are alike, so most groups may be all right or all wrong, and steps
-    finer than a group are rare. Those that were seen, the rows which are no multiple of a coarser
-    step, must be so many that none finer among them is no chance.
-    """
+    """Whether rows of twice or three times as many trials would have shown it."""
     inside = values[(values > 0) & (values < 1)]
     if inside.size < 20:
         return False
@@ -126,15 +121,7 @@ def _is_whole(values: FloatArray, count: int) -> bool:
 
 
 def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
-    r"""Weight of the KL penalty, from rows whose loss is nothing but that penalty.
-
-    With one update per batch of rollouts the policy term is
-    :math:`\frac{1}{G} \sum_i A_i = 0` whatever is learnt, and the loss is
-    :math:`\beta\,\mathrm{KL}`. Where tokens rather than completions are averaged the two differ,
-    but for rows in which no group had any spread. So either nearly all rows that print enough
-    digits share one ratio, or some share one far more sharply than ratios near it are dense; where
-    fewer do, all rows must agree with one round number to the last digit printed.
-    """
+    """Weight of the KL penalty, from rows whose loss is nothing but that penalty."""
     there = (np.abs(loss) < LARGEST) & (kl > 1 / LARGEST) & (kl < LARGEST)
     loss, kl = loss[there], kl[there]
     error_of_loss, error_of_kl = print_error(loss), print_error(kl)

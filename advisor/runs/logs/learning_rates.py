@@ -83,11 +83,7 @@ def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) ->
 
 
 def steps_per_row(rates: FloatArray) -> int | None:
-    """Steps per row of a run without step, from learning rates that fall to zero by even steps.
-
-    From a peak p over L steps, the first of rows of w steps shows p (1 - (w - 1) / L) and each
-    further one p w / L less: only the right w leads back to a peak of one or two digits.
-    """
+    """Steps per row of a run without step, from learning rates that fall to zero by even steps."""
     if rates.size < limits.LEAST_SCHEDULE_ROWS or not np.isfinite(rates).all() or rates[0] <= 0:
         return None
     falls = -np.diff(rates)

@@ -61,13 +61,7 @@ class RawRun:
         return int(self.step.size + self.eval_step.size)
 
     def on_optimizer_steps(self, interval: int) -> RawRun:
-        """Put a run whose steps count refreshes of K = ``interval`` steps on optimizer steps.
-
-        Row n of a log that counts refreshes stands at optimizer step n K, the last of that refresh,
-        and averages K steps: its reward is the mean over all mini-batches of the refresh. Steps
-        (n - 1) K + 1 to n K all use the rollouts of the policy at (n - 1) K
-        (`dynamics.policy_steps`).
-        """
+        """Put a run whose row n counts refreshes of K steps on optimizer steps: row n at n K."""
         planned = self.planned_steps
         return replace(
             self,
@@ -127,11 +121,7 @@ def fold_checkpoints(runs: Sequence[LocatedRun]) -> list[tuple[LocatedRun, list[
 def _one_of_wandb(
     runs: Sequence[LocatedRun],
 ) -> tuple[list[LocatedRun], dict[Path, list[LocatedRun]]]:
-    """Runs with one file of each W&B run: its own or its console, and the others, by file.
-
-    W&B cuts long lines of the console, which then lacks the rows that came with an evaluation; of a
-    run that was killed its own file may lack the last rows.
-    """
+    """Runs with the longer of each W&B run's own file and its console, and the others by file."""
     consoles = {run.candidate.path: run for run in runs if run.candidate.log.name == CONSOLE}
     folded: dict[Path, list[LocatedRun]] = {}
     dropped: set[Path] = set()

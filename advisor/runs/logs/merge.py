@@ -126,12 +126,7 @@ def _interval(known: Mapping[str, Any]) -> int | None:
 
 
 def _weigh(found: Derived, rates: Rates, stated: Derived, settings: Mapping[str, Setting]) -> None:
-    """Add the settings next to the log that are used, and what the log says against others.
-
-    A config file may have been edited after the run; what the rows show happened. Only where they
-    show it roughly (a rate at the edge of its warm-up, a schedule of which a part was seen) does
-    the file speak, if it agrees.
-    """
+    """Add the settings next to the log that are used, and what the log says against others."""
     for key, value in stated.facts.items():
         if key == "logging_steps":
             continue  # the rows themselves stand where they stand

@@ -2,17 +2,115 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import NoReturn
 
 from advisor.errors import InputError
+from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.find import LogCandidate
-from advisor.runs.logfiles.log_file import check_text
+from advisor.runs.logfiles.log_file import LogFile, check_text
 from advisor.runs.logfiles.logged import Reader
-from advisor.runs.logs.tables import json_runs, runs_jsonl, table
+from advisor.runs.logfiles.parsing import PARQUET, column_names
+from advisor.runs.logs.tables import json_runs, table
 from advisor.runs.logs.trackers import notebook, tensorboard, wandb_csv, wandb_history
-from advisor.runs.logs.trackers.stores import STORES
 from advisor.runs.trainers.registry import trainer_readers
+
+MLFLOW_TABLE = re.compile(
+    rb"CREATE TABLE (?:IF NOT EXISTS )?[\"`]?metrics[\"`]?\s*\([^;]{0,400}\brun_uuid\b"
+)
+TRACKIO_TABLE = re.compile(
+    rb"CREATE TABLE (?:IF NOT EXISTS )?\"?metrics\"?\s*\([^()]{0,600}\brun_name\b[^()]{0,200}"
+    rb"\bmetrics TEXT"
+)
+COLUMNS_OF_TRACKIO = {"id", "run_name", "timestamp", "step"}
+"""Columns of a copy of Trackio's table, next to a column for each metric."""
+
+IMPORT = "from trackio.sqlite_storage import SQLiteStorage as s; s.import_from_parquet()"
+
+
+def _defines(table: re.Pattern[bytes], log: LogFile) -> bool:
+    """Whether a file is an SQLite database in whose first part a table is defined."""
+    if log.suffix not in (".db", ".sqlite", ".sqlite3"):
+        return False
+    head = log.readable_head(limits.BLOCK_BYTES)
+    return head.startswith(b"SQLite format 3\0") and table.search(head) is not None
+
+
+def _is_mlflow_folder(log: LogFile) -> bool:
+    """Whether a file describes a run or an experiment in a folder of MLflow."""
+    marks = (b"lifecycle_stage:", b"experiment_id:")
+    return log.name == "meta.yaml" and all(mark in log.readable_head() for mark in marks)
+
+
+def _mlflow_folder(log: LogFile) -> Path:
+    """The folder in which the experiments lie, ``mlruns`` by default."""
+    above = log.path.absolute().parents
+    is_run = re.search(rb"^run_(?:id|uuid):", log.head(), re.MULTILINE)
+    return above[min(2 if is_run else 1, len(above) - 1)]
+
+
+def _is_trackio_project(log: LogFile) -> bool:
+    """Whether a file is a database of Trackio, or the copy of its rows in Parquet."""
+    is_copy = log.suffix in PARQUET and set(column_names(log)) >= COLUMNS_OF_TRACKIO
+    return is_copy or _defines(TRACKIO_TABLE, log)
+
+
+def _trackio_project(log: LogFile) -> Path:
+    """Folder and name of a project, which its database shares with its copies."""
+    return log.path.absolute().parent / PurePosixPath(log.name).stem
+
+
+def _trackio_command(log: LogFile) -> str:
+    project = _trackio_project(log)
+    folder = f"TRACKIO_DIR='{project.parent}'"
+    call = f"{folder} advisor inspect 'trackio:{project.name}'"
+    is_copy = log.suffix in PARQUET and log.at(log.path.parent / f"{project.name}.db") is None
+    # Trackio puts a copy in the place of a database that lies next to it.
+    return f"{folder} python -c '{IMPORT}', then {call}" if is_copy else call
+
+
+def _store(
+    name: str,
+    claims: Callable[[LogFile], bool],
+    command: Callable[[LogFile], str],
+    group: Callable[[LogFile], Path] | None = None,
+) -> Reader:
+    def refuse(logs: Sequence[LogFile], columns: Columns) -> NoReturn:
+        """Say which command reads it."""
+        tracker, _, kind = name.partition(" ")
+        first = "unpack it, then " if logs[0].is_packed else ""
+        raise InputError(
+            f"this is a {kind} of {tracker}, read by its own client: {first}pip install "
+            f"'grpo-advisor[{tracker.lower()}]', then {command(logs[0])}",
+            path=logs[0].path,
+        )
+
+    return Reader(name, claims, refuse, group)
+
+
+STORES: tuple[Reader, ...] = (
+    _store(
+        "MLflow folder",
+        _is_mlflow_folder,
+        lambda log: (
+            "MLFLOW_ALLOW_FILE_STORE=true advisor inspect "
+            f"'mlflow:{_mlflow_folder(log)}#EXPERIMENT'"
+        ),
+        _mlflow_folder,
+    ),
+    _store(
+        "MLflow database",
+        partial(_defines, MLFLOW_TABLE),
+        lambda log: f"advisor inspect 'mlflow:sqlite:///{log.path.absolute()}#EXPERIMENT'",
+    ),
+    _store("Trackio project", _is_trackio_project, _trackio_command, _trackio_project),
+)
+"""They claim a store, so that nothing else reads a part of it, and refuse it with its command."""
+
 
 OWN: tuple[Reader, ...] = (
     tensorboard.READER,
@@ -20,7 +118,7 @@ OWN: tuple[Reader, ...] = (
     wandb_history.STORE,
     wandb_history.HISTORY,
     wandb_history.PARQUET_HISTORY,
-    runs_jsonl.READER,
+    table.RUNS,
     wandb_csv.READER,
     table.LONG,
     table.READER,

@@ -150,11 +150,7 @@ def wrong_at(
 def keep_increasing(
     step: FloatArray, table: Table, path: Path, key: str
 ) -> tuple[list[int], list[str]]:
-    """Which rows to keep so that the step increases strictly.
-
-    A repeated step is a resumed run: the later row replaces the earlier one, and what the first
-    attempt logged beyond the resumed checkpoint is dropped with it.
-    """
+    """Which rows to keep so that the step increases strictly: the later of two at one step."""
     if step.size > 2 and np.all(np.diff(step) < 0):
         return list(range(step.size))[::-1], ["rows stood in descending order and were reversed"]
     repeated = int(np.sum(np.diff(step) == 0))
@@ -276,13 +272,7 @@ def _averaged(table: Table, place: IntArray, starts: IntArray) -> Table:
 def is_batch_spread(
     table: Table, keys: Mapping[str, str], known: Mapping[str, Any], reward: FloatArray
 ) -> bool:
-    """Tell TRL's newer ``reward_std`` (over the batch) from the older (mean within groups).
-
-    True where a row proves it. TRL 0.27 changed the meaning and kept the key, and no log states
-    its version: either every group is silent and the spread is not zero, or the spread equals that
-    of the only reward function, which TRL takes over the batch. With one prompt per step both
-    spreads agree.
-    """
+    """Tell TRL's newer ``reward_std`` (over the batch, >= 0.27) from the older (within groups)."""
     spread = table.column(keys["reward_std_within_group"])
     if "silent_group_share" in keys:
         silent = table.column(keys["silent_group_share"])
@@ -303,11 +293,7 @@ def is_batch_spread(
 
 
 def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
-    """Whether a spread is that of n rewards of 0 or 1 whose mean is p: sqrt(p (1 - p) n / (n - 1)).
-
-    That of groups is less, by more the more the prompts differ. Values that no counting gives,
-    such as -1e300 or a reward of 1e-300, are none.
-    """
+    """Whether a spread is that of n rewards of 0 or 1 with mean p: sqrt(p (1 - p) n / (n - 1))."""
     if reward.shape != spread.shape:
         return False
     kept = np.isfinite(spread) & (reward > LEAST_SHARE) & (reward < 1 - LEAST_SHARE)

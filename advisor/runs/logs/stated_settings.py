@@ -20,8 +20,8 @@ from advisor.runs.logs.located_run import RawRun
 from advisor.runs.pilot_run import parameters_from_name
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived, KeyTable, find_trainer, key_tables
+from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers.derived import literal
-from advisor.runs.trainers.generic import keys as own_loop
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import COLUMN_SETTINGS
 

@@ -125,11 +125,7 @@ class Setting(Generic[V]):
 
 
 class SettingsExtractor(Derived):
-    """A `Derived` that is being filled from settings, flat and under the trainer's own names.
-
-    Each is asked for by its name in the trainer's table in `data`, which lists all spellings, or
-    by one spelling.
-    """
+    """A `Derived` that is being filled; settings are asked for by name or by one spelling."""
 
     def __init__(self, settings: Mapping[str, Any], table: str | None = None) -> None:
         super().__init__()

@@ -150,10 +150,7 @@ def per_device(launch: Launch) -> tuple[int, int]:
 def fill_template(
     trainer: str, launch: Launch, *, unknown: Container[str] = (), **values: Any
 ) -> str:
-    """Fill a trainer's template; a line without its value is left out.
-
-    ``unknown`` are settings that are asked for although the pilots state them.
-    """
+    """Fill a trainer's template; a line without its value goes, ``unknown`` settings are asked."""
     data = read_data(trainer)
     filled: dict[str, Any] = {
         **vars(launch),

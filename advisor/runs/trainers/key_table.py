@@ -81,10 +81,7 @@ class KeyTable:
         return _understands(self, key)
 
     def restored(self, keys: Iterable[str]) -> dict[str, str]:
-        """Keys that were written with "_" or "." for their slashes, by how they were written.
-
-        Exports to CSV, to databases and into nested JSON replace slashes: ``critic_score_mean``.
-        """
+        """Keys whose slashes an export wrote as "_" or "." (``critic_score_mean``), restored."""
         names = {}
         for key in keys:
             name = plain(key)

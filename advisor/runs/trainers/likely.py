@@ -28,12 +28,7 @@ def words(key: str) -> tuple[str, ...]:
 
 
 def likely_reward(keys: Sequence[str]) -> str | None:
-    """Key that by its words is the mean reward of a step, else the share of right completions.
-
-    The plainest of those that qualify, a mean before a sum. A share of right completions counts
-    only where it says that it is of training, and where another key is one of reinforcement
-    learning: a classifier logs its accuracy too.
-    """
+    """Key that by its words is the mean reward of a step, else the share of right completions."""
     rewards = [key for key in keys if is_like_a_reward(key)]
     if rewards:
         return min(rewards, key=_rank)

@@ -2,7 +2,7 @@
 
 import json
 
-from advisor.runs.logs.tables import runs_jsonl, table
+from advisor.runs.logs.tables import table
 from advisor.testing.reader_conformance import ReaderConformance
 
 
@@ -39,7 +39,7 @@ class TestJsonList(ReaderConformance):
 
 
 class TestRunsJsonLines(ReaderConformance):
-    reader = runs_jsonl.READER
+    reader = table.RUNS
 
     def write_sample(self, folder, rewards):
         path = folder / "runs.jsonl"

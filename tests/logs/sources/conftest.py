@@ -37,8 +37,8 @@ def call(tmp_path: Path) -> Callable[..., Printed]:
         start = code or "from advisor.cli.app import main; main()"
         if silent is not None:
             start = (
-                "from advisor.runs.logs.sources import answers; "
-                f"answers.MOST_SILENT_SECONDS = {silent}; {start}"
+                "from advisor.runs.logs import sources; "
+                f"sources.MOST_SILENT_SECONDS = {silent}; {start}"
             )
         done = subprocess.run(
             [sys.executable, "-c", start, *words],

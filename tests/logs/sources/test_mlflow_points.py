@@ -6,7 +6,7 @@ from pathlib import Path
 
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.table import Table
-from advisor.runs.logs.sources.mlflow_runs import table_of
+from advisor.runs.logs.sources import table_of
 from advisor.runs.trainers.keys import kept_keys
 
 START = 1_795_271_248_000

@@ -11,7 +11,7 @@ import pytest
 
 import advisor
 from advisor.errors import InputError, SourceError
-from advisor.runs.logs.sources import answers
+from advisor.runs.logs import sources
 
 MISSING = """
 import sys
@@ -66,14 +66,14 @@ def test_answers_come_in_order_and_errors_where_they_are_read():
         yield from (1, 2)
         raise ValueError("boom")
 
-    came = answers.answers("place", ask)
+    came = sources.answers("place", ask)
     assert [next(came), next(came)] == [1, 2]
     with pytest.raises(ValueError, match="boom"):
         next(came)
 
 
 def test_patience_is_for_each_answer(monkeypatch):
-    monkeypatch.setattr(answers, "MOST_SILENT_SECONDS", 0.4)
+    monkeypatch.setattr(sources, "MOST_SILENT_SECONDS", 0.4)
 
     def ask():
         for _ in range(4):
@@ -81,7 +81,7 @@ def test_patience_is_for_each_answer(monkeypatch):
             yield None
         time.sleep(60)
 
-    came = answers.answers("place", ask)
+    came = sources.answers("place", ask)
     assert [next(came) for _ in range(4)] == [None] * 4
     with pytest.raises(SourceError, match="did not answer"):
         next(came)

@@ -18,8 +18,8 @@ from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.parsing import parse_json
 from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers import plain
-from advisor.runs.trainers.generic import keys as own_loop
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys, show_keys
 
 NAMES: dict[str, Any] = tomllib.loads(
@@ -130,10 +130,7 @@ class _Run:
 
 @dataclass
 class _Search:
-    """Visits the objects of a document, each with the settings that stand around it.
-
-    In each it finds the rows of a run, its rewards, its evaluations.
-    """
+    """Visits the objects of a document, with the settings around each, and finds runs in them."""
 
     path: Path
     mapped: str | None = None

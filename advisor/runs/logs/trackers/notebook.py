@@ -147,10 +147,7 @@ def find_tables(text: str) -> list[ProgressTable]:
 
 
 def _keys(header: list[str]) -> list[str]:
-    """Keys of columns: metrics of evaluations are drawn in capitals and without their prefix.
-
-    They stand right of a validation loss: ``Reward`` is the trainer's ``eval_reward``.
-    """
+    """Keys of columns: behind a validation loss ``Reward`` is the trainer's ``eval_reward``."""
     if "Validation Loss" not in header:
         return header
     return [

@@ -30,11 +30,7 @@ REGULAR_SHARE = 0.8  # Share of equal gaps below which a counter of log calls lo
 
 
 class TrackedRun:
-    """Rows of one run on the way to a table.
-
-    ``counter`` is what the tracker's own counter is called; ``is_export`` whether the history may
-    be a sample of the run.
-    """
+    """Rows of one run on the way to a table; ``counter`` names the tracker's own counter."""
 
     def __init__(
         self, path: Path, columns: Columns, counter: str, *, is_export: bool = False

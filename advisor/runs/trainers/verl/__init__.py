@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import shlex
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from advisor.runs.logfiles.table import Table
+from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, patterns, read_data
 from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse
 from advisor.runs.trainers.registry import read_trainer
 from advisor.runs.trainers.verl import console
-from advisor.runs.trainers.verl.settings import OPTIM, derive, observe
 
 
 def render(launch: Launch, model: str | None) -> str:
@@ -38,6 +45,360 @@ def render(launch: Launch, model: str | None) -> str:
         # A base model under LoRA is never sent to vLLM, so that must load it itself.
         load_format="safetensors" if is_lora else None,
     )
+
+
+EASYR1_MARKS = ("worker.actor.", "worker.rollout.", "data.rollout_batch_size")
+OPTIM = "actor_rollout_ref.actor.optim."
+ASYNC = "async_training."
+UPDATE = ("actor/pg_loss", "actor/ppo_kl", "actor/pg_clipfrac", "actor/grad_norm")
+"""Keys of every update; a log with all of them was not thinned out by an export."""
+
+PATTERNS = patterns("verl")
+
+
+class _Settings(SettingsExtractor):
+    """Settings by verl's names, also where EasyR1 has others, and without interpolations."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.is_easyr1 = any(key.startswith(EASYR1_MARKS) for key in settings)
+        names = read_data("verl")["easyr1"] if self.is_easyr1 else {}
+        self._called = {names.get(key, key): key for key in settings}
+        # Nobody sets this one by hand, so only a resolved configuration has it.
+        self.is_whole = f"{OPTIM}total_training_steps" in self._called
+        usable = {key: value for key, value in settings.items() if _is_usable(value)}
+        super().__init__({names.get(key, key): value for key, value in usable.items()}, "verl")
+
+    def shown(self, name: str) -> str:
+        """Name of a setting as the user wrote it, without its path."""
+        return self._called.get(name, name).rpartition(".")[2]
+
+    def has_any(self, *prefixes: str) -> bool:
+        """Whether a setting begins with one of some prefixes."""
+        return any(name.startswith(prefixes) for name in self.settings)
+
+
+def _is_usable(value: Any) -> bool:
+    if isinstance(value, str) and ("${" in value or value == "???"):
+        return False
+    size = number(value)
+    return size is None or abs(size) < 1e12
+
+
+def derive(settings: Mapping[str, Any]) -> Derived:
+    """Derive settings from a whole or partial verl configuration."""
+    extractor = _Settings(settings)
+    extractor.take_positive("learning_rate")
+    extractor.take_over("group_size", "max_prompt_length", "max_completion_length", "seed")
+    _put_batches(extractor)
+    _put_lag(extractor)
+    _put_schedule(extractor)
+    _put_optimizer(extractor)
+    (_put_easyr1_kl if extractor.is_easyr1 else _put_kl)(extractor)
+    _put_clip(extractor)
+    _put_advantage(extractor)
+    extractor.take_adapter()
+    extractor.choose("loss_averaging")
+    extractor.choose("precision")
+    _put_names(extractor)
+    return extractor.derived()
+
+
+def observe(table: Table) -> Derived:
+    """KL coefficient and lag, where the rows show them."""
+    derived = Derived()
+    data = read_data("verl")["keys"]
+    *coefficients, staleness = data["observed"]
+    kl_terms = data["series"]["kl"]
+    # Rows of updates that were not thinned out by an export.
+    is_whole = np.logical_and.reduce([~table.cut, *(table.has(key) for key in UPDATE)])
+    values = {key: table.column(key) for key in coefficients if table.has(key).any()}
+    # verl averages the coefficient over mini-batches: 0.0010000000000000005.
+    constant = {
+        key: float(f"{float(np.median(column)):.6g}")
+        for key, every in values.items()
+        if (column := every[np.isfinite(every)]).size
+        and np.ptp(column) <= 1e-6 * float(np.abs(column).max())
+    }
+    if constant and len(constant) == len(values) and min(constant.values()) > 0:
+        terms = " + ".join(f"{value:g} ({key})" for key, value in constant.items())
+        derived.put(
+            "kl_coefficient",
+            float(f"{sum(constant.values()):.6g}"),
+            f"kl_coefficient {terms}, the same in every row",
+        )
+    elif not values and is_whole.any() and not any(table.has(key).any() for key in kl_terms):
+        derived.put(
+            "kl_coefficient",
+            0.0,
+            f"kl_coefficient 0: rows with {UPDATE[0]} have no {kl_terms[0]} and no {kl_terms[1]}, "
+            "which verl logs where a KL term is used",
+        )
+    stale = table.column(staleness)
+    stale = stale[np.isfinite(stale)]
+    if stale.size and not stale.any():
+        derived.put("lag", 0.0, f"lag 0: {staleness} is 0 in every row")
+    return derived
+
+
+class UpdateCalls(NamedTuple):
+    """Calls of verl's update, at each of which the learning-rate schedule advances by one."""
+
+    # Those of a whole batch of rollouts in a synchronous trainer.
+    steps_per_call: int
+    # In the whole run, where they are known, and where that comes from.
+    total: int | None
+    how: str
+
+    def put(self, extractor: SettingsExtractor, ours: str, count: int, how: str) -> None:
+        """Put a number of calls as optimizer steps."""
+        steps = count * self.steps_per_call
+        each = f" x {self.steps_per_call} optimizer steps each = {steps}"
+        how += ", one optimizer step each" if self.steps_per_call == 1 else each
+        extractor.put(ours, steps, how)
+
+
+def _put_batches(extractor: _Settings) -> None:
+    """Derive prompts per optimizer step and optimizer steps per batch of rollouts."""
+    is_async = extractor.has_any(ASYNC)
+    if extractor.amount(*(["mini_batch"] if is_async else ["mini_batch", "batch"])) is None:
+        return
+    # The mini-batch counts prompts; verl multiplies it by the completions per prompt itself.
+    mini = extractor.defaulted("mini_batch")
+    if mini.value < 1:
+        return
+    if is_async:
+        rounds, required = extractor.defaulted("rounds"), extractor.defaulted("required")
+        count, prompts = int(rounds.value) * int(required.value), mini.value
+        how = f"{rounds} x {required} = {count}, between two synchronisations"
+        prompts_how = f"{mini}, in prompts"
+    else:
+        batch = extractor.defaulted("batch")
+        count = math.ceil(batch.value / mini.value)
+        prompts = batch.value / max(count, 1)
+        how = f"{batch} / {mini} = {count}"
+        prompts_how = f"{mini}, in prompts"
+        if mini.value > batch.value:
+            how = f"{batch} is below {mini}, so a batch of rollouts is one mini-batch"
+            prompts_how = f"{batch}, all of it in one mini-batch ({mini})"
+        elif count * mini.value != batch.value:
+            how += ", rounded up"
+            prompts_how = f"{batch} / {count} mini-batches = {prompts:g}"
+    if count < 1:
+        return
+    extractor.put("prompts_per_step", prompts, prompts_how)
+    extractor.put("minibatches_per_refresh", count, how)
+    epochs = extractor.defaulted("epochs")
+    if epochs.value == int(epochs.value) >= 1:
+        extractor.note("epochs_per_refresh", int(epochs.value), epochs.source)
+
+
+def _put_lag(extractor: _Settings) -> None:
+    """Derive the age of the freshest rollouts, in optimizer steps."""
+    uses_v1 = extractor.is_on("trainer.use_v1") is not False
+    mode = extractor.word("trainer.v1.trainer_mode") if uses_v1 else ""
+    own_rollout = extractor.has_any("rollout.nnodes", "rollout.n_gpus_per_node")
+    ahead, name = None, "lag_of_own_devices"
+    if extractor.has_any(ASYNC):
+        ahead, name, unit = extractor.defaulted("staleness"), "lag_of_staleness", "synchronisation"
+    elif mode in ("colocate_async", "separate_async"):
+        ahead = extractor.defaulted(f"trainer.v1.{mode}.num_warmup_batches")
+        name, unit = "lag_of_mode", "batch of rollouts"
+    elif not own_rollout and extractor.is_on("actor_rollout_ref.hybrid_engine") is not False:
+        if extractor.is_whole:
+            extractor.note("lag", 0.0, "no setting of an asynchronous trainer")
+        return
+    interval = extractor.interval
+    if interval is None or (ahead is not None and ahead.value < 0):
+        return
+    lag, how = float(interval), f"one batch of rollouts, {interval} optimizer steps"
+    if ahead is not None:
+        lag = float(ahead.value * interval)
+        how = f"{ahead} x {interval} steps per {unit} = {lag:g}"
+    extractor.put("lag", lag, how)
+    extractor.assume_as(name, mode=mode, ahead=ahead and ahead.value)
+
+
+def _put_schedule(extractor: _Settings) -> None:
+    """Derive the learning-rate schedule, its warm-up and the planned optimizer steps."""
+    kind, floor = extractor.choose("schedule"), extractor.amount("floor")
+    if floor is not None and floor.value and kind == "cosine":
+        extractor.assume_as("cosine", floor=floor)
+    calls = _update_calls(extractor)
+    if calls is not None and calls.total:
+        calls.put(extractor, "planned_steps", calls.total, calls.how)
+    _put_warmup(extractor, calls)
+
+
+def _update_calls(extractor: _Settings) -> UpdateCalls | None:
+    interval = extractor.interval
+    if interval is None:
+        return None
+    minibatches, epochs = (extractor.facts[f"{n}_per_refresh"] for n in ("minibatches", "epochs"))
+    if extractor.has_any(ASYNC):
+        stated = extractor.count("required")
+        samples = extractor.count("rollout.total_rollout_steps")
+        required = 1 if stated is None else stated.value
+        if samples is None:
+            return UpdateCalls(required * epochs, None, "")
+        size = extractor.facts["prompts_per_step"] * minibatches
+        rounds, per_round = int(samples.value / size), minibatches // required
+        how = f"{samples} / {size:g} prompts per synchronisation = {rounds}"
+        how += f" x {per_round} local updates"
+        return UpdateCalls(required * epochs, rounds * per_round, how)
+    is_split = extractor.word("trainer.v1.trainer_mode") == "separate_async"
+    steps_per_call = epochs if is_split else interval
+    total = extractor.count("total")
+    if total is not None and is_split:
+        how = f"{total} x {minibatches} local updates"
+        return UpdateCalls(steps_per_call, total.value * minibatches, how)
+    total = total or extractor.count("resolved_total")
+    return UpdateCalls(steps_per_call, None if total is None else total.value, str(total))
+
+
+def _put_warmup(extractor: _Settings, calls: UpdateCalls | None) -> None:
+    steps = extractor.amount("warmup_steps")
+    if steps is None and extractor.amount("warmup_share") is None:
+        return
+    if steps is not None and steps.value > 0:
+        if calls is not None:
+            calls.put(extractor, "warmup_steps", int(steps.value), str(steps))
+        return
+    share = extractor.defaulted("warmup_share")
+    if share.value == 0:
+        extractor.note("warmup_steps", 0, str(share))
+    elif calls is not None and calls.total is not None and 0 < share.value <= 1:
+        count = int(share.value * calls.total)
+        how = f"{share} x {calls.total} ({calls.how}) = {count}"
+        calls.put(extractor, "warmup_steps", count, how)
+
+
+def _put_optimizer(extractor: _Settings) -> None:
+    name = extractor.text("optimizer")
+    if name is not None:
+        bare = name.value.lower().lstrip("_")
+        kind = next((kind for kind in ("adamw", "adam", "sgd") if bare.startswith(kind)), None)
+        if kind is None:
+            extractor.assume_as("optimizer", name=name)
+        else:
+            extractor.note("optimizer", kind, name.value)
+        if kind == "sgd":
+            # FSDP takes the name of a class in torch.optim; in lower case only Megatron has it.
+            is_megatron = name.value == "sgd"
+            momentum = extractor.amount("sgd_momentum" if is_megatron else "momentum_of_sgd")
+            extractor.take("momentum", momentum)
+            if momentum is None and is_megatron:
+                read = "sgd_momentum 0.9 (Megatron's default)"
+                extractor.assume(read)
+                extractor.put("momentum", 0.9, read)
+            return
+    momenta = _listed(extractor, f"{OPTIM}override_optimizer_config.betas")
+    momenta = momenta or _listed(extractor, f"{OPTIM}betas")
+    decay = number(momenta[0]) if len(momenta) == 2 else None
+    if decay is not None and 0 <= decay < 1:
+        extractor.note("momentum", decay, "first of betas")
+
+
+def _put_easyr1_kl(extractor: _Settings) -> None:
+    weight = extractor.amount("algorithm.kl_coef")
+    if extractor.is_on("algorithm.disable_kl"):
+        extractor.note("kl_coefficient", 0.0, "disable_kl True")
+    elif weight is not None and weight.value >= 0:
+        extractor.take("kl_coefficient", weight)
+
+
+def _put_kl(extractor: _Settings) -> None:
+    in_loss, in_reward = extractor.is_on("kl_in_loss"), extractor.is_on("kl_in_reward")
+    if in_reward is None and not in_loss and extractor.is_whole:
+        # Versions without this switch penalise the reward whenever the loss has no KL term.
+        in_reward = True
+    terms = [extractor.defaulted("kl_of_loss")] if in_loss else []
+    if in_reward:
+        terms.append(extractor.defaulted("kl_of_reward"))
+        if extractor.word("algorithm.kl_ctrl.type") == "adaptive":
+            extractor.assume_as("adaptive_kl")
+    if terms:
+        total = sum(term.value for term in terms)
+        how = " + ".join(map(str, terms))
+        if total >= 0:
+            how = how if len(terms) == 1 else f"{how} = {total:g}"
+            extractor.put("kl_coefficient", total, how)
+        return
+    stated = {"use_kl_loss": in_loss, "use_kl_in_reward": in_reward}
+    names = " and ".join(name for name, value in stated.items() if value is not None)
+    if not names:
+        return
+    for name, value in stated.items():
+        if value is None:
+            extractor.assume(f"{name} False (verl's default)")
+    extractor.note("kl_coefficient", 0.0, f"{names} False")
+
+
+def _put_clip(extractor: _Settings) -> None:
+    both = extractor.amount("clip")
+    sides = {side: extractor.amount(side) for side in ("clip_low", "clip_high")}
+    has_sides = any(side is not None for side in sides.values())
+    is_set = both is not None and both.value != 0.2  # verl's own
+    if is_set and not has_sides and not extractor.is_whole:
+        extractor.assume_as("clip", both=both)
+        return
+    for ours, own in sides.items():
+        bound = own if own is not None or (has_sides and not extractor.is_whole) else both
+        if bound is not None and bound.value > 0:
+            extractor.take(ours, bound)
+
+
+def _put_advantage(extractor: _Settings) -> None:
+    estimator = extractor.word("estimator")
+    scaling = extractor.data["choices"]["advantage_scaling"].get(estimator)
+    if estimator in ("grpo", "grpo_vectorized", "grpo_passk"):
+        by_spread = extractor.is_on("divided")
+        read = f"norm_adv_by_std_in_grpo {by_spread}"
+        if by_spread is None:
+            read = "norm_adv_by_std_in_grpo True (verl's default)"
+            extractor.assume(read)
+        scaling = "none" if by_spread is False else "group"
+        extractor.put("advantage_scaling", scaling, f"adv_estimator {estimator}, {read}")
+    elif scaling is not None:
+        extractor.note("advantage_scaling", scaling, f"adv_estimator {estimator}")
+    if estimator == "gae":
+        extractor.assume_as("gae")
+    if extractor.word("loss"):
+        is_weighted = extractor.word("loss") != "gpg"
+        extractor.note("importance_ratio", is_weighted, str(extractor.text("loss")))
+
+
+def _put_names(extractor: _Settings) -> None:
+    path = extractor.text("model")
+    if path is not None:
+        extractor.note("model", bare_name(path.value), f"path {path.value[:200]}")
+    files = _listed(extractor, "data.train_files")
+    tasks = dict.fromkeys(bare_name(file) for file in files)
+    if tasks:
+        extractor.note("task", "+".join(tasks)[:200], f"train_files {', '.join(files)[:200]}")
+
+
+def _listed(extractor: _Settings, name: str) -> list[str]:
+    """Entries of a list, one name each (``betas.0``) or as text: ``"['a', 'b']"``."""
+    value = extractor.settings.get(name)
+    if isinstance(value, str):
+        entries: list[Any] = value.strip().strip("[]()").split(",")
+    else:
+        entries = [value, *(extractor.settings.get(f"{name}.{place}") for place in range(16))]
+    bare = [str(entry).strip().strip("'\"").strip() for entry in entries if entry is not None]
+    return [entry for entry in bare if entry]
+
+
+def bare_name(path: str) -> str:
+    """What a path calls its model or data set: ``gsm8k`` of ``~/data/gsm8k/train.parquet``."""
+    file_end, dull = PATTERNS["file_end"], PATTERNS["dull_name"]
+    cached = PATTERNS["hub_cache"].search(path)
+    if cached is not None:
+        return "/".join(cached.groups())
+    if PATTERNS["hub_name"].fullmatch(path) and not file_end.search(path):
+        return path.partition("@")[0]
+    parts = [file_end.sub("", part) for part in PurePosixPath(path.replace("\\", "/")).parts]
+    named = [part for part in parts if part.strip("/~.") and not dull.fullmatch(part)]
+    return named[-1] if named else path
 
 
 TRAINER = read_trainer(

@@ -63,11 +63,7 @@ class _Level:
 
 
 class PrintedDict:
-    """Settings out of a dictionary that ``pprint`` spread over many lines.
-
-    All keys of one dictionary stand in one column. By it the lines of other processes, and
-    warnings of the same, which fall between those of the dictionary, are told from them.
-    """
+    """Settings of a dictionary that ``pprint`` spread over lines, known by their column."""
 
     def __init__(self, first: Tagged) -> None:
         self.settings: dict[str, Any] = {}
@@ -231,11 +227,7 @@ class PrintedSettings:
         self._open = None
 
     def settings(self) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
-        """Settings under verl's names, what was assumed, and warnings.
-
-        A configuration printed in full comes before command lines. Where the attempts at a run
-        that share a log differ in a setting, it is left out: no row says to which it belongs.
-        """
+        """Settings under verl's names, what was assumed, and warnings."""
         sources = self._dumps or self._commands
         settings: dict[str, Any] = {}
         unlike: set[str] = set()

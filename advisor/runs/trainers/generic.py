@@ -1,10 +1,11 @@
-"""Consoles of hand-written training loops: ``[tag] 12/100 | loss=-1.2 | reward=0.25``."""
+"""Hand-written loops: keys, settings, and consoles (``12/100 | loss=-1.2 | reward=0.25``)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
@@ -12,11 +13,64 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
-from advisor.runs.trainers.derived import patterns, read_data
-from advisor.runs.trainers.generic import keys as own_loop
-from advisor.runs.trainers.key_table import plain
+from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data
+from advisor.runs.trainers.key_table import passes, plain, read_key_table, spellings
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys
 from advisor.runs.trainers.likely import words
+from advisor.runs.trainers.registry import Trainer, key_tables
+
+SECTIONS = frozenset(
+    {"training", "train", "trainer", "grpo", "rl", "ppo", "algorithm", "optim", "optimization"}
+)
+"""Sections in which a name means what it means outside of any."""
+
+LEAST_CLIP = 0.01
+"""Below it an ``epsilon`` is Adam's, not a trust region."""
+
+
+def unless_another(keys: Iterable[str]) -> str | None:
+    """Name of the hand-written loop, unless some keys are the marks of another trainer."""
+    names = [name for key in keys for name in spellings(plain(key))]
+    others = (other for other in key_tables() if other.name != NAME)
+    return None if any(other.score(names) for other in others) else NAME
+
+
+def derive(settings: Mapping[str, Any]) -> Derived:
+    """Settings of a hand-written loop, beyond the names that many loops share."""
+    inside = {
+        key.rpartition(".")[2]: value
+        for key, value in settings.items()
+        if key.partition(".")[0] in SECTIONS
+    }
+    extractor = SettingsExtractor({**inside, **settings}, "own_loop")
+    extractor.take_over("planned_steps", "warmup_steps", "kl_coefficient", "max_completion_length")
+    prompts = extractor.amount("prompts_per_step")
+    if prompts is not None and prompts.value > 0:
+        extractor.take("prompts_per_step", prompts)
+        if prompts.name == "batch":
+            extractor.assume(f"{prompts} taken as prompts per optimizer step (not completions)")
+    extractor.take("epochs_per_refresh", passes(extractor, "epochs_per_refresh", settings))
+    extractor.choose("schedule")
+    extractor.choose("optimizer")
+    for ours in ("clip_low", "clip_high"):
+        bound = extractor.amount(ours)
+        if bound is not None and bound.value >= LEAST_CLIP:
+            extractor.take(ours, bound)
+    return extractor.derived()
+
+
+_TABLE = read_key_table("own_loop", derive=derive)
+KEY_TABLE = replace(
+    _TABLE,
+    series={
+        series: (*names, *(name.replace("_", " ") for name in names))
+        for series, names in _TABLE.series.items()
+    },
+)
+NAME = KEY_TABLE.name
+TRACES = tuple(name for (name,) in KEY_TABLE.reward[8:])
+"""Names of a list that holds the mean reward of each step."""
+
 
 PATTERNS = patterns("own_loop")
 WORDS = read_data("own_loop")["console"]
@@ -178,7 +232,7 @@ class _Console:
         if not rows and len(self._uncounted):
             yield Logged(
                 self._uncounted.build(),
-                framework=own_loop.NAME,
+                framework=NAME,
                 settings=self._settings.get(None, {}),
             )
             return
@@ -199,7 +253,7 @@ class _Console:
                 built[tag],
                 label=(tag or str(place)) if several else None,
                 has_own_id=several and tag is not None,
-                framework=own_loop.unless_another(built[tag].keys),
+                framework=unless_another(built[tag].keys),
                 settings={**common, **self._settings.get(tag, {})},
                 planned_steps=run.planned,
                 assumptions=(f"{percents}: percent was divided by 100",) if percents else (),
@@ -270,10 +324,7 @@ def parse_step(line: str) -> Step | None:
 
 
 def parse_uncounted(line: str) -> dict[str, float] | None:
-    """Cells of a line that logs an update or an evaluation and does not say of which step.
-
-    A reward alone is none: it may be that of one sample. Beside it stands what an update has.
-    """
+    """Cells of a line that logs an update or an evaluation and does not say of which step."""
     if not PATTERNS["hint"].search(line, 0, LONGEST) or is_of_another(line):
         return None
     text = PATTERNS["ansi"].sub("", line[:LONGEST])
@@ -313,7 +364,7 @@ def is_reward(key: str) -> bool:
     """Whether a key of a console names the reward of a step."""
     name = plain(key)
     return "reward" in name and (
-        has_reward_key([name]) or any(name in level for level in own_loop.KEY_TABLE.reward)
+        has_reward_key([name]) or any(name in level for level in KEY_TABLE.reward)
     )
 
 
@@ -367,3 +418,4 @@ READER = Reader(
     read,
     claim=Claim.PAIRS,
 )
+TRAINER = Trainer(KEY_TABLE.name, (KEY_TABLE,), (READER,))
