@@ -239,7 +239,6 @@ def _print_runs(
 
     from advisor.cli.terminal import table
     from advisor.common import counted
-    from advisor.runs import AFTER
 
     rows = []
     for run in runs:
@@ -259,8 +258,7 @@ def _print_runs(
     names = ("run", "model", "learning rate", "G", "K", "steps", "reward")
     console.print(table(names, rows, right=names[2:], title=counted(len(runs), "pilot")))
     for one in judged:
-        causes = [card for card in one.cards if card.status == "FAIL" and card.mode != "collapse"]
-        own = [card for card in causes if AFTER not in card.witnesses]
+        own = [card for card in one.causes if card.status == "FAIL" and card.mode != "collapse"]
         if own:
             console.say(
                 f"Note: pilot {one.id}: {own[0].title.lower()}: {own[0].headline} Its rewards "

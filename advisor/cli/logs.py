@@ -137,7 +137,7 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
     from rich.text import Text
 
     from advisor.cli.terminal import table
-    from advisor.runs import SEVERITY, card_lines, printable, worst
+    from advisor.runs import card_lines, printable, worst
 
     rows = [
         (
@@ -153,9 +153,9 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
     if not with_cards:
         return
     is_alone = len(found) == 1
-    least = SEVERITY["PASS" if is_alone else "FAIL"]
     for one in found:
-        shown = [card for card in one.cards if SEVERITY[card.status] >= least]
+        shown = [card for card in one.cards if is_alone or card.status == "FAIL"]
+        shown = [card for card in shown if card.status != "NOT APPLICABLE"]
         if shown and not is_alone:
             console.say(f"\n{printable(one.id)}", style="bold")
         for card in shown:

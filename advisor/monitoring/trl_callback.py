@@ -15,7 +15,9 @@ from transformers import TrainerCallback
 from advisor.errors import AdvisorError
 from advisor.model import Posterior
 from advisor.monitoring import RunWatch, WatchReport, watch
-from advisor.runs import KEY_TABLE, PartialSettings, derive
+from advisor.runs import PartialSettings, choose_framework
+
+TRL = choose_framework((), "TRL")
 
 NUMBERS = {
     **{"go on": 0.0, "change": 1.0, "stop": 2.0},
@@ -101,7 +103,7 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Read the settings, and what a resumed run had logged before."""
-        derived = derive(
+        derived = TRL.derive(
             {**args.to_dict(), "world_size": args.world_size, "max_steps": state.max_steps}
         )
         known = set(PartialSettings.model_fields)
@@ -163,7 +165,7 @@ def scalars(found: WatchReport) -> dict[str, float]:
 def _series(row: dict[str, Any]) -> dict[str, float]:
     """Series of a logged row by our names; the first key that is there counts."""
     series = {"reward": float(row["reward"])}
-    for name, keys in KEY_TABLE.series.items():
+    for name, keys in TRL.series.items():
         known = [key for key in keys if key in row]
         if known:
             series[name] = float(row[known[0]])

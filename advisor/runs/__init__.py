@@ -1,7 +1,6 @@
 """What happened: logs and their trainers to pilot runs, and what is wrong with one."""
 
 from advisor.runs.diagnosis import MODES, Card, Collapse, Diagnosis, diagnose
-from advisor.runs.diagnosis.card import SEVERITY
 from advisor.runs.diagnosis.collapse import (
     collapse_onset,
     dead_from_the_start,
@@ -9,7 +8,6 @@ from advisor.runs.diagnosis.collapse import (
     find_final_fall,
 )
 from advisor.runs.diagnosis.diagnose import (
-    AFTER,
     as_markdown,
     card_lines,
     diagnosis_json,
@@ -29,21 +27,12 @@ from advisor.runs.diagnosis.levels import (
 from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
 from advisor.runs.logfiles.logged import Reader
-from advisor.runs.logs import (
-    NO_LOG,
-    Inspection,
-    as_json,
-    demo_runs,
-    explain,
-    inspect,
-    is_source,
-    known_formats,
-    read_runs,
-    show,
-)
+from advisor.runs.logs import demo_runs
 from advisor.runs.logs.assemble import assemble
+from advisor.runs.logs.inspection import NO_LOG, as_json, explain, show
 from advisor.runs.logs.located_run import RawRun
-from advisor.runs.logs.readers import readers
+from advisor.runs.logs.read import Inspection, inspect, is_source, read_runs
+from advisor.runs.logs.readers import known_formats, readers
 from advisor.runs.pilot_run import (
     LEAST_REWARDS,
     SERIES,
@@ -74,13 +63,9 @@ from advisor.runs.trainers.registry import (
     paste_line,
     recipes,
 )
-from advisor.runs.trainers.trl import KEY_TABLE
-from advisor.runs.trainers.trl.settings import derive
 
 __all__ = [
-    "AFTER",
     "CARRIED",
-    "KEY_TABLE",
     "LEAST_REWARDS",
     "LEAST_ROWS",
     "LOST_SHARE",
@@ -88,7 +73,6 @@ __all__ = [
     "NONE_MOVED",
     "NO_LOG",
     "SERIES",
-    "SEVERITY",
     "UNNAMED_MODEL",
     "UNNAMED_TASK",
     "WHY",
@@ -114,7 +98,6 @@ __all__ = [
     "collapse_onset",
     "dead_from_the_start",
     "demo_runs",
-    "derive",
     "diagnose",
     "diagnosis_json",
     "difference",

@@ -58,6 +58,11 @@ class Diagnosis(BaseModel):
         """Card of one mode."""
         return next(card for card in self.cards if card.mode == mode)
 
+    @property
+    def causes(self) -> list[Card]:
+        """Cards of what did not begin with or after the collapse."""
+        return [card for card in self.cards if AFTER not in card.witnesses]
+
     def __repr__(self) -> str:
         """Verdict, and a line for each card that is not passed."""
         bad = [card for card in self.cards if card.status in ("FAIL", "WARNING")]

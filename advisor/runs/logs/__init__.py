@@ -1,26 +1,12 @@
-"""Log files to pilot runs. This face is all that the rest of the package imports of the wing."""
+"""Log files to pilot runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.runs.logs.inspection import NO_LOG, as_json, explain, show
-from advisor.runs.logs.read import Inspection, inspect, is_source, read_runs
-from advisor.runs.logs.readers import known_formats
+from advisor.runs.logs.read import Inspection, inspect, read_runs
 
-__all__ = [
-    "NO_LOG",
-    "Inspection",
-    "as_json",
-    "demo_folder",
-    "demo_runs",
-    "explain",
-    "inspect",
-    "is_source",
-    "known_formats",
-    "read_runs",
-    "show",
-]
+__all__ = ["Inspection", "demo_folder", "demo_runs", "inspect", "read_runs"]
 
 _PACKAGED = Path(__file__).parents[2] / "_data"
 _CHECKOUT = Path(__file__).parents[3] / "case_studies" / "tiny_transformer"
