@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,12 +45,16 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
     raise InputError(problem, path=path, row=row, advice=CUT)
 
 
-def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
+def json_rows(
+    log: LogFile, notes: list[str] | None = None, having: Sequence[str] = ("",)
+) -> Iterator[Row]:
     """Objects of a JSONL file; a last line that is cut is noted, or without ``notes`` an error."""
     pending: InputError | None = None
     rows = 0
     for line in log.lines():
-        if not line.text.strip():
+        # What stands last may have lost what is sought; a closing message may have no end.
+        may_be_cut = line.is_open and not line.is_cut
+        if not line.text.strip() or not (may_be_cut or any(part in line.text for part in having)):
             continue
         if pending is not None:
             raise pending

@@ -14,7 +14,7 @@ from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.console_text import find_dicts, find_in_console, is_number
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Logged, Reader
-from advisor.runs.logfiles.parsing import TOO_LONG, parse_json
+from advisor.runs.logfiles.parsing import json_rows
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import as_bytes, read_data
 from advisor.runs.trainers.export import Launch, fill_template, per_device, words_for
@@ -111,6 +111,8 @@ def _adapter(launch: Launch) -> str:
 
 FRACTIONS = ("global_step/max_steps", "iteration")
 """Keys of the step over the planned steps; the second is that of Megatron."""
+
+QUOTED = [f'"{key}"' for key in FRACTIONS]
 
 
 class _SwiftRow(NamedTuple):
@@ -216,29 +218,7 @@ def _place(cells: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def _json_rows(log: LogFile, notes: list[str]) -> Iterator[_SwiftRow]:
-    """Rows of a JSONL file, without the message that closes it and holds the whole history."""
-    broken: InputError | None = None
-    for line in log.lines():
-        if broken is not None:
-            raise broken
-        text = line.text.strip()
-        if not text or not any(f'"{key}"' in text for key in FRACTIONS):
-            # A row that is cut has lost its step, which stands near its end.
-            if line.is_open and text.startswith("{") and not text.endswith("}"):
-                notes.append("the last line is cut and was left out")
-            continue
-        if line.is_cut:
-            what = "the line is longer than a million characters"
-            raise InputError(what, path=log.path, row=line.number, advice=TOO_LONG)
-        try:
-            cells = parse_json(text, log.path, line.number)
-        except InputError as error:
-            broken = error  # only the last line can be one that was still being written
-            continue
-        if isinstance(cells, dict):
-            yield _SwiftRow(line.number, cells, False)
-    if broken is not None:
-        notes.append("the last line is cut and was left out")
+    return (_SwiftRow(row.number, row.cells, False) for row in json_rows(log, notes, QUOTED))
 
 
 def _console_rows(log: LogFile, printed: PrintedSettings) -> Iterator[_SwiftRow]:
