@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from advisor.runs.logfiles.columns import OPTIONS, STEP_UNITS
+from advisor.runs.logfiles.logged import OPTIONS, STEP_UNITS
 from advisor.runs.logs.stated_settings import RUN_KEYS, TEXTS, WHOLE_FROM
 from advisor.runs.pilot_run import SERIES
 from advisor.runs.settings import PartialSettings

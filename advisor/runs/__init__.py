@@ -24,9 +24,8 @@ from advisor.runs.diagnosis.levels import (
     trailing_mean,
     window_rows,
 )
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
-from advisor.runs.logfiles.logged import Reader
+from advisor.runs.logfiles.logged import Columns, Reader
 from advisor.runs.logs import demo_runs
 from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.inspection import NO_LOG, as_json, explain, show

@@ -188,9 +188,9 @@ def others(place: Path) -> list[Example]:
 
 def read_log(folder: Path) -> str:
     """Inspect and diagnose."""
+    from advisor.runs import as_json, inspect
     from advisor.runs.diagnosis import diagnose
     from advisor.runs.diagnosis.diagnose import diagnosis_json as cards
-    from advisor.runs import as_json, inspect
 
     found = inspect([folder])
     json.loads(as_json(found))

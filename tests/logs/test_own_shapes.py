@@ -15,8 +15,7 @@ import pytest
 from advisor import inspect, read_runs
 from advisor.backtesting.cases import finished_runs
 from advisor.errors import InputError
-from advisor.runs.trainers.keys import has_reward_key
-from advisor.runs.trainers.likely import likely_reward
+from advisor.runs.trainers.keys import has_reward_key, likely_reward
 
 REWARD = np.round(0.2 + 0.6 * (1 - np.exp(-np.arange(1, 61) / 20)), 6)
 SETTINGS = {

@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft7Validator
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import OPTIONS
 from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import OPTIONS
 from advisor.runs.logs.sidecar import PLACES, read_sidecar
 from advisor.runs.logs.stated_settings import KEYS
 from advisor.runs.pilot_run import SERIES

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Logged
-from advisor.runs.trainers.openrlhf import console as openrlhf_console
+from advisor.runs.logfiles.logged import Columns, Logged
+from advisor.runs.trainers import openrlhf as openrlhf_console
 from advisor.testing.reader_conformance import ReaderConformance
 
 RAY = "\x1b[36m(PPOTrainer pid=4711)\x1b[0m "

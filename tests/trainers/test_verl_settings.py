@@ -539,8 +539,8 @@ def test_parts_of_the_reward() -> None:
 
 
 def test_every_key_of_the_public_logs_is_understood(real_logs: Path) -> None:
-    from advisor.runs.logfiles.columns import Columns
     from advisor.runs.logfiles.log_file import on_disk
+    from advisor.runs.logfiles.logged import Columns
     from advisor.runs.trainers.verl import console as verl_console
 
     for folder in ("uqcxu9__qwen2.5_300step_NEW_CONSIS_RESULT", "zhiyuanhubj__logic-rl-formula"):

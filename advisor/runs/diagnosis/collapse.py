@@ -20,6 +20,7 @@ from advisor.runs.diagnosis.levels import (
     difference,
     ends,
     find_fall,
+    finite,
     level,
     series_of,
     tamed,
@@ -100,9 +101,9 @@ def find_collapse(
     >>> find_collapse(step, np.where(step < 21, 0.8, 0.0), floor=0.0).onset_step
     23.0
     """
-    kept = np.isfinite(reward)
+    step, reward = finite(step, reward)
     floor = float(tamed(floor))
-    step, reward = step[kept], tamed(reward[kept]) - floor
+    reward = tamed(reward) - floor
     window = window_rows(reward.size, least)
     if reward.size < 2 * window:
         level = float(reward.mean()) + floor if reward.size else float("nan")
@@ -130,8 +131,7 @@ def find_final_fall(
     step: FloatArray, reward: FloatArray, floor: float, least: int = WINDOW_ROWS
 ) -> tuple[Collapse, Fall | None]:
     """Verdict of the definition beyond what noise does, and the fall that it rests on."""
-    kept = np.isfinite(reward)
-    step, reward = step[kept], reward[kept]
+    step, reward = finite(step, reward)
     verdict = find_collapse(step, reward, floor, least)
     onset = verdict.onset_step
     before = None if onset is None else int(np.searchsorted(step, onset))
@@ -174,8 +174,7 @@ def find_passing_fall(
     sure: float = PASSING_SURE,
 ) -> Fall | None:
     """First fall to less than half, by ``sure`` standard errors, that the reward came back from."""
-    kept = np.isfinite(reward)
-    step, reward = step[kept], reward[kept]
+    step, reward = finite(step, reward)
     window = window_rows(reward.size, least)
     if reward.size < 2 * window:
         return None
@@ -213,9 +212,8 @@ def _deep(fall: Fall | None, floor: float, sure: float) -> Fall | None:
 
 def judged_series(run: PilotRun) -> tuple[FloatArray, FloatArray]:
     """Steps and finite rewards that are judged: held-out ones where nothing else was logged."""
-    step, reward = (run.eval_step, run.eval_reward) if run.is_eval_only else (run.step, run.reward)
-    kept = np.isfinite(reward)
-    return step[kept], reward[kept]
+    is_eval = run.is_eval_only
+    return finite(*((run.eval_step, run.eval_reward) if is_eval else (run.step, run.reward)))
 
 
 def floor_of(run: PilotRun) -> float:

@@ -24,6 +24,7 @@ from advisor.runs.diagnosis.levels import (
     as_normal,
     averaged_down,
     ends,
+    finite,
     lag_one,
     level,
     series_of,
@@ -39,25 +40,11 @@ FEW_EFFECTIVE = 0.3
 MISMATCH = frozenset({"mismatch_kl", "mismatch_difference"})
 """Series of the difference between what samples and what is trained."""
 
-TIMES = {
-    "entropy": 3.0,
-    "gradient_norm": 5.0,
-    "mismatch_kl": 10.0,
-    "mismatch_difference": 10.0,
-    "policy_kl": 10.0,
-    "clip_share": 5.0,
-}
+TIMES: dict[str, float] = CARDS["dynamical_instability"]["times"]
 """Growth over the calmest stretch that counts as a blow-up."""
 
-LEAST = {
-    "entropy": 0.5,
-    "mismatch_kl": 0.01,
-    "mismatch_difference": 0.05,
-    "policy_kl": 0.05,
-    "clip_share": 0.1,
-}
-"""Level below which growth is harmless, whatever its factor (nats; share). The mean absolute
-difference of log-probabilities goes from 0.006 to 0.27 in a public run that collapses."""
+LEAST: dict[str, float] = CARDS["dynamical_instability"]["least"]
+"""Level below which growth is harmless, whatever its factor (nats; share)."""
 
 
 def dynamical_instability(
@@ -256,8 +243,7 @@ class Oscillation(NamedTuple):
 
 def find_oscillation(step: FloatArray, reward: FloatArray) -> Oscillation | None:
     """Highest peak of the periodogram over the spectrum of first-order autoregressive noise."""
-    kept = np.isfinite(reward)
-    values, times = reward[kept], step[kept]
+    times, values = finite(step, reward)
     if values.size < FEWEST_ROWS:
         return None
     width = values.size // 4 | 1
@@ -339,8 +325,7 @@ def find_drift(run: PilotRun, name: str) -> Drift | None:
 def alternation(run: PilotRun) -> float | None:
     """Chance that noise alternates from refresh to refresh as the reward does."""
     interval = (run.hyperparameters.refresh_interval or 1) if run.step_unit == "optimizer" else 1
-    kept = np.isfinite(run.reward)
-    step, reward = run.step[kept], run.reward[kept]
+    step, reward = finite(run.step, run.reward)
     refresh = ((step - 1) // interval).astype(int)
     _, place, count = np.unique(refresh, return_inverse=True, return_counts=True)
     means = np.bincount(place, reward) / count if count.size else np.zeros(0)

@@ -109,15 +109,18 @@ def difference(one: Level, other: Level) -> float:
     return float(np.sign(gap) * np.inf if error == 0 and gap else gap / error if error else 0.0)
 
 
+def finite(step: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Steps and values where a value is finite."""
+    kept = np.isfinite(values)
+    return step[kept], values[kept]
+
+
 def series_of(run: PilotRun, name: str) -> tuple[FloatArray, FloatArray] | None:
     """Steps and finite values of a logged series, or None where fewer than ``LEAST_ROWS`` are."""
-    values = run.series.get(name)
-    if values is None:
+    if name not in run.series:
         return None
-    kept = np.isfinite(values)
-    if kept.sum() < LEAST_ROWS:
-        return None
-    return run.step[kept], values[kept]
+    found = finite(run.step, run.series[name])
+    return found if found[1].size >= LEAST_ROWS else None
 
 
 def since(step: FloatArray, values: FloatArray, limit: float, *, below: bool = False) -> float:

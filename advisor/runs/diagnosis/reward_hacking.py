@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -28,12 +27,13 @@ from advisor.runs.diagnosis.levels import (
     difference,
     ends,
     find_fall,
+    finite,
     level,
     series_of,
     trailing_mean,
 )
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers.likely import EVALUATION, is_gap, words
+from advisor.runs.trainers.keys import EVALUATION, WORDS, is_gap, words
 from advisor.theory import FloatArray
 
 FEWEST_EVALUATIONS = 6
@@ -179,8 +179,8 @@ def _negative_coupling(run: PilotRun, last: Coupling | None) -> Finding | None:
     """Held-out reward that surely goes down over a window in which the train reward rises."""
     if last is None or last.interval is None or last.interval[1] >= 0:
         return None
-    own = run.reward[(run.step >= last.first_step) & (run.step <= last.last_step)]
-    own = own[np.isfinite(own)]
+    step, reward = finite(run.step, run.reward)
+    own = reward[(step >= last.first_step) & (step <= last.last_step)]
     if own.size < 2 * LEAST_ROWS or difference(*ends(own, 1 / 3)[::-1]) <= UP:
         return None
     return finding("reward_hacking.goes_down", run, (last.first_step, last.last_step), last=last)
@@ -224,8 +224,7 @@ def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> Fall 
 
 def _moved_since(run: PilotRun, since: float, least: float) -> bool:
     """Whether the train reward moved by more than so many standard errors from a step on."""
-    kept = np.isfinite(run.reward)
-    step, reward = run.step[kept], run.reward[kept]
+    step, reward = finite(run.step, run.reward)
     around, after = reward[step <= since], reward[step > since]
     size = max(LEAST_ROWS, min(around.size, after.size) // 3)
     if min(around.size, after.size) < LEAST_ROWS:
@@ -260,15 +259,6 @@ def _witnesses(run: PilotRun) -> tuple[str, ...]:
 
 HELD_OUT = "held-out reward"
 
-TRUE_NAMES = re.compile(r"acc|correct|answer|solv|succe|exact|pass|true|gold", re.IGNORECASE)
-"""Reward parts that say what is meant."""
-
-TRUE_WORDS = frozenset({"ndcg", "mrr", "em", "match", "oracle", "human", "win", "wins", "recall"})
-"""Further words that do so; Tinker's recipes call the truth ``f`` and its stand-in ``g``."""
-
-FORM = re.compile(r"format|length|tag|xml|think|json|syntax|parse", re.IGNORECASE)
-"""Parts that judge the form of an answer, whatever else their name says."""
-
 FEWEST = 3
 """Values of a score from which on it is looked at."""
 
@@ -290,15 +280,13 @@ def other_scores(run: PilotRun) -> tuple[list[OtherScore], tuple[str, ...]]:
     """Measures beside the train reward, and the names of those with too few values to judge."""
     found: list[OtherScore] = []
     ignored: list[OtherScore] = []
-    seen = np.isfinite(run.eval_reward)
-    if not run.is_eval_only and seen.sum() >= FEWEST:
-        found.append(OtherScore(HELD_OUT, run.eval_step[seen], run.eval_reward[seen], True))
+    held_out = OtherScore(HELD_OUT, *finite(run.eval_step, run.eval_reward), True)
+    if not run.is_eval_only and held_out.step.size >= FEWEST:
+        found.append(held_out)
     for name, values in run.parts.items():
-        kept = np.isfinite(values)
-        part = OtherScore(name, run.step[kept], values[kept], what_is_meant(name), is_part=True)
-        (found if kept.sum() >= FEWEST else ignored).append(part)
-    kept = np.isfinite(run.reward)
-    step, reward = run.step[kept], run.reward[kept]
+        part = OtherScore(name, *finite(run.step, values), what_is_meant(name), is_part=True)
+        (found if part.step.size >= FEWEST else ignored).append(part)
+    step, reward = finite(run.step, run.reward)
     for name, (at, values) in run.scores.items():
         if not reward.size or at.size < FEWEST:
             continue
@@ -324,18 +312,19 @@ def _are_the_same(one: FloatArray, other: FloatArray) -> bool:
 
 def what_is_meant(name: str) -> bool | None:
     """Whether a name says what is meant (True), judges the form (False), or tells neither."""
-    if FORM.search(name):
+    if any(part in name.lower() for part in WORDS["part_of_form"]):
         return False
     found = frozenset(words(name))
-    if TRUE_NAMES.search(name) or not TRUE_WORDS.isdisjoint(found) or name in ("f", "f1"):
+    # Tinker's recipes call the truth ``f`` and its stand-in ``g``.
+    is_true = name in ("f", "f1") or not WORDS["true"].isdisjoint(found)
+    if is_true or any(part in name.lower() for part in WORDS["part_of_true"]):
         return True
     return True if name.startswith("held-out ") or not EVALUATION.isdisjoint(found) else None
 
 
 def stays_behind(run: PilotRun, score: OtherScore) -> bool:
     """Whether the train reward surely rose, and a score surely gained next to nothing of it."""
-    kept = np.isfinite(run.reward)
-    step, reward = run.step[kept], run.reward[kept]
+    step, reward = finite(run.step, run.reward)
     # The rows just before the first value tell where the train reward stood then.
     begin = max(0, int(np.searchsorted(step, score.step[0])) - 2 * LEAST_ROWS)
     reward = reward[begin : int(np.searchsorted(step, score.step[-1], side="right"))]
@@ -420,13 +409,13 @@ def couplings(run: PilotRun) -> list[Coupling]:
 
 def _paired(run: PilotRun) -> tuple[FloatArray, FloatArray, FloatArray] | None:
     """Steps of the evaluations, train reward around them, held-out reward."""
-    kept, seen = np.isfinite(run.reward), np.isfinite(run.eval_reward)
-    times, held_out = run.eval_step[seen], run.eval_reward[seen]
-    if times.size < FEWEST_PAIRS or not kept.any():
+    step, reward = finite(run.step, run.reward)
+    times, held_out = finite(run.eval_step, run.eval_reward)
+    if times.size < FEWEST_PAIRS or not reward.size:
         return None
-    size = max(1, int(kept.sum()) // (2 * times.size))
+    size = max(1, reward.size // (2 * times.size))
     # The middle of each mean; one of an even number of rows lies half a row late.
-    smooth, middles = trailing_mean(run.reward[kept], size), run.step[kept][size // 2 :]
+    smooth, middles = trailing_mean(reward, size), step[size // 2 :]
     train = np.interp(times, middles[: smooth.size], smooth)
     for values in (train, held_out):
         if np.ptp(values) <= SMALLEST * float(np.abs(values).max()):

@@ -12,8 +12,7 @@ import numpy as np
 
 from advisor.common import counted
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.table import Table
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.row_kinds import (
@@ -47,14 +46,15 @@ from advisor.runs.trainers import Derived, KeyTable, plain, spellings
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import (
+    EVALUATION,
     Keys,
     find_keys,
     has_evaluation_key,
     is_declared,
     no_reward,
     reward_key,
+    words,
 )
-from advisor.runs.trainers.likely import EVALUATION, words
 from advisor.theory import BoolArray, FloatArray
 
 MOST_ZEROS = 8
@@ -156,9 +156,8 @@ class _Attempt:
         step_key = keys.found.get("step")
         train, rewards, remarks = self._measured_rows(train, keys, step_key)
         unit = unit_of(step_key, self.framework, self.columns, self.known)
-        rates = np.zeros(0) if step_key else train.column(keys.found.get("learning_rate"))
         spacing = self.logged.logging_steps
-        placed = place_rows(train, step_key, unit, self.known, self.path, spacing, rates)
+        placed = place_rows(train, step_key, unit, self.known, self.path, spacing)
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
         series, missing = read_series(train, rewards, keys.found)

@@ -15,7 +15,7 @@ from rich.text import Text
 from advisor.common import counted
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.configs import BESIDE_SEVERAL
-from advisor.runs.logfiles.find import Unread
+from advisor.runs.logfiles.logged import Unread
 from advisor.runs.logs.read import SIDECAR, SOURCE, Inspection
 from advisor.runs.pilot_run import PilotRun, first_and_last
 from advisor.runs.readiness import WHY, may_be_lora, needs, questions

@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.logfiles.find import LogCandidate
-from advisor.runs.logfiles.logged import Reader
-from advisor.runs.logs.trackers import wandb_history
+from advisor.runs.logfiles.logged import LogCandidate, Reader
+from advisor.runs.logs.trackers import history
 from advisor.runs.pilot_run import Missing, Score, StepUnit
 from advisor.runs.trainers import Derived
 from advisor.theory import FloatArray
 
-CONSOLE = wandb_history.CONSOLE[-1]
+CONSOLE = history.CONSOLE[-1]
 CHECKPOINT = re.compile(r"checkpoint-\d+(?:__)?")
 
 
@@ -125,8 +124,8 @@ def _one_of_wandb(
     consoles = {run.candidate.path: run for run in runs if run.candidate.log.name == CONSOLE}
     folded: dict[Path, list[LocatedRun]] = {}
     dropped: set[Path] = set()
-    for store in (run for run in runs if run.reader is wandb_history.STORE):
-        console = consoles.get(wandb_history.console_of(store.candidate.path))
+    for store in (run for run in runs if run.reader is history.STORE):
+        console = consoles.get(history.console_of(store.candidate.path))
         if console is not None:
             longer, other = sorted((store, console), key=lambda run: -run.raw.rows)
             dropped.add(other.candidate.path)

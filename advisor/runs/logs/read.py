@@ -12,17 +12,15 @@ from typing import Any, TypeGuard
 
 from advisor.common import counted
 from advisor.errors import InputError, NoRewardError, SourceError
-from advisor.runs.logfiles.columns import parse_columns
 from advisor.runs.logfiles.configs import settings_beside
-from advisor.runs.logfiles.find import LogCandidate, Unread, find_files
-from advisor.runs.logfiles.logged import Reader
+from advisor.runs.logfiles.logged import LogCandidate, Reader, Unread, find_files, parse_columns
 from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
 from advisor.runs.logs.merge import merge_run
 from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, why_no_log
 from advisor.runs.logs.sidecar import SidecarIndex
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
-from advisor.runs.logs.trackers import wandb_csv, wandb_history
+from advisor.runs.logs.trackers import history, wandb_csv
 from advisor.runs.pilot_run import PilotRun, mark_copies
 from advisor.runs.readiness import evaluations_as_rewards, none_moved
 from advisor.runs.trainers.keys import choose_framework, restore_slashes
@@ -359,7 +357,7 @@ def _runs_below(groups: Mapping[tuple[Reader, Path], Sequence[LogCandidate]]) ->
     """How many logs each folder holds, at every depth."""
     # The checkpoints of a run are one, and so are W&B's file and its console.
     heads = {family(members[0].path): members[0] for members in groups.values()}
-    stores = [own[0] for (reader, _), own in groups.items() if reader is wandb_history.STORE]
-    consoles = {wandb_history.console_of(store.whole_path) for store in stores}
+    stores = [own[0] for (reader, _), own in groups.items() if reader is history.STORE]
+    consoles = {history.console_of(store.whole_path) for store in stores}
     paths = [head.whole_path for head in heads.values()]
     return Counter(folder for path in paths if path not in consoles for folder in path.parents)

@@ -10,13 +10,11 @@ from typing import NoReturn
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.columns import Columns
-from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.log_file import LogFile, check_text
-from advisor.runs.logfiles.logged import Reader
+from advisor.runs.logfiles.logged import Columns, LogCandidate, Reader
 from advisor.runs.logfiles.parsing import PARQUET, column_names
 from advisor.runs.logs.tables import json_runs, table
-from advisor.runs.logs.trackers import notebook, tensorboard, wandb_csv, wandb_history
+from advisor.runs.logs.trackers import history, notebook, tensorboard, wandb_csv
 from advisor.runs.trainers.registry import trainer_readers
 
 MLFLOW_TABLE = re.compile(
@@ -115,9 +113,9 @@ STORES: tuple[Reader, ...] = (
 OWN: tuple[Reader, ...] = (
     tensorboard.READER,
     notebook.READER,
-    wandb_history.STORE,
-    wandb_history.HISTORY,
-    wandb_history.PARQUET_HISTORY,
+    history.STORE,
+    history.HISTORY,
+    history.PARQUET_HISTORY,
     table.RUNS,
     wandb_csv.READER,
     table.LONG,

@@ -10,30 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.logged import Columns
 from advisor.runs.logfiles.table import Table
 from advisor.runs.pilot_run import LEAST_REWARDS
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.key_table import KIND_KEYS, RUN_KEYS
-from advisor.runs.trainers.likely import counts_evaluations, words
+from advisor.runs.trainers.key_table import DATA, KIND_KEYS, RUN_KEYS
+from advisor.runs.trainers.keys import counts_evaluations, words
 from advisor.theory import BoolArray, FloatArray, IntArray
 
-TRAIN_KINDS = ("rollout", "train", "training")
-EVAL_KINDS = ("eval", "evaluation", "val", "validation", "test")
-
-
-OF_UPDATES = frozenset(
-    {"loss", "kl", "grad", "gradient", "entropy", "lr", "clip", "advantage", "advantages", "train"}
-)
-"""Words of what only training measures."""
-
-OF_EPISODES = frozenset(
-    {
-        *("action", "actions", "chosen_action", "action_type", "observation", "obs"),
-        *("next_state", "next_observation", "next_obs", "done", "terminated"),
-    }
-)
-"""Keys of what an agent does and sees at one step of an episode."""
+ROWS = {name: tuple(listed) for name, listed in DATA["rows"].items()}
 
 ABORTED = 0.1
 """Share of the longest attempt below which another attempt in the file is an aborted one."""
@@ -77,10 +62,11 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         # As many kinds as rows is a text per row, not a kind.
         if not values or (len(values) > 1 and len(values) == len(texts)):
             continue
-        if len(values) == 1 and len(texts) == len(table) and values[0].lower() in EVAL_KINDS:
+        is_one = len(values) == 1 and len(texts) == len(table)
+        if is_one and values[0].lower() in ROWS["eval_kinds"]:
             return evaluations
-        trains = [v for v in (*framework.train_kinds, *TRAIN_KINDS) if v in values]
-        tests = {v for v in (*framework.eval_kinds, *EVAL_KINDS) if v in values}
+        trains = [v for v in (*framework.train_kinds, *ROWS["train_kinds"]) if v in values]
+        tests = {v for v in (*framework.eval_kinds, *ROWS["eval_kinds"]) if v in values}
         if len(values) < 2 or not (trains or tests):
             continue
         kind = np.array([texts.get(row, "") for row in range(len(table))])
@@ -100,7 +86,7 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
 
 def are_evaluations(table: Table) -> bool:
     """Whether the columns tell that every row is an evaluation and none a step of training."""
-    if any(not OF_UPDATES.isdisjoint(words(key)) for key in table.filled_keys):
+    if any(set(ROWS["of_updates"]).intersection(words(key)) for key in table.filled_keys):
         return False
     return any(counts_evaluations(key) and bool(table.has(key).all()) for key in table.filled_keys)
 
@@ -119,7 +105,7 @@ def refuse_kinds(table: Table, kinds: RowKinds, path: Path) -> None:
 def refuse_episodes(table: Table, columns: Columns, path: Path) -> None:
     """Raise where rows are the actions of an agent, whose rewards are of no training."""
     for key in () if "reward" in columns.keys else table.keys:
-        if key.lower().partition("/")[0] in OF_EPISODES:
+        if key.lower().partition("/")[0] in ROWS["of_an_episode"]:
             problem = "the rows are steps of an agent in its environment, not of its training"
             advice = "Give the log of the training, or name its reward in a column map"
             raise InputError(problem, path=path, key=key, advice=advice)

@@ -12,21 +12,12 @@ import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.logged import Columns
 from advisor.runs.logfiles.table import Column, Table
-from advisor.runs.logs.learning_rates import steps_per_row
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.key_table import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
+from advisor.runs.trainers.key_table import COMPONENT_STD, DATA, PARTS_OF_A_STEP, UNSURE_STEPS
 from advisor.theory import BoolArray, FloatArray, IntArray
-
-OF_A_SAMPLE = frozenset(
-    {
-        *("prompt", "prompts", "question", "completion", "completions", "response", "responses"),
-        *("messages", "output", "answer", "generated_text", "text"),
-    }
-)
-"""Keys of the rows of single samples, of which a log may hold some and not others."""
 
 LEAST_CHANGES = 4
 """Rows that differ from the one before, from which on a rhythm is no chance."""
@@ -73,18 +64,15 @@ def place_rows(
     known: Mapping[str, Any],
     path: Path,
     logging_steps: int | None,
-    rates: FloatArray,
 ) -> Placed:
     """Place rows on the axis of steps, in the unit of the log's counter."""
     is_refresh = unit == "refresh"
     stated = None if is_refresh else logging_steps
     if key is None:
         given = None if is_refresh else known.get("logging_steps")
-        falling = None if is_refresh or given or logging_steps else steps_per_row(rates)
-        window = int(given or logging_steps or falling or 1)
+        window = int(given or logging_steps or 1)
         by = "" if window == 1 else f" x {window}"
-        why = "; the learning rate falls by that many steps a row" if by and falling else ""
-        line = f"step = row number{by} assumed (no step is logged{why})"
+        line = f"step = row number{by} assumed (no step is logged)"
         rows = np.arange(1.0, len(table) + 1)
         return Placed([*range(len(table))], rows * window, unit, window, 0, stated, window, (line,))
     count = read_counts(table, key, path)
@@ -239,7 +227,8 @@ def join_rows(table: Table, key: str | None) -> tuple[Table, str | None]:
     """Average the rows of each step where every step has equally many, and say so."""
     count = table.column(key)
     is_whole = bool(np.isfinite(count).all())
-    if key is None or not is_whole or OF_A_SAMPLE & {name.lower() for name in table.keys}:
+    of_samples = {name.lower() for name in table.keys}.intersection(DATA["rows"]["of_a_sample"])
+    if key is None or not is_whole or of_samples:
         return table, None
     starts = np.flatnonzero(np.append(True, np.diff(count) != 0))
     sizes = np.diff(np.append(starts, count.size))

@@ -14,9 +14,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns, nearest, parse_columns
-from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.log_file import LogFile, on_disk
+from advisor.runs.logfiles.logged import Columns, LogCandidate, nearest, parse_columns
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.stated_settings import KEYS, Setting, check_settings
 

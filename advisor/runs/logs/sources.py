@@ -16,15 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from advisor.errors import InputError, SourceError
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.config_files import flatten
-from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Logged, Reader
+from advisor.runs.logfiles.logged import Columns, LogCandidate, Logged, Reader
 from advisor.runs.logfiles.records import OWN_COUNTER
 from advisor.runs.logfiles.table import Table, TableBuilder
-from advisor.runs.logs.trackers.tracker import TrackedRun
-from advisor.runs.logs.trackers.wandb_history import COUNTER
+from advisor.runs.logs.trackers.history import COUNTER, TrackedRun
 from advisor.runs.trainers.keys import kept_keys
 
 T = TypeVar("T")

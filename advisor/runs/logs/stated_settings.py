@@ -12,9 +12,8 @@ import numpy as np
 from pydantic import ValidationError
 
 from advisor.errors import InputError, brief
-from advisor.runs.logfiles.columns import nearest
 from advisor.runs.logfiles.config_files import ConfigSource
-from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logfiles.logged import Logged, nearest
 from advisor.runs.logfiles.table import Table
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.pilot_run import parameters_from_name

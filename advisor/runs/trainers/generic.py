@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data
 from advisor.runs.trainers.key_table import passes, plain, read_key_table, spellings
-from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys
-from advisor.runs.trainers.likely import words
+from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys, words
 from advisor.runs.trainers.registry import Trainer, key_tables
 
 SECTIONS = frozenset(

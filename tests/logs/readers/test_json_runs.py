@@ -13,9 +13,8 @@ import pytest
 from processor_time import at_most
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs.tables import json_runs
 from advisor.testing.reader_conformance import ReaderConformance
 

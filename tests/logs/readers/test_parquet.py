@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Logged
-from advisor.runs.logs.trackers.wandb_history import PARQUET_HISTORY as READER
+from advisor.runs.logfiles.logged import Columns, Logged
+from advisor.runs.logs.trackers.history import PARQUET_HISTORY as READER
 from advisor.testing.reader_conformance import ReaderConformance
 
 arrow = pytest.importorskip("pyarrow")

@@ -12,9 +12,8 @@ import pytest
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.records import masked_crc
 from advisor.runs.logs.trackers import tensorboard
 from advisor.testing.reader_conformance import ReaderConformance

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs import read_runs
 from advisor.runs.logs.read import SIDECAR, inspect
 from advisor.runs.logs.trackers.wandb_csv import READER

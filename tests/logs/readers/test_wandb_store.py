@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Logged
+from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.records import BLOCK, MARK
 from advisor.runs.logs import inspect, read_runs
-from advisor.runs.logs.trackers import wandb_history
+from advisor.runs.logs.trackers.history import STORE, is_store, read_run_file
 from advisor.testing.reader_conformance import ReaderConformance
 
 
@@ -91,13 +90,13 @@ def saved(folder: Path, content: bytes, name: str = "run-ab12.wandb") -> Path:
 
 
 def read_one(path: Path) -> Logged:
-    assert wandb_history.is_store(on_disk(path))
-    (run,) = wandb_history.read_run_file([on_disk(path)], Columns())
+    assert is_store(on_disk(path))
+    (run,) = read_run_file([on_disk(path)], Columns())
     return run
 
 
 class TestConformance(ReaderConformance):
-    reader = wandb_history.STORE
+    reader = STORE
     rounds = 50
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
@@ -161,7 +160,7 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
     [("run-a.wandb", b""), ("run-a.wandb", b"zip"), ("run-a.log", MARK + b"\0" * 20)],
 )
 def test_other_files_are_not_claimed(tmp_path: Path, name: str, content: bytes) -> None:
-    assert not wandb_history.is_store(on_disk(saved(tmp_path, content, name)))
+    assert not is_store(on_disk(saved(tmp_path, content, name)))
 
 
 # --- beside the console ---------------------------------------------------------------------

@@ -15,8 +15,8 @@ from advisor.cli import pilots, priors
 from advisor.cli.app import main
 from advisor.errors import InputError
 from advisor.monitoring import following
-from advisor.runs.logfiles.find import LogCandidate
 from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import LogCandidate
 from advisor.runs.logs import sources
 from advisor.testing import Plan, made_up_posterior, rising
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.runs.logfiles.columns import Columns
+from advisor.runs.logfiles.logged import Columns
 from advisor.runs.logfiles.table import Table
 from advisor.runs.logs.sources import table_of
 from advisor.runs.trainers.keys import kept_keys

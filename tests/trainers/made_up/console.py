@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.keys import kept_keys
 

@@ -12,10 +12,9 @@ from typing import Any, TypeGuard
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.config_files import Scalar, flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.parsing import parse_json
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers import generic as own_loop

@@ -17,17 +17,16 @@ from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.config_files import Scalar
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.parsing import parse_json
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import number
 from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.registry import trainer_readers
 from advisor.runs.trainers.trl.console import read_console
-from advisor.runs.trainers.trl.printed_settings import PLANNED, PrintedSettings
+from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
 
 REWARD = re.compile(
     rb"<th>\s{0,8}[Rr]eward\s{0,8}</th>|'reward': ?'?(?:[-+.\d]|nan)"

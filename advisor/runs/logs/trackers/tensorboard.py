@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Logged, Reader
+from advisor.runs.logfiles.logged import Columns, Logged, Reader
 from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events, is_event_header
 from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.logs.row_kinds import ABORTED

@@ -11,12 +11,11 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.parsing import DELIMITED, cell_number, csv_header, csv_rows
 from advisor.runs.logfiles.records import OWN_COUNTER
-from advisor.runs.logs.trackers.tracker import OF_WANDB, TrackedRun, is_counter
+from advisor.runs.logs.trackers.history import OF_WANDB, TrackedRun, is_counter
 from advisor.runs.trainers import all_key_tables, plain
 
 SEPARATOR = " - "

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import yaml
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.console_text import find_dicts, find_in_console, is_number
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.parsing import json_rows
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import as_bytes, read_data
@@ -23,8 +22,7 @@ from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.registry import read_trainer
 from advisor.runs.trainers.trl import console, trainer_state
 from advisor.runs.trainers.trl.console import logged_runs
-from advisor.runs.trainers.trl.printed_settings import PATTERNS, PrintedSettings
-from advisor.runs.trainers.trl.settings import derive
+from advisor.runs.trainers.trl.settings import PATTERNS, PrintedSettings, derive
 from advisor.runs.trainers.trl.trainer_state import SUMMARY_KEY
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Protocol
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.console_text import (
     Bar,
     find_bars,
@@ -21,11 +20,11 @@ from advisor.runs.logfiles.console_text import (
     is_number,
 )
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import as_bytes
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.trl.printed_settings import CONSOLE, PATTERNS, PrintedSettings
+from advisor.runs.trainers.trl.settings import CONSOLE, PATTERNS, PrintedSettings
 from advisor.runs.trainers.trl.trainer_state import (
     OF_SUMMARY,
     SUMMARY_KEY,

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.console_text import is_number
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Logged, Reader
+from advisor.runs.logfiles.logged import Columns, Logged, Reader
 from advisor.runs.logfiles.parsing import cell_number, json_list
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.keys import kept_keys

@@ -11,9 +11,8 @@ from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.columns import Columns
 from advisor.runs.logfiles.log_file import UTF16_MARKS, Line, LogFile
-from advisor.runs.logfiles.logged import Claim, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.parsing import Row, json_rows
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import as_bytes
