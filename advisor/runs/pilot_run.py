@@ -312,7 +312,8 @@ def parameters_from_name(model: str) -> float | None:
 
 def mark_copies(runs: Sequence[PilotRun]) -> list[PilotRun]:
     """Say of each run that repeats another one's numbers which that is."""
-    order = sorted(range(len(runs)), key=lambda i: (-_richness(runs[i]), i))
+    richness = [len(r.series) + len(r.hyperparameters.model_dump(exclude_none=True)) for r in runs]
+    order = sorted(range(len(runs)), key=lambda i: (-richness[i], i))
     originals: dict[tuple[bool, int], list[PilotRun]] = {}
     marked = list(runs)
     for i in order:
@@ -325,10 +326,6 @@ def mark_copies(runs: Sequence[PilotRun]) -> list[PilotRun]:
         else:
             marked[i] = run.with_updates(copy_of=twin.id)
     return marked
-
-
-def _richness(run: PilotRun) -> int:
-    return len(run.series) + len(run.hyperparameters.model_dump(exclude_none=True))
 
 
 def _curve(run: PilotRun) -> FloatArray:

@@ -1,9 +1,4 @@
-"""Every limit of what is read from files: how much, how long, how deep.
-
-Limits keep a hostile or broken file from costing minutes or gigabytes; each is set well above what
-real logs need. Modules use them as ``limits.NAME``, so that a test can change one here. Thresholds
-of inference (what counts as chance, as a copy, as one ratio) stand with the method that they tune.
-"""
+"""Every limit of what is read from files, well above what real logs need: ``limits.NAME``."""
 
 from __future__ import annotations
 

@@ -279,7 +279,8 @@ class SidecarIndex:
                 if there and not is_read and not is_below:
                     continue  # what lies outside the folders that were read was not asked for
                 by_id = entry.id is not None and (entry.path is None or is_read)
-                allowed = ids if by_id else _relative(read_paths, bases)
+                pairs = [(p, base) for p in read_paths for base in bases if p.is_relative_to(base)]
+                allowed = ids if by_id else [p.relative_to(b).as_posix() for p, b in pairs]
                 close = nearest(str(entry.id if by_id else entry.path), allowed)
                 raise InputError(
                     f"no run has the id '{entry.id}'" if by_id else f"no log is '{entry.path}'",
@@ -314,10 +315,6 @@ class SidecarIndex:
         if path not in self._read:
             self._read[path] = read_sidecar(nearby)
         return self._read[path]
-
-
-def _relative(paths: Iterable[Path], bases: Sequence[Path]) -> list[str]:
-    return [p.relative_to(b).as_posix() for p in paths for b in bases if p.is_relative_to(b)]
 
 
 def _nearest_sidecar(log: LogFile, top: Path) -> LogFile | None:

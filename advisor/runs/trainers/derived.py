@@ -1,7 +1,4 @@
-"""Settings in the package's names, derived from those that a trainer's configuration states.
-
-What trainers call them stands in the tables of `data`.
-"""
+"""Settings in the package's names, derived from those that a trainer's configuration states."""
 
 from __future__ import annotations
 

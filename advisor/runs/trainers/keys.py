@@ -1,9 +1,4 @@
-"""Which key of a log holds what: as mapped, as declared, or likely by its words; what is kept.
-
-A loop that optimises a stand-in often logs the truth too, under a name of its own:
-``correctness_true``, ``ndcg``, ``g_minus_f``. Which of them is the truth is for behaviour, and for
-the user, to say; here they are only not thrown away.
-"""
+"""Which key of a log holds what: as mapped, as declared, or likely by its words."""
 
 from __future__ import annotations
 

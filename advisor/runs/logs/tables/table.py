@@ -1,8 +1,4 @@
-"""Rows of any trainer, read by known names or a column map: CSV, JSONL or a JSON list.
-
-A table is wide, with a column per metric, or long: a row per value, with the run, the name of the
-metric and the step next to it.
-"""
+"""Rows of any trainer, read by known names or a column map: CSV, JSONL or a JSON list."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Notebooks: progress tables and printed rows in the outputs, settings in the code above them.
-
-Tables are those that transformers and Unsloth draw; code is read off the syntax and never run.
-"""
+"""Notebooks: progress tables and printed rows in the outputs, settings in the code, never run."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""TensorBoard event files (``events.out.tfevents...``), read without TensorBoard.
-
-All event files of one folder are read together. A run that was resumed wrote several, and later
-ones count from the first step they have: what earlier ones logged beyond it was trained again. A
-file that counts from the very beginning again is another attempt, and a run of its own.
-"""
+"""TensorBoard event files (``events.out.tfevents...``) of one folder, read without TensorBoard."""
 
 from __future__ import annotations
 

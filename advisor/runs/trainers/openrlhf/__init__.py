@@ -1,9 +1,4 @@
-"""Console logs of OpenRLHF: ``Global step 12: {...}``, or progress bars with their postfix.
-
-All that it prints counts batches of rollouts. Since 0.8.2 a dict is printed for each; before, the
-bar of an episode had its means as postfix. The bar over the mini-batches of one batch has had a
-shorter postfix ever since, and is read where nothing better is there.
-"""
+"""OpenRLHF and its forks: consoles with ``Global step 12: {...}`` or progress bars, and export."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""OpenRLHF's arguments: as a console shows them, in the package's names, and in its rows.
-
-``openrlhf/trainer/ppo_trainer.py`` trains ``max_epochs`` times over each batch of rollouts, in
-optimizer steps of ``train_batch_size`` samples; ``rollout_batch_size`` counts prompts.
-"""
+"""OpenRLHF's arguments: as a console shows them, in the package's names, and in its rows."""
 
 from __future__ import annotations
 

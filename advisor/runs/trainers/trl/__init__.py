@@ -143,7 +143,9 @@ def read_swift(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     (log,) = logs
     printed = PrintedSettings()
     notes: list[str] = []
-    rows = _json_rows(log, notes) if log.suffix == ".jsonl" else _console_rows(log, printed)
+    rows = _console_rows(log, printed)
+    if log.suffix == ".jsonl":
+        rows = (_SwiftRow(*row, False) for row in json_rows(log, notes, QUOTED))
     reward = columns.keys.get("reward", "reward")
     runs: list[_SwiftRun] = []
     for row in rows:
@@ -213,10 +215,6 @@ def _place(cells: Mapping[str, Any]) -> tuple[int, int] | None:
         if found is not None:
             return int(found.group(1)), int(found.group(2))
     return None
-
-
-def _json_rows(log: LogFile, notes: list[str]) -> Iterator[_SwiftRow]:
-    return (_SwiftRow(row.number, row.cells, False) for row in json_rows(log, notes, QUOTED))
 
 
 def _console_rows(log: LogFile, printed: PrintedSettings) -> Iterator[_SwiftRow]:

@@ -350,32 +350,29 @@ class _Console:
 
     def _row(self, number: int, cells: dict[str, str], text: str, is_cut: bool) -> None:
         is_train = SUMMARY_KEY not in cells and ("loss" in cells or not is_evaluation(cells))
-        if not self._runs or (is_train and self._is_new(self._runs[-1])):
-            self._begin()
-        run = self._runs[-1]
+        run = self._runs[-1] if self._runs else None
+        if run is None or (is_train and run.rows and (run.is_closed or self._is_announced)):
+            run = self._begin()
         if is_train:
             run.total = run.total or self._last_total
             run.train_row(number, cells, text, is_cut, self._bars.get(run.total or 0))
         else:
             run.other_row(number, cells, is_cut)
 
-    def _is_new(self, run: ConsoleRun) -> bool:
-        return run.rows > 0 and (run.is_closed or self._is_announced)
-
-    def _begin(self) -> None:
+    def _begin(self) -> ConsoleRun:
         printed = self._printed
-        self._runs.append(
-            ConsoleRun(
-                TableBuilder(self._path, kept_keys(self._columns)),
-                dict(printed.settings),
-                printed.planned_steps if self._is_announced else None,
-                printed.resumed_at if self._is_announced else 0,
-                self._plans.get(len(self._runs)),
-                self._columns.keys.get("reward", "reward"),
-            )
+        run = ConsoleRun(
+            TableBuilder(self._path, kept_keys(self._columns)),
+            dict(printed.settings),
+            printed.planned_steps if self._is_announced else None,
+            printed.resumed_at if self._is_announced else 0,
+            self._plans.get(len(self._runs)),
+            self._columns.keys.get("reward", "reward"),
         )
+        self._runs.append(run)
         self._begun = printed.announced
         printed.began()
+        return run
 
 
 READER = Reader("TRL console log", claims, read, claim=Claim.DICT)

@@ -1,7 +1,4 @@
-"""What verl and its forks print and write: ``step:12 - key:value``, and JSONL of a file logger.
-
-The latter holds rows ``{"step": 12, "data": {...}}``, and nested groups in EasyR1.
-"""
+"""Consoles of verl and its forks (``step:12 - key:value``), and JSONL of its file logger."""
 
 from __future__ import annotations
 
