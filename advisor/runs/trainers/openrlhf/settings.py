@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from advisor.runs.logfiles.config_files import Scalar, literal, parse_command_line
+from advisor.runs.logfiles.config_files import Scalar, literal
 from advisor.runs.logfiles.table import Table
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data, share
 
@@ -205,10 +204,21 @@ class PrintedArguments:
 
 def parse_command(text: str) -> dict[str, Any]:
     """Arguments of a command line, from behind the program's name."""
-    ends = read_data("openrlhf")["console"]["ends"]
-    words = PATTERNS["word"].findall(text.replace("\\\n", " "))
-    own = itertools.takewhile(lambda word: word not in ends, words)
-    return parse_command_line([word.strip("\"'") for word in own])
+    found: dict[str, Any] = {}
+    name, values = "", []
+    for word in (*PATTERNS["word"].findall(text.replace("\\\n", " ")), "|"):
+        flag = PATTERNS["flag"].fullmatch(word)
+        is_end = word in read_data("openrlhf")["console"]["ends"]
+        if flag is None and not is_end:
+            values.append(word.strip("\"'"))
+            continue
+        if name:
+            found[name] = literal(" ".join(values)[:500]) if values else True
+        if is_end or flag is None:
+            break
+        name = flag.group(1)
+        values = [flag.group(2).strip("\"'")] if flag.group(2) is not None else []
+    return found
 
 
 def parse_namespace(text: str) -> dict[str, Scalar]:
