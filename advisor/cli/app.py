@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli import flags
 from advisor.cli.advise import advise, demo, fit
 from advisor.cli.backtest import backtest
 from advisor.cli.compare import compare
@@ -73,7 +74,7 @@ priors_app = typer.Typer(
 
 for group, commands in ((app, IN_ORDER_OF_USE), (priors_app, (show, learn))):
     for command in commands:
-        group.command()(command)
+        group.command()(flags.command(command))
 app.add_typer(priors_app)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -14,23 +15,19 @@ from advisor.errors import CannotTellError, InputError, NotConvergedError
 
 
 def backtest(
-    logs: flags.Logs,
-    seen: flags.Seen = None,
-    to_other_models: flags.Transfer = False,
-    least_steps: flags.LeastSteps = 0,
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    priors: flags.UnseenPreset = None,
-    predictions: flags.Predictions = None,
-    figure: flags.BacktestFigure = None,
-    jobs: flags.Jobs = None,
-    engine: flags.EngineAddress = None,
-    keep: flags.Keep = None,
-    seed: flags.Seed = DEFAULT_SEED,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    logs: list[str],
+    *,
+    seen: list[float] | None = None,
+    to_other_models: bool = False,
+    least_steps: int = 0,
+    stated: flags.Stated,
+    priors: str | None = None,
+    predictions: Path | None = None,
+    figure: Path | None = None,
+    cohorts: flags.Cohorts,
+    seed: int = DEFAULT_SEED,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Ask how well forecasts would have done on your own finished runs.
 
@@ -61,7 +58,7 @@ def backtest(
         figure_format(figure)
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
-        runs = read_runs(logs, **flags.stated(sidecar, settings, column))
+        runs = read_runs(logs, **stated.keywords)
         ask: Any = (
             partial(transfer, seen=shares[0])
             if to_other_models
@@ -73,7 +70,7 @@ def backtest(
             least_steps=least_steps,
             sampling=Sampling(seed=seed),
             progress=progress,
-            on=flags.on(engine, jobs, keep),
+            on=cohorts.keywords,
         )
     if predictions is not None:
         write_or_keep(predictions, found.lines(), "the predictions", "--predictions")

@@ -13,15 +13,13 @@ if TYPE_CHECKING:
 
 
 def compare(
-    one: flags.First,
-    other: flags.Second,
-    everything: flags.Everything = False,
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    one: str,
+    other: str,
+    *,
+    everything: bool = False,
+    stated: flags.Stated,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Show what differs between two studies or two runs, or what came of a study's forecasts.
 
@@ -36,7 +34,7 @@ def compare(
     from advisor.study import compare as compare_paths
 
     with noted(quiet=quiet):
-        found = compare_paths(one, other, **flags.stated(sidecar, settings, column))
+        found = compare_paths(one, other, **stated.keywords)
     if as_json:
         echo(found.to_json())
     else:

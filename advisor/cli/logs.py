@@ -23,14 +23,12 @@ COLOURS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan", "PASS": "green"}
 
 
 def inspect(
-    logs: flags.Logs,
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    explained: flags.Explain = False,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    logs: list[str],
+    *,
+    stated: flags.Stated,
+    explained: bool = False,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Show which runs a folder holds, what was understood, and what to add before a fit.
 
@@ -43,7 +41,7 @@ def inspect(
     from advisor.runs import explain, show
     from advisor.runs import inspect as inspect_logs
 
-    found = inspect_logs(logs, **flags.stated(sidecar, settings, column))
+    found = inspect_logs(logs, **stated.keywords)
     if as_json:
         echo(to_json(found))
     else:
@@ -72,16 +70,14 @@ def require_runs(found: Inspection, logs: Sequence[str | Path], why: str = "") -
 
 
 def diagnose(
-    logs: flags.Logs,
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    figures: flags.DiagnosisFigures = None,
-    posterior: flags.MarginPosterior = None,
-    markdown: flags.Markdown = False,
-    as_json: flags.Json = False,
-    quiet: flags.Quiet = False,
-    debug: flags.Debug = False,
+    logs: list[str],
+    *,
+    stated: flags.Stated,
+    figures: Path | None = None,
+    posterior: Path | None = None,
+    markdown: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Tell reward hacking, degenerate advantages, lost entropy, instability and collapse apart.
 
@@ -93,7 +89,7 @@ def diagnose(
     from advisor.runs import as_markdown, diagnosis_json
     from advisor.runs import inspect as inspect_logs
 
-    found = inspect_logs(logs, **flags.stated(sidecar, settings, column))
+    found = inspect_logs(logs, **stated.keywords)
     require_runs(
         found, logs, "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
     )

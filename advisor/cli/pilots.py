@@ -28,22 +28,21 @@ LOOKS = 20
 
 
 def plan(
-    model: flags.PlannedModel,
-    steps: flags.RunSteps,
-    settings: flags.Settings = None,
-    parameters: flags.Parameters = None,
-    pilot_model: flags.PilotModel = None,
-    pilot_parameters: flags.PilotParameters = None,
-    start_reward: flags.StartReward = None,
-    share: flags.PilotShare = 0.2,
-    to: flags.PilotTrainer = None,
-    devices: flags.Devices = 1,
-    priors: flags.Preset = None,
-    out: flags.PlanOut = None,
-    seed: flags.Seed = 0,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    model: str,
+    steps: int,
+    settings: list[str] | None = None,
+    parameters: float | None = None,
+    pilot_model: str | None = None,
+    pilot_parameters: float | None = None,
+    start_reward: float | None = None,
+    share: float = 0.2,
+    to: str | None = None,
+    devices: int = 1,
+    priors: str | None = None,
+    out: Path | None = None,
+    seed: int = 0,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Plan a few short pilots before a full run, or say that none is worth its price.
 
@@ -108,19 +107,17 @@ def plan(
 
 
 def pilots(
-    plan: flags.PlanFolder,
-    logs: flags.PilotLogs = None,
-    follow: flags.Follow = False,
-    every: flags.Every = 10.0,
-    out: flags.PilotsOut = None,
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    priors: flags.PlanPreset = None,
-    seed: flags.Seed = DEFAULT_SEED,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    plan: Path,
+    *,
+    logs: list[str] | None = None,
+    follow: bool = False,
+    every: float = 10.0,
+    out: Path | None = None,
+    stated: flags.Stated,
+    priors: str | None = None,
+    seed: int = DEFAULT_SEED,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Say which pilots to start, continue, stop or extend; then stop piloting, and what to run.
 
@@ -138,7 +135,7 @@ def pilots(
         folder=plan,
         plan=PilotPlan.load(plan),
         logs=logs or [str(plan)],
-        stated=flags.stated(sidecar, settings, column),
+        stated=stated.keywords,
         priors=priors,
         seed=seed,
         quiet=quiet,

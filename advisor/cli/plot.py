@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
@@ -20,17 +20,15 @@ ALL = "all"
 
 
 def plot(
-    study: flags.StudyFolder,
-    name: flags.FigureName,
-    kind: flags.FigureFormat = None,
-    out: flags.FigureOut = None,
-    pilots: flags.Pilots = None,
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    seed: flags.Seed = DEFAULT_SEED,
-    quiet: flags.Quiet = False,
-    debug: flags.Debug = False,
+    study: Path,
+    name: str,
+    *,
+    kind: str | None = None,
+    out: Path | None = None,
+    pilots: list[str] | None = None,
+    stated: flags.Stated,
+    seed: int = DEFAULT_SEED,
+    quiet: bool = False,
 ) -> None:
     """Draw a figure of a study, or all of them: into the study, or where --out says.
 
@@ -55,7 +53,6 @@ def plot(
     posterior = loaded.posterior
     drawn = drawings(posterior, loaded.recommendation, [one for one in names if one in FIGURES])
     if pilots:
-        stated = flags.stated(sidecar, settings, column)
         drawn.append(check_forecasts(posterior, pilots, stated, seed=seed, quiet=quiet))
     if out is None:
         shown = {f"{one.name}.{chosen}": one.rendered(chosen) for one in drawn}
@@ -70,15 +67,13 @@ def plot(
 
 
 def report(
-    study: flags.StudyFolder,
-    pilots: flags.Pilots = None,
-    outcome: flags.Outcome = None,
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    seed: flags.Seed = DEFAULT_SEED,
-    quiet: flags.Quiet = False,
-    debug: flags.Debug = False,
+    study: Path,
+    *,
+    pilots: list[str] | None = None,
+    outcome: list[str] | None = None,
+    stated: flags.Stated,
+    seed: int = DEFAULT_SEED,
+    quiet: bool = False,
 ) -> None:
     """Write report.html of a study: one file with figures, what-if sliders and configs.
 
@@ -95,9 +90,8 @@ def report(
 
     loaded = load(study, quiet=quiet)
     more: list[Drawn | Missing] = []
-    stated = flags.stated(sidecar, settings, column)
     if outcome:
-        loaded = replace(loaded, finished=tuple(read_runs(outcome, **stated)))
+        loaded = replace(loaded, finished=tuple(read_runs(outcome, **stated.keywords)))
     if pilots:
         kind = FORECAST_CHECK
         try:
@@ -149,7 +143,7 @@ def _format(kind: str | None, out: Path | None) -> str:
 def check_forecasts(
     posterior: Posterior,
     pilots: Sequence[str],
-    stated: dict[str, Any],
+    stated: flags.Stated,
     *,
     seed: int,
     quiet: bool,
@@ -162,7 +156,7 @@ def check_forecasts(
 
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
-        runs = read_runs(pilots, **stated)
+        runs = read_runs(pilots, **stated.keywords)
         info = forecast_check_info(
             _own(runs, posterior, pilots),
             priors=posterior.meta.priors,

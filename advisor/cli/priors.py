@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 
 def show(
-    preset: flags.PresetName = None,
-    figure: flags.PresetFigure = None,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    preset: str | None = None,
+    figure: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """List the presets, or show every number of one and the reward curves that it expects.
 
@@ -67,19 +66,15 @@ def show(
 
 
 def learn(
-    sources: flags.History,
-    out: flags.PresetOut,
-    name: flags.LearnedName = None,
-    base: flags.BasePreset = None,
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    jobs: flags.Jobs = None,
-    engine: flags.EngineAddress = None,
-    keep: flags.Keep = None,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    sources: list[str],
+    out: Path,
+    *,
+    name: str | None = None,
+    base: str | None = None,
+    stated: flags.Stated,
+    cohorts: flags.Cohorts,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Turn your past studies, or folders of finished runs, into a preset for the next study.
 
@@ -96,9 +91,9 @@ def learn(
     check_preset_file(out)
     called = out.stem if name is None else name
     check_name(called)  # before an hour of fits
-    where, stated = flags.on(engine, jobs, keep), flags.stated(sidecar, settings, column)
+    where = cohorts.keywords
     with Reporter(quiet=quiet) as progress, noted(quiet=quiet):
-        studies, start, passed_over = _read(sources, base, stated, where, progress)
+        studies, start, passed_over = _read(sources, base, stated.keywords, where, progress)
         learned = learn_from_studies(studies, base=start, name=called)
     if not quiet:
         for line in passed_over:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.cli import flags
 from advisor.cli.echo import echo
 
 if TYPE_CHECKING:
@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 
 
 def next_pilot(
-    study: flags.StudyFolder,
-    steps: flags.PilotSteps = None,
-    seed: flags.SimulationSeed = None,
-    to: flags.PilotTrainer = None,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    study: Path,
+    steps: int | None = None,
+    seed: int | None = None,
+    to: str | None = None,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Name the pilot whose result would improve the decision most for its price.
 
@@ -45,12 +44,11 @@ def next_pilot(
 
 
 def export(
-    study: flags.StudyFolder,
-    to: flags.Trainer = None,
-    devices: flags.DevicesAsAdvised = None,
-    out: flags.ConfigOut = None,
-    quiet: flags.Quiet = False,
-    debug: flags.Debug = False,
+    study: Path,
+    to: str | None = None,
+    devices: int | None = None,
+    out: Path | None = None,
+    quiet: bool = False,
 ) -> None:
     """Write the advised settings as a trainer's configuration.
 
@@ -68,17 +66,16 @@ def export(
 
 
 def what_if(
-    study: flags.StudyFolder,
-    learning_rate: flags.LearningRate = None,
-    group_size: flags.GroupSize = None,
-    refresh_interval: flags.RefreshInterval = None,
-    minibatches: flags.Minibatches = None,
-    epochs: flags.Epochs = None,
-    prompts_per_step: flags.Prompts = None,
-    steps: flags.StepsAsAdvised = None,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    study: Path,
+    learning_rate: list[float] | None = None,
+    group_size: list[int] | None = None,
+    refresh_interval: list[int] | None = None,
+    minibatches: list[int] | None = None,
+    epochs: list[int] | None = None,
+    prompts_per_step: list[float] | None = None,
+    steps: int | None = None,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Evaluate other settings under a study's posterior: reward, P(stable), price.
 

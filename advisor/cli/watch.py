@@ -19,22 +19,20 @@ ALARM = 5
 
 
 def watch(
-    log: flags.Log,
-    posterior: flags.WatchPosterior,
-    pilots: flags.Pilots = None,
-    target_reward: flags.TargetReward = None,
-    steps: flags.PlannedSteps = None,
-    level: flags.Level = 0.9,
-    gpus: flags.Gpus = 1,
-    once: flags.Once = False,
-    every: flags.Every = 10.0,
-    silent_after: flags.SilentAfter = 30.0,
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    log: str,
+    posterior: Path,
+    *,
+    pilots: list[str] | None = None,
+    target_reward: float | None = None,
+    steps: int | None = None,
+    level: float = 0.9,
+    gpus: int = 1,
+    once: bool = False,
+    every: float = 10.0,
+    silent_after: float = 30.0,
+    stated: flags.Stated,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Follow a growing log: where it will end, whether it stays stable, and whether to stop it.
 
@@ -58,7 +56,7 @@ def watch(
         )
     asked = {"target_reward": target_reward, "planned_steps": steps, "level": level}
     forecast = Forecast(posterior, pilots or [], gpus, asked)
-    read = reader(**flags.stated(sidecar, settings, column))
+    read = reader(**stated.keywords)
     last: WatchReport | None = None
     with View(HarmlessConsole(highlight=False), as_json=as_json, is_quiet=quiet) as view:
         if once:
