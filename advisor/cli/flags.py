@@ -65,7 +65,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     Every command also takes ``--debug``, which `advisor.cli.app.main` looks for.
     """
     name, hints = function.__name__, get_type_hints(function)
-    groups = {at: kind for at, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {at: kind for at, kind in hints.items() if is_dataclass(kind)}
     taken: dict[str, tuple[Any, Any]] = {}
     for at, one in inspect.signature(function).parameters.items():
         if at in groups:
