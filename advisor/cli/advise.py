@@ -12,7 +12,7 @@ import typer
 from advisor.cli import flags
 from advisor.cli.echo import echo
 from advisor.common import DEFAULT_SEED
-from advisor.errors import CannotTellError
+from advisor.errors import CannotTellError, KeptElsewhereError
 
 if TYPE_CHECKING:
     from advisor.advice import Request, Search
@@ -189,7 +189,6 @@ def _run(
     """
     from advisor.advice import advise, check_storage
     from advisor.cli.terminal import Reporter, noted
-    from advisor.errors import KeptElsewhereError
     from advisor.forecast import fit
     from advisor.runs import diagnose, read_runs
     from advisor.study import Study, check_place

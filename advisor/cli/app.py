@@ -15,15 +15,12 @@ import typer
 
 from advisor.cli import flags
 from advisor.cli.advise import advise, demo, fit
-from advisor.cli.backtest import backtest
-from advisor.cli.compare import compare
+from advisor.cli.compare import backtest, compare
 from advisor.cli.echo import echo
-from advisor.cli.logs import diagnose, inspect
+from advisor.cli.logs import diagnose, inspect, watch
 from advisor.cli.pilots import pilots, plan
-from advisor.cli.plot import plot, report
 from advisor.cli.priors import learn, show
-from advisor.cli.study import export, next_pilot, what_if
-from advisor.cli.watch import watch
+from advisor.cli.study import export, next_pilot, plot, report, what_if
 from advisor.common import VERSION, harmless
 from advisor.errors import AdvisorError
 

@@ -13,7 +13,7 @@ import typer
 from advisor.cli import flags
 from advisor.cli.echo import echo
 from advisor.common import DEFAULT_SEED
-from advisor.errors import CannotTellError
+from advisor.errors import CannotTellError, InputError, NotConvergedError, unwritable
 
 if TYPE_CHECKING:
     from advisor.advice import Piloting, PilotPlan, PlannedPilot
@@ -54,7 +54,6 @@ def plan(
     from advisor.advice import PLAN, planned_settings, size_of
     from advisor.advice import plan as plan_pilots
     from advisor.cli.terminal import write_new
-    from advisor.errors import InputError
     from advisor.forecast import Target
     from advisor.runs import export_config, exports
 
@@ -192,7 +191,6 @@ class Desk:
 
     def followed(self, show: Callable[[Piloting], None], every: float) -> Piloting:
         """Look again and again, until the word is final."""
-        from advisor.errors import InputError, NotConvergedError
         from advisor.monitoring import signature_of
         from advisor.runs import is_source
 
@@ -260,7 +258,6 @@ class Desk:
         from advisor.advice import PLAN
         from advisor.cli.terminal import write_new
         from advisor.common import write_whole
-        from advisor.errors import unwritable
         from advisor.runs import export_config, exports
 
         plan, lines = self.plan, []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
+from advisor.errors import InputError
 
 if TYPE_CHECKING:
     from advisor.common import EngineSettings, Progress
@@ -27,7 +28,6 @@ def show(
     [bold]Example[/]: advisor priors show lora --figure lora.svg
     """
     from advisor.cli.terminal import output, write_figure
-    from advisor.errors import InputError
     from advisor.model import (
         load_priors,
         preset_names,
@@ -145,7 +145,6 @@ def _read(
 ) -> tuple[list[PastStudy], Priors, list[str]]:
     """Past studies, of runs that are fitted first; what else is believed; what was passed over."""
     from advisor.backtesting import grouped
-    from advisor.errors import InputError
     from advisor.findings import (
         check_studies,
         read_history,

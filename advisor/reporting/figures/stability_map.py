@@ -85,7 +85,11 @@ class StabilityMap:
             f"below {level} at every learning rate"
             if np.isnan(end)
             else f"at least {level} "
-            + ("at every learning rate drawn" if np.isinf(end) else f"up to {style.scientific(end)}")
+            + (
+                "at every learning rate drawn"
+                if np.isinf(end)
+                else f"up to {style.scientific(end)}"
+            )
             for end in self.limit[:, row]
         ]
         groups = zip(self.group_size, ends, strict=True)
