@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import typer
 from advisor.cli import flags
 from advisor.cli.echo import echo
 from advisor.common import DEFAULT_SEED
-from advisor.errors import CannotTellError
+from advisor.errors import CannotTellError, KeptElsewhereError
 
 if TYPE_CHECKING:
     from advisor.advice import Request, Search
@@ -27,70 +27,69 @@ FULL_RUN = 600
 COLOURS = {"recommendation": "green", "next_pilot": "yellow", "infeasible": "red"}
 
 
+@dataclass
+class Asked:
+    """What the full run is to achieve and may cost, and among what is chosen."""
+
+    steps: int | None = None
+    completions: float | None = None
+    gpu_hours: float | None = None
+    to_reward: float | None = None
+    to_share: float | None = None
+    risk: float | None = None
+    level: float = 0.9
+    gpus: int = 1
+    seconds_per_step: float | None = None
+    devices: int = 1
+    model: str | None = None
+    task: str | None = None
+    parameters: float | None = None
+    start_reward: float | None = None
+    group_sizes: str | None = None
+    learning_rates: str | None = None
+
+    @property
+    def request(self) -> Request:
+        """The same, checked."""
+        from advisor.advice import Request
+
+        choices = {
+            "group_sizes": flags.numbers(self.group_sizes, "--group-sizes", int),
+            "learning_rates": flags.numbers(self.learning_rates, "--learning-rates", float),
+        }
+        return Request(**{**vars(self), **choices})
+
+
 def advise(
-    logs: flags.Logs,
-    out: flags.StudyOut = Path("advisor-study"),
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    steps: flags.Steps = None,
-    completions: flags.Completions = None,
-    gpu_hours: flags.GpuHours = None,
-    to_reward: flags.ToReward = None,
-    to_share: flags.ToShare = None,
-    risk: flags.Risk = None,
-    level: flags.Level = 0.9,
-    gpus: flags.Gpus = 1,
-    seconds_per_step: flags.SecondsPerStep = None,
-    devices: flags.Devices = 1,
-    model: flags.Model = None,
-    task: flags.Task = None,
-    parameters: flags.Parameters = None,
-    start_reward: flags.StartReward = None,
-    group_sizes: flags.GroupSizes = None,
-    learning_rates: flags.LearningRates = None,
-    sampler: flags.Sampler = "tpe",
-    storage: flags.Storage = None,
-    priors: flags.Preset = None,
-    fast: flags.Fast = False,
-    seed: flags.Seed = DEFAULT_SEED,
-    quiet: flags.Quiet = False,
-    details: flags.Details = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    logs: list[str],
+    *,
+    out: Path = Path("advisor-study"),
+    stated: flags.Stated,
+    asked: Asked,
+    sampler: str = "tpe",
+    storage: str | None = None,
+    priors: str | None = None,
+    fast: bool = False,
+    seed: int = DEFAULT_SEED,
+    quiet: bool = False,
+    details: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Read pilot logs, fit them, and recommend a configuration.
 
     [bold]Examples[/]: advisor advise runs/ --steps 500 --level 0.95 --out study
     / advisor advise runs/ --to-reward 0.8 --gpus 8
     """
-    from advisor.advice import Request, Search
+    from advisor.advice import Search
     from advisor.model import Sampling
 
     _run(
         logs,
         out=out,
         sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
-        stated=flags.stated(sidecar, settings, column),
+        stated=stated.keywords,
         priors=priors,
-        request=Request(
-            steps=steps,
-            completions=completions,
-            gpu_hours=gpu_hours,
-            level=level,
-            to_reward=to_reward,
-            to_share=to_share,
-            risk=risk,
-            model=model,
-            task=task,
-            parameters=parameters,
-            start_reward=start_reward,
-            gpus=gpus,
-            seconds_per_step=seconds_per_step,
-            devices=devices,
-            group_sizes=flags.numbers(group_sizes, "--group-sizes", int),
-            learning_rates=flags.numbers(learning_rates, "--learning-rates", float),
-        ),
+        request=asked.request,
         search=Search(sampler=sampler, storage=storage, seed=seed),
         quiet=quiet,
         details=details,
@@ -99,12 +98,11 @@ def advise(
 
 
 def demo(
-    out: flags.StudyOut = Path("advisor-study-demo"),
-    seed: flags.Seed = DEFAULT_SEED,
-    quiet: flags.Quiet = False,
-    details: flags.Details = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    out: Path = Path("advisor-study-demo"),
+    seed: int = DEFAULT_SEED,
+    quiet: bool = False,
+    details: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Advise on four short pilots of tiny transformers, and show what runs then came to.
 
@@ -130,17 +128,15 @@ def demo(
 
 
 def fit(
-    logs: flags.Logs,
-    out: flags.PosteriorOut = Path("posterior.nc"),
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    priors: flags.Preset = None,
-    fast: flags.Fast = False,
-    seed: flags.Seed = DEFAULT_SEED,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    logs: list[str],
+    *,
+    out: Path = Path("posterior.nc"),
+    stated: flags.Stated,
+    priors: str | None = None,
+    fast: bool = False,
+    seed: int = DEFAULT_SEED,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Fit pilots and say what they tell: plateau, timescale, exponents, and what they leave open.
 
@@ -158,7 +154,7 @@ def fit(
         progress("Reading logs", None, "")
         with noted(quiet=quiet):
             posterior = fit_runs(
-                read_runs(logs, **flags.stated(sidecar, settings, column)),
+                read_runs(logs, **stated.keywords),
                 priors=priors,
                 sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
                 progress=progress,
@@ -193,7 +189,6 @@ def _run(
     """
     from advisor.advice import advise, check_storage
     from advisor.cli.terminal import Reporter, noted
-    from advisor.errors import KeptElsewhereError
     from advisor.forecast import fit
     from advisor.runs import diagnose, read_runs
     from advisor.study import Study, check_place

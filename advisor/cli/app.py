@@ -13,16 +13,14 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli import flags
 from advisor.cli.advise import advise, demo, fit
-from advisor.cli.backtest import backtest
-from advisor.cli.compare import compare
+from advisor.cli.compare import backtest, compare
 from advisor.cli.echo import echo
-from advisor.cli.logs import diagnose, inspect
+from advisor.cli.logs import diagnose, inspect, watch
 from advisor.cli.pilots import pilots, plan
-from advisor.cli.plot import plot, report
 from advisor.cli.priors import learn, show
-from advisor.cli.study import export, next_pilot, what_if
-from advisor.cli.watch import watch
+from advisor.cli.study import export, next_pilot, plot, report, what_if
 from advisor.common import VERSION, harmless
 from advisor.errors import AdvisorError
 
@@ -73,7 +71,7 @@ priors_app = typer.Typer(
 
 for group, commands in ((app, IN_ORDER_OF_USE), (priors_app, (show, learn))):
     for command in commands:
-        group.command()(command)
+        group.command()(flags.command(command))
 app.add_typer(priors_app)
 
 

@@ -13,7 +13,7 @@ import typer
 from advisor.cli import flags
 from advisor.cli.echo import echo
 from advisor.common import DEFAULT_SEED
-from advisor.errors import CannotTellError
+from advisor.errors import CannotTellError, InputError, NotConvergedError, unwritable
 
 if TYPE_CHECKING:
     from advisor.advice import Piloting, PilotPlan, PlannedPilot
@@ -28,22 +28,21 @@ LOOKS = 20
 
 
 def plan(
-    model: flags.PlannedModel,
-    steps: flags.RunSteps,
-    settings: flags.Settings = None,
-    parameters: flags.Parameters = None,
-    pilot_model: flags.PilotModel = None,
-    pilot_parameters: flags.PilotParameters = None,
-    start_reward: flags.StartReward = None,
-    share: flags.PilotShare = 0.2,
-    to: flags.PilotTrainer = None,
-    devices: flags.Devices = 1,
-    priors: flags.Preset = None,
-    out: flags.PlanOut = None,
-    seed: flags.Seed = 0,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    model: str,
+    steps: int,
+    settings: list[str] | None = None,
+    parameters: float | None = None,
+    pilot_model: str | None = None,
+    pilot_parameters: float | None = None,
+    start_reward: float | None = None,
+    share: float = 0.2,
+    to: str | None = None,
+    devices: int = 1,
+    priors: str | None = None,
+    out: Path | None = None,
+    seed: int = 0,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Plan a few short pilots before a full run, or say that none is worth its price.
 
@@ -55,7 +54,6 @@ def plan(
     from advisor.advice import PLAN, planned_settings, size_of
     from advisor.advice import plan as plan_pilots
     from advisor.cli.terminal import write_new
-    from advisor.errors import InputError
     from advisor.forecast import Target
     from advisor.runs import export_config, exports
 
@@ -108,19 +106,17 @@ def plan(
 
 
 def pilots(
-    plan: flags.PlanFolder,
-    logs: flags.PilotLogs = None,
-    follow: flags.Follow = False,
-    every: flags.Every = 10.0,
-    out: flags.PilotsOut = None,
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    priors: flags.PlanPreset = None,
-    seed: flags.Seed = DEFAULT_SEED,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    plan: Path,
+    *,
+    logs: list[str] | None = None,
+    follow: bool = False,
+    every: float = 10.0,
+    out: Path | None = None,
+    stated: flags.Stated,
+    priors: str | None = None,
+    seed: int = DEFAULT_SEED,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Say which pilots to start, continue, stop or extend; then stop piloting, and what to run.
 
@@ -138,7 +134,7 @@ def pilots(
         folder=plan,
         plan=PilotPlan.load(plan),
         logs=logs or [str(plan)],
-        stated=flags.stated(sidecar, settings, column),
+        stated=stated.keywords,
         priors=priors,
         seed=seed,
         quiet=quiet,
@@ -195,7 +191,6 @@ class Desk:
 
     def followed(self, show: Callable[[Piloting], None], every: float) -> Piloting:
         """Look again and again, until the word is final."""
-        from advisor.errors import InputError, NotConvergedError
         from advisor.monitoring import signature_of
         from advisor.runs import is_source
 
@@ -263,7 +258,6 @@ class Desk:
         from advisor.advice import PLAN
         from advisor.cli.terminal import write_new
         from advisor.common import write_whole
-        from advisor.errors import unwritable
         from advisor.runs import export_config, exports
 
         plan, lines = self.plan, []

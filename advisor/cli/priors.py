@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
+from advisor.errors import InputError
 
 if TYPE_CHECKING:
     from advisor.common import EngineSettings, Progress
@@ -18,17 +19,15 @@ if TYPE_CHECKING:
 
 
 def show(
-    preset: flags.PresetName = None,
-    figure: flags.PresetFigure = None,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    preset: str | None = None,
+    figure: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """List the presets, or show every number of one and the reward curves that it expects.
 
     [bold]Example[/]: advisor priors show lora --figure lora.svg
     """
     from advisor.cli.terminal import output, write_figure
-    from advisor.errors import InputError
     from advisor.model import (
         load_priors,
         preset_names,
@@ -67,19 +66,15 @@ def show(
 
 
 def learn(
-    sources: flags.History,
-    out: flags.PresetOut,
-    name: flags.LearnedName = None,
-    base: flags.BasePreset = None,
-    sidecar: flags.Sidecar = None,
-    settings: flags.Settings = None,
-    column: flags.Column = None,
-    jobs: flags.Jobs = None,
-    engine: flags.EngineAddress = None,
-    keep: flags.Keep = None,
-    quiet: flags.Quiet = False,
-    as_json: flags.Json = False,
-    debug: flags.Debug = False,
+    sources: list[str],
+    out: Path,
+    *,
+    name: str | None = None,
+    base: str | None = None,
+    stated: flags.Stated,
+    cohorts: flags.Cohorts,
+    quiet: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Turn your past studies, or folders of finished runs, into a preset for the next study.
 
@@ -96,9 +91,9 @@ def learn(
     check_preset_file(out)
     called = out.stem if name is None else name
     check_name(called)  # before an hour of fits
-    where, stated = flags.on(engine, jobs, keep), flags.stated(sidecar, settings, column)
+    where = cohorts.keywords
     with Reporter(quiet=quiet) as progress, noted(quiet=quiet):
-        studies, start, passed_over = _read(sources, base, stated, where, progress)
+        studies, start, passed_over = _read(sources, base, stated.keywords, where, progress)
         learned = learn_from_studies(studies, base=start, name=called)
     if not quiet:
         for line in passed_over:
@@ -150,7 +145,6 @@ def _read(
 ) -> tuple[list[PastStudy], Priors, list[str]]:
     """Past studies, of runs that are fitted first; what else is believed; what was passed over."""
     from advisor.backtesting import grouped
-    from advisor.errors import InputError
     from advisor.findings import (
         check_studies,
         read_history,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -191,13 +192,5 @@ class Refitter:
             posterior = fit([*others, own], priors=watch.posterior.meta.priors, progress=progress)
         except (InputError, NotConvergedError) as error:
             return watch, f"the pilots could not be fitted again with this run: {error}"
-        fresh = Watch(
-            posterior,
-            target_reward=watch.target_reward,
-            planned_steps=watch.planned_steps,
-            level=watch.level,
-            draws=watch.draws,
-            seed=watch.seed,
-            fitted=own,
-        )
+        fresh = replace(watch, posterior=posterior, fitted=own)
         return fresh, f"fitted again with this run (Pareto k was {update.pareto_k:.2f})"

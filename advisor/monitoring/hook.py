@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,34 +17,29 @@ from advisor.monitoring.watcher import Watch
 from advisor.runs import SERIES, PartialSettings, PilotRun
 
 
+@dataclass(eq=False, repr=False)
 class RunWatch:
     """A run that its own loop logs, row by row, with a forecast every so many rows.
 
     Task and model are needed where the posterior holds several.
     """
 
-    def __init__(
-        self,
-        watch: Watch,
-        settings: PartialSettings,
-        *,
-        task: str | None = None,
-        model: str | None = None,
-        every: int = 1,
-        name: str = "run",
-    ) -> None:
-        if every < 1:
+    watch: Watch
+    settings: PartialSettings
+    _: KW_ONLY
+    task: str | None = None
+    model: str | None = None
+    every: int = 1
+    name: str = "run"
+    _rows: dict[int, dict[str, float]] = field(default_factory=dict, init=False)
+    _since: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        """Refuse to forecast never."""
+        if self.every < 1:
             raise InputError(
-                f"a forecast every {every} rows", argument="every", advice="Give at least 1"
+                f"a forecast every {self.every} rows", argument="every", advice="Give at least 1"
             )
-        self.watch = watch
-        self.settings = settings
-        self.task = task
-        self.model = model
-        self.every = every
-        self.name = name
-        self._rows: dict[int, dict[str, float]] = {}
-        self._since = 0
 
     def log(self, step: int, **series: float) -> WatchReport | None:
         """Take the numbers of one optimizer step and forecast, where that is due.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -58,13 +58,7 @@ GENTLER = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05)
 
 
 class Update(BaseModel):
-    """Forecast of a run from its log so far; rewards in reward units.
-
-    ``final`` is the mean reward over the last tenth of the run, as a backtest judges it, given that
-    it stays stable; of a language model pooled with what became of runs like it
-    (`advisor.forecast.run_in_progress`), while the ``band`` from now to the end is the curve's
-    alone. Probabilities are given the run so far.
-    """
+    """Forecast of a run from its log so far, in reward units; probabilities given that log."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -75,7 +69,9 @@ class Update(BaseModel):
     planned_steps: int
     reward: float  # mean of the latest rows
     start: float  # expected reward before training
-    band: Band
+    band: Band  # from now to the end, by the curve alone
+    # Mean over the last tenth, as a backtest judges it, given that the run stays stable; of a
+    # language model pooled with what became of runs like it (`forecast.run_in_progress`).
     final: Interval
     final_eval: Interval | None  # held-out at the end, where pilots of this model were evaluated
     p_reach: float | None  # of reaching the target by the end; None without one
@@ -104,6 +100,7 @@ class _Base(NamedTuple):
         return reweighted(self.forecaster, observed, has_fallen=has_fallen, counted=self.counted)
 
 
+@dataclass(eq=False, repr=False)
 class Watch:
     """Forecasts of one run from its growing log.
 
@@ -125,41 +122,35 @@ class Watch:
         What the posterior has already seen of this run: only later rows count.
     """
 
-    def __init__(
-        self,
-        posterior: Posterior,
-        *,
-        target_reward: float | None = None,
-        planned_steps: int | None = None,
-        level: float = 0.9,
-        draws: int = DRAWS,
-        seed: int = 0,
-        fitted: PilotRun | None = None,
-    ) -> None:
-        meta = posterior.meta
-        if planned_steps is not None and planned_steps < 1:
+    posterior: Posterior
+    _: KW_ONLY
+    target_reward: float | None = None
+    planned_steps: int | None = None
+    level: float = 0.9
+    draws: int = DRAWS
+    seed: int = 0
+    fitted: PilotRun | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no run can be asked, and make the first look as quick as the others."""
+        meta = self.posterior.meta
+        if self.planned_steps is not None and self.planned_steps < 1:
             raise InputError(
-                f"a run of {planned_steps} steps",
+                f"a run of {self.planned_steps} steps",
                 argument="planned_steps",
                 advice="Give at least 1",
             )
-        if not 0 < level < 1:
+        if not 0 < self.level < 1:
             raise InputError(
-                f"a level of {level:g}", argument="level", advice="Give one between 0 and 1"
+                f"a level of {self.level:g}", argument="level", advice="Give one between 0 and 1"
             )
-        if target_reward is not None and not meta.floor < target_reward <= meta.ceiling:
+        wanted = self.target_reward
+        if wanted is not None and not meta.floor < wanted <= meta.ceiling:
             raise InputError(
-                f"a reward of {target_reward:g} lies outside ({meta.floor:g}, {meta.ceiling:g}]",
+                f"a reward of {wanted:g} lies outside ({meta.floor:g}, {meta.ceiling:g}]",
                 argument="target_reward",
                 advice="Give a reward on the scale of the pilots",
             )
-        self.posterior = posterior
-        self.target_reward = target_reward
-        self.planned_steps = planned_steps
-        self.level = level
-        self.draws = draws
-        self.seed = seed
-        self.fitted = fitted
         smoothed_weights(np.linspace(0.0, 1.0, 100))  # imports ArviZ now, not at the first step
         self._bases: dict[tuple[str, str], tuple[_Base, _Base]] = {}
 

@@ -31,16 +31,12 @@ class Info(Protocol):
 
 @dataclass(frozen=True)
 class FigureKind:
-    """One figure: its name (of its files), title and caption, and how it is made.
-
-    ``info`` collects what is shown, for the figures of a study from posterior and recommendation;
-    ``draw`` makes a matplotlib Figure of that.
-    """
+    """One figure: its name (of its files), title and caption, and how it is made."""
 
     name: str
     title: str
     caption: str
-    info: Callable[..., Info]
+    info: Callable[..., Info]  # collects what is shown; of a study, from posterior and answer
     draw: Callable[..., Figure]
 
     def drawn(self, info: Info) -> Drawn:
@@ -111,11 +107,7 @@ PAGE_COLOURS = {
 
 
 def inline_svg(drawing: bytes, name: str, text: str) -> str:
-    """Drawing of matplotlib's as an element of a page: its colours follow the page's scheme.
-
-    Its identifiers begin with the figure's name, which makes them unique in a page; ``text`` says
-    what it shows to those who do not see it.
-    """
+    """Drawing of matplotlib's as an element of a page, with the page's colours and own names."""
     from markupsafe import escape
 
     source = drawing.decode("utf-8")

@@ -89,7 +89,8 @@ def report(
     path : path-like
         An ``.html`` file; its folder is made where it is missing.
     **parts
-        As for :func:`report_html`.
+        ``diagnoses`` of the pilots; ``configs``, texts by trainer; ``drawn``, the figures in their
+        order [default: all that need no logs]; ``outcome`` of runs that were made since.
 
     Returns
     -------
@@ -115,13 +116,7 @@ def report_html(
     drawn: Sequence[Drawn | Missing] | None = None,
     outcome: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the page that :func:`report` writes.
-
-    ``diagnoses`` are those of the pilots, ``configs`` texts by trainer. Figures are ``drawn`` in
-    their order, the decision first [default: all that need no logs]; in place of one that is
-    missing stands the reason. ``outcome`` is of runs that were made since: title, columns, rows
-    and notes.
-    """
+    """Return the page that :func:`report` writes."""
     import jinja2
     from markupsafe import Markup
 

@@ -352,15 +352,13 @@ def _advice(measure: str, advice: Recommendation) -> Facts:
 
 def _outcome(found: Interval) -> Value:
     text = f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    return Value(found.model_dump(), text, _judge_outcomes)
 
-    def judge(one: dict[str, float], other: dict[str, float]) -> Judged:
-        gap = other["mean"] - one["mean"]
-        differs = any(
-            f"{one[name]:.3f}" != f"{other[name]:.3f}" for name in ("mean", "low", "high")
-        )
-        return differs, f"{gap:+.3f}", gap
 
-    return Value(found.model_dump(), text, judge)
+def _judge_outcomes(one: dict[str, float], other: dict[str, float]) -> Judged:
+    gap = other["mean"] - one["mean"]
+    differs = any(f"{one[name]:.3f}" != f"{other[name]:.3f}" for name in ("mean", "low", "high"))
+    return differs, f"{gap:+.3f}", gap
 
 
 # Runs --------------------------------------------------------------------------------------------

@@ -25,18 +25,15 @@ SAME = 1e-6
 
 @dataclass(frozen=True)
 class Line:
-    """One quantity of both sides: values as JSON holds them (None where a side has none), texts.
-
-    ``note`` says how far they are apart, where that can be said, ``apart`` the same as a number.
-    """
+    """One quantity of both sides: values as JSON holds them (None where a side has none), texts."""
 
     name: str
     one: Any
     other: Any
     shown: tuple[str, str]
     differs: bool
-    note: str = ""
-    apart: float | None = None
+    note: str = ""  # how far they are apart, where that can be said
+    apart: float | None = None  # the same as a number
 
 
 @dataclass(frozen=True)
@@ -155,11 +152,7 @@ def compare_outcomes(
     advice: Recommendation,
     runs: Sequence[PilotRun],
 ) -> Comparison:
-    """Forecasts of a study at each finished run's own settings and length, and what came.
-
-    A line differs where the outcome lies outside the forecast's interval. Refuses a run of another
-    model or task than the study advises on.
-    """
+    """Forecasts of a study at each finished run's own settings and length, and what came."""
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
     roles = {"advised": advice.settings, "best pilot's settings": advice.best_piloted.settings}
     roles |= {one.name: one.settings for one in advice.recipes}
@@ -234,7 +227,7 @@ def _line(
             f"{mean:.3f} [{low:.3f}, {high:.3f}], stable {percent(sure)}",
             f"{reward}, {ended}, {generated:,.0f} completions",
         ),
-        differs=not is_inside,
+        differs=not is_inside,  # from the forecast's interval
         note="" if apart is None else f"{apart:+.3f}, {where}",
         apart=apart,
     )

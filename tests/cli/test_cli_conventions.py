@@ -224,7 +224,7 @@ def test_what_is_stopped_while_it_is_made_prints_no_traceback(monkeypatch, is_st
 
 def test_exit_codes_are_those_that_the_code_knows():
     from advisor import errors
-    from advisor.cli import logs, watch
+    from advisor.cli import logs
 
     epilog = str(app.info.epilog)
     told = dict(re.findall(r"(\d+) ([a-z ]+)", epilog.partition("Exit codes: ")[2]))
@@ -237,14 +237,13 @@ def test_exit_codes_are_those_that_the_code_knows():
         errors.CannotTellError.exit_code,
         errors.NotConvergedError.exit_code,
         logs.FAILED,
-        watch.ALARM,
     }
     assert {int(code) for code in told} == known
     assert (errors.AdvisorError.exit_code, told["1"]) == (1, "our fault")
     assert (errors.InputError.exit_code, told["2"]) == (2, "bad input or usage")
     assert errors.CannotTellError.exit_code == 3
     assert errors.NotConvergedError.exit_code == 4
-    assert logs.FAILED == watch.ALARM == 5
+    assert logs.FAILED == 5
 
 
 # --json and --quiet ------------------------------------------------------------------------------

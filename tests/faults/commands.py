@@ -71,7 +71,7 @@ class Stage:
             for seed, one in self.posteriors.items()
         }
         self.text = {seed: one.to_json() for seed, one in self.answers.items()}
-        for name in ("study", "plot", "priors", "backtest", "pilots"):
+        for name in ("study", "priors", "compare", "pilots"):
             __import__(f"advisor.cli.{name}")
 
     def study(self, folder: Path, seed: int) -> None:

@@ -43,21 +43,17 @@ BARS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @dataclass(frozen=True)
 class Ridge:
-    """Posterior and prior density of one quantity, per unit of the axis (per decade on a log one).
-
-    ``lower`` to ``upper`` is the central 80 % of the posterior, ``prior_lower`` to
-    ``prior_upper`` the central 90 % of the prior.
-    """
+    """Posterior and prior density of one quantity, per unit of the axis or decade of a log one."""
 
     label: str
     value: FloatArray
     height: FloatArray
     prior_value: FloatArray
     prior_height: FloatArray
-    lower: float
+    lower: float  # of the central 80 % of the posterior
     median: float
     upper: float
-    prior_lower: float
+    prior_lower: float  # of the central 90 % of the prior
     prior_upper: float
 
     @property
@@ -70,17 +66,13 @@ class Ridge:
 
 @dataclass(frozen=True)
 class Posteriors:
-    """One ridge per (task, model), and the exponent of the model size.
+    """One ridge per (task, model), and the exponent of the model size."""
 
-    Plateaus are in reward units, stiffness per optimizer step, both at ``reference``, the settings
-    of the pilot in the middle; ``sizes`` counts the distinct model sizes.
-    """
-
-    plateau: tuple[Ridge, ...]
-    stiffness: tuple[Ridge, ...]
+    plateau: tuple[Ridge, ...]  # in reward units
+    stiffness: tuple[Ridge, ...]  # per optimizer step
     curvature: Ridge
-    sizes: int
-    reference: str
+    sizes: int  # distinct model sizes
+    reference: str  # settings of the pilot in the middle, of plateaus and stiffness
     left_out: int
 
     @property
@@ -91,13 +83,10 @@ class Posteriors:
     @property
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
-        pairs = [
-            f"{plateau.label}: plateau {plateau.span}, stiffness {stiffness.span} per step."
-            for plateau, stiffness in zip(self.plateau, self.stiffness, strict=True)
-        ]
+        plateaus = "; ".join(f"{one.label} {one.span}" for one in self.plateau)
         doubt = ", prior-dominated" if self.is_prior_dominated else ""
         return (
-            f"Posterior densities against their priors, {self.reference}. {' '.join(pairs)} "
+            f"Posterior densities against their priors, {self.reference}. Plateau: {plateaus}. "
             f"Curvature exponent {self.curvature.span}{doubt}."
         )
 
@@ -225,16 +214,12 @@ TERMS: dict[str, dict[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True)
 class Exponent:
-    """One exponent: central 80 % intervals of posterior and prior, and the theory's values.
+    """One exponent: central 80 % intervals of posterior and prior, and the theory's values."""
 
-    ``key`` names it among the draws, ``label`` what is raised to it. ``informed`` is the share of
-    the prior's variance that the pilots removed, below 0 where they widened it.
-    """
-
-    key: str
-    label: str
+    key: str  # among the draws
+    label: str  # what is raised to it
     theory: str
-    informed: float
+    informed: float  # share of the prior's variance that the pilots removed; negative if widened
     lower: float
     median: float
     upper: float
@@ -268,11 +253,11 @@ class Exponents:
     @property
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
-        parts = ["Exponents with central 80 % intervals, against their priors."]
-        for title, rows in self.laws:
-            listed = "; ".join(f"{row.label} {row.span}, {row.learned} learned" for row in rows)
-            parts.append(f"{title} {listed}.")
-        return " ".join(parts)
+        laws = (
+            f"{title} " + "; ".join(f"{row.label} {row.span}" for row in rows)
+            for title, rows in self.laws
+        )
+        return f"Exponents with central 80 % intervals, against their priors. {'. '.join(laws)}."
 
 
 def exponents_info(posterior: Posterior) -> Exponents:

@@ -32,23 +32,17 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The whole figure: the worst parameters, largest R-hat first, out of how many.
-
-    ``overall`` is of the sampler's own coordinates, which the gate judges.
-    """
+    """The whole figure: the worst parameters, largest R-hat first, out of how many."""
 
     worst: tuple[Mixed, ...]
     parameters: int
-    overall: Convergence
+    overall: Convergence  # of the sampler's own coordinates, which the gate judges
 
     @property
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
-        listed = "; ".join(f"{one.name}: R-hat {one.rhat:.3f}, {one.ess:.0f}" for one in self.worst)
-        return (
-            f"Ranks of the draws by chain, of the {len(self.worst)} of {self.parameters} "
-            f"parameters with the largest R-hat; effective draws of each: {listed}."
-        )
+        listed = "; ".join(f"{one.name}: R-hat {one.rhat:.3f}" for one in self.worst)
+        return f"Ranks of the draws by chain, of the parameters with the largest R-hat: {listed}."
 
     @property
     def note(self) -> str:

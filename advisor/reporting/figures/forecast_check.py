@@ -47,39 +47,29 @@ LOW, HIGH = QUANTILES.index(0.1), QUANTILES.index(0.9)
 
 @dataclass(frozen=True)
 class Checked:
-    """One pilot: what was seen, what was forecast, and what came.
-
-    Arrays of what the fit saw have shape (bins,), others (windows,); ``step`` holds the middles of
-    the windows in optimizer steps, ``band`` the ends and the median of the central 80 % of the mean
-    reward.
-    ``final`` is of the mean over the last tenth of its steps, as `advisor backtest` judges it.
-    """
+    """One pilot: what was seen, by bins; what was forecast, and what came, by windows of steps."""
 
     run: str
     label: str
     seen_step: FloatArray
     seen_reward: FloatArray
-    step: FloatArray
+    step: FloatArray  # middles of the windows
     observed: FloatArray
-    band: FloatArray
+    band: FloatArray  # ends and median of the central 80 % of the mean reward
     last_seen: float
     has_collapsed: bool
-    final: Prediction
+    final: Prediction  # of the mean over the last tenth of its steps, as a backtest judges it
 
 
 @dataclass(frozen=True)
 class ForecastCheck:
-    """The whole figure: pilots by their error in the final level, the largest last.
-
-    ``bounds`` are the least floor and the largest ceiling of the reward; ``left_out`` says which
-    pilots could not be asked about and why, ``failed`` which cohorts' fit did not converge.
-    """
+    """The whole figure: pilots by their error in the final level, the largest last."""
 
     checked: tuple[Checked, ...]
     seen: float
-    bounds: tuple[float, float]
-    left_out: tuple[str, ...]
-    failed: tuple[str, ...]
+    bounds: tuple[float, float]  # least floor and largest ceiling of the reward
+    left_out: tuple[str, ...]  # pilots that could not be asked about, and why
+    failed: tuple[str, ...]  # cohorts whose fit did not converge
 
     @property
     def drawn(self) -> tuple[Checked, ...]:
@@ -101,16 +91,11 @@ class ForecastCheck:
     @property
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
-        listed = "; ".join(
-            f"{one.run}: forecast {one.final.median:.3f} [{one.final.quantiles[LOW]:.3f}, "
-            f"{one.final.quantiles[HIGH]:.3f}], came {one.final.target:.3f}"
-            for one in self.checked
-        )
         count = len(self.checked)
         return (
             f"Pilots forecast from the first {style.share_text(self.seen)} of their steps. "
             f"The 80 % interval of the final level holds {self.covered} of {count} "
-            f"({style.share_text(self.covered / count)}); mean error {self.error:.3f}. {listed}."
+            f"({style.share_text(self.covered / count)}); mean error {self.error:.3f}."
         )
 
     @property
@@ -138,10 +123,7 @@ def forecast_check_info(
     sampling: Sampling | None = None,
     progress: Progress = silent,
 ) -> ForecastCheck:
-    """Fit the first part of each pilot and forecast the rest, as `backtest(runs, seen=seen)` does.
-
-    ``priors`` have not learned from these runs, by default those that `advisor backtest` chooses.
-    """
+    """Fit the first part of each pilot and forecast the rest, as `backtest` does."""
     (share,) = check_shares(seen)
     cohorts, unusable = make_cases(runs, share)
     if not cohorts:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.advice import Alternative, gpu_unit, level_text, outside, percent, piloted
+from advisor.advice import Alternative, gpu_unit, level_text, outside, piloted
 from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import FigureKind
@@ -25,18 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Named:
-    """A configuration with the names of all roles that it plays.
-
-    ``kind`` is "advised", "pilot", "alternative" or "recipe"; ``cost`` in the figure's unit,
-    ``reward`` expected at the last step of a stable run. In ``settings`` an asterisk follows each
-    that no pilot ran.
-    """
+    """A configuration with the names of all roles that it plays."""
 
     names: tuple[str, ...]
-    settings: str
-    kind: str
-    cost: float
-    reward: float
+    settings: str  # an asterisk follows each that no pilot ran
+    kind: str  # of `MARKS`
+    cost: float  # in the figure's unit
+    reward: float  # expected at the last step of a stable run
     probability: float
 
     @property
@@ -49,24 +44,17 @@ class Named:
 
 @dataclass(frozen=True)
 class Frontier:
-    """The whole figure.
-
-    Arrays of shape (points,) are configurations that none beats in reward, price and P(stable)
-    together. ``best_cost`` and ``best_reward`` are the corners of the most reward for its price
-    among those stable enough, both ascending. ``piloted`` says of a point whether pilots ran each
-    of its settings. ``unit`` is that of GPU time in which prices are short, or "generated
-    completions".
-    """
+    """The whole figure: configurations that none beats in reward, price and P(stable) together."""
 
     cost: FloatArray
     reward: FloatArray
     probability: FloatArray
-    piloted: BoolArray
+    piloted: BoolArray  # whether pilots ran each of its settings
     named: tuple[Named, ...]
-    best_cost: FloatArray
+    best_cost: FloatArray  # corners of the most reward for its price among those stable enough
     best_reward: FloatArray
     level: float
-    unit: str
+    unit: str  # of GPU time, the one in which prices are short, or "generated completions"
     measure: str
     floor: float
     ceiling: float
@@ -74,17 +62,13 @@ class Frontier:
     @property
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
-        parts = [
-            f"Expected {self.measure} at the last step against price in {self.unit}, for "
-            f"{self.cost.size} configurations that none beats in reward, price and P(stable) "
-            "together."
-        ]
-        parts += [
-            f"{', '.join(one.names).capitalize()} ({one.settings}): {one.reward:.3f} for "
-            f"{one.cost:.3g}, P(stable) {percent(one.probability)}."
-            for one in self.named
-        ]
-        return " ".join(parts)
+        named = (
+            f"{', '.join(one.names)} {one.reward:.3f} for {one.cost:.3g}" for one in self.named
+        )
+        return (
+            f"Expected {self.measure} at the last step against price in {self.unit}: "
+            f"{'; '.join(named)}."
+        )
 
     @property
     def note(self) -> str:

@@ -57,55 +57,47 @@ class Mark:
 
 @dataclass(frozen=True)
 class StabilityMap:
-    """The whole figure.
-
-    ``probability`` and ``reward`` have shape (panels, intervals, rates): P(stable) by the planned
-    step, and the expected reward there of a run that stays so. ``limit`` is the learning rate at
-    which the probability first falls below ``level``; NaN where it is below everywhere, infinite
-    where it never falls. Pilots are those of every model and task, since all inform the map.
-    ``is_piloted_group`` says whether pilots ran group sizes on both sides of a panel's;
-    ``other_groups`` are offered without a panel.
-    """
+    """The whole figure; axes of its arrays are panels, intervals and rates."""
 
     learning_rate: FloatArray
     interval: IntArray
     group_size: IntArray
-    probability: FloatArray
-    reward: FloatArray
+    probability: FloatArray  # P(stable) by the planned step
+    reward: FloatArray  # expected there of a run that stays stable
     measure: str
     bounds: tuple[float, float]
     level: float
-    limit: FloatArray
+    limit: FloatArray  # rate where it first falls below; NaN: is below everywhere, infinite: never
     steps: int
     advised: Mark
     next_pilot: Mark | None
     recipes: tuple[Mark, ...]
-    pilots: tuple[Dot, ...]
-    is_piloted_group: BoolArray
-    other_groups: tuple[int, ...]
+    pilots: tuple[Dot, ...]  # of every model and task, since all inform the map
+    is_piloted_group: BoolArray  # whether pilots ran group sizes on both sides of a panel's
+    other_groups: tuple[int, ...]  # offered without a panel
 
     @property
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
         row = int(np.argmin(np.abs(self.interval - self.advised.settings.refresh_interval)))
         level = level_text(self.level)
-        parts = [
-            f"Expected {self.measure} after {self.steps} steps and the probability that a run "
-            "stays stable until then, over learning rate and refresh interval K, one panel per "
-            "group size."
+        ends = [
+            f"below {level} at every learning rate"
+            if np.isnan(end)
+            else f"at least {level} "
+            + (
+                "at every learning rate drawn"
+                if np.isinf(end)
+                else f"up to {style.scientific(end)}"
+            )
+            for end in self.limit[:, row]
         ]
-        for group, end in zip(self.group_size, self.limit[:, row], strict=True):
-            if np.isnan(end):
-                found = f"below {level} at every learning rate"
-            elif np.isinf(end):
-                found = f"at least {level} at every learning rate drawn"
-            else:
-                found = f"at least {level} up to learning rate {style.scientific(end)}"
-            parts.append(f"Group size {group}, K {self.interval[row]}: P(stable) {found}.")
-        name, chosen = self.advised.name.capitalize(), style.settings_label(self.advised.settings)
+        groups = zip(self.group_size, ends, strict=True)
         return (
-            f"{' '.join(parts)} Expected {self.measure} where it stays stable: "
-            f"{self.reward.min():.2f} to {self.reward.max():.2f}. {name}: {chosen}."
+            f"Expected {self.measure} and P(stable) after {self.steps} steps over learning rate "
+            f"and refresh interval K. P(stable) at K {self.interval[row]}: "
+            + "; ".join(f"{end} with group size {group}" for group, end in groups)
+            + "."
         )
 
     @property

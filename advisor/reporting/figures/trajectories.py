@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from advisor.common import counted
 from advisor.forecast import Forecaster, central, fitted_curve, outcome_paths
 from advisor.model import Posterior
 from advisor.reporting import style
@@ -30,22 +31,17 @@ CURVE_POINTS = 240
 
 @dataclass(frozen=True)
 class RunCurve:
-    """One pilot: binned rewards, and median and central 80 % band of its fitted curve.
-
-    ``grid`` holds logged steps, ``band`` (lower end, median, upper end) what a row logged there
-    should show. A curve ends before the onset of a collapse, with the last bin that shaped it;
-    ``steps`` were logged.
-    """
+    """One pilot: binned rewards, and its fitted curve up to the last bin before a collapse."""
 
     label: str
     learning_rate: float
     step: FloatArray
     reward: FloatArray
-    grid: FloatArray
-    band: FloatArray
+    grid: FloatArray  # logged steps
+    band: FloatArray  # lower end, median, upper end of the central 80 % of a row logged there
     collapse_step: float | None
     last_reward: float
-    steps: float
+    steps: float  # that were logged
 
     @property
     def end(self) -> tuple[float, float]:
@@ -57,17 +53,13 @@ class RunCurve:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Named settings: mean within its central 80 % band over steps, in units of the measure.
-
-    ``end`` holds mean and 80 % interval as the answer says them: the interval is that of the mean
-    over the last tenth of one run.
-    """
+    """Named settings: mean within its central 80 % band over steps, in units of the measure."""
 
     label: str
     measure: str
     step: FloatArray
     band: FloatArray
-    end: tuple[float, float, float]
+    end: tuple[float, float, float]  # mean, and 80 % interval of the mean over the last tenth
 
     @property
     def numbers(self) -> str:
@@ -100,20 +92,13 @@ class Trajectories:
         """What the figure shows, for those who do not see it."""
         parts = []
         for panel in self.panels:
-            name = f"{panel.model} on {panel.task}"
-            if panel.forecast is not None:
-                parts.append(
-                    f"Forecast for {name} with {panel.forecast.label}: "
-                    f"{panel.forecast.measure} {panel.forecast.numbers} "
-                    f"at step {panel.forecast.step[-1]:.0f}, if it stays stable."
-                )
-                continue
+            name, of = f"{panel.model} on {panel.task}", panel.forecast
             collapsed = sum(run.collapse_step is not None for run in panel.runs)
             parts.append(
-                f"{name}: {len(panel.runs)} pilot{'s' if len(panel.runs) != 1 else ''}"
-                + (f", {collapsed} collapsed" if collapsed else "")
-                + f", last rewards {min(run.last_reward for run in panel.runs):.2f} to "
-                f"{max(run.last_reward for run in panel.runs):.2f}."
+                f"Rewards of {counted(len(panel.runs), 'pilot')} of {name}, {collapsed} collapsed."
+                if of is None
+                else f"Forecast for {name} with {of.label}: {of.measure} {of.numbers} "
+                f"at step {of.step[-1]:.0f}, if it stays stable."
             )
         return " ".join(parts)
 
