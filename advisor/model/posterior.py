@@ -411,12 +411,6 @@ STACKS = {
 }
 """Parameters that each vector of the sampler stacks."""
 
-OF_THE_COHORT = (
-    *("tasks", "groups", "reference", "floor", "ceiling", "eval_floor", "eval_ceiling"),
-    *("longest", "notes"),
-)
-"""What a posterior takes over from its cohort as it is."""
-
 MOST_DISPUTED = 3
 """Runs that are named where chains disagree."""
 
@@ -478,8 +472,10 @@ def make_posterior(
         "step": cohort.step,
         "reward": cohort.floor + scale * cohort.reward,
     }
+    shared = Meta.model_fields.keys() & {*Cohort.__dataclass_fields__, "longest"}
+    taken = shared - {"runs", "group_parameters", "task_of_group"}
     meta = Meta(
-        **{name: getattr(cohort, name) for name in OF_THE_COHORT},
+        **{name: getattr(cohort, name) for name in taken},
         group_parameters=tuple(cohort.group_parameters.tolist()),
         task_of_group=tuple(cohort.task_of_group.tolist()),
         evaluated=tuple(
