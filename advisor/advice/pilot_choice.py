@@ -79,9 +79,8 @@ def shown(
 ) -> FloatArray:
     """What a pilot would show under each draw after its ``begun`` steps, shape (draws, features).
 
-    Whether it collapses (``stable`` is the probability that it does not, shape (draws,)), and,
-    where it does not, its reward at three points (``level``, where that is known) with its wander
-    and the noise of its batches: those of a new seed.
+    Whether it collapses (``stable`` is the probability that it does not), else its reward at three
+    points (``level``, where that is known) with the wander and the noise of a new seed.
     """
     if level is None:
         level = forecaster.scaled_reward(pilot.planned_over(steps), _looks(begun, steps))

@@ -7,7 +7,7 @@ by `advisor.advice.pilot_choice.Worth`. Draws of the preset stand for what may b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,21 +136,13 @@ class PilotPlan(BaseModel):
         file = Path(path) / PLAN
         try:
             return cls.model_validate_json(file.read_bytes())
-        except ValidationError as error:
-            key = ".".join(str(part) for part in error.errors()[0]["loc"])[:80]
-            raise InputError(
-                f"the plan cannot be read (at '{key}'): another version wrote it, or it is damaged",
-                path=file,
-                argument="plan",
-                advice="Run advisor plan again, into another folder",
-            ) from error
-        except OSError as error:
-            raise InputError(
-                "there is no plan",
-                path=file,
-                argument="plan",
-                advice="Give the folder that advisor plan wrote",
-            ) from error
+        except (ValidationError, OSError) as error:
+            why, advice = "there is no plan", "Give the folder that advisor plan wrote"
+            if isinstance(error, ValidationError):
+                key = ".".join(str(part) for part in error.errors()[0]["loc"])[:80]
+                why = f"the plan cannot be read (at '{key}'): another version wrote it, or it is"
+                why, advice = f"{why} damaged", "Run advisor plan again, into another folder"
+            raise InputError(why, path=file, argument="plan", advice=advice) from error
 
     def with_pilot(self, pilot: PlannedPilot) -> PilotPlan:
         """Return the plan with one more pilot."""
@@ -296,10 +288,7 @@ def plan(
         settings=settings.planned_over(steps),
         steps=steps,
         share=share,
-        model=target.model,
-        parameters=target.parameters,
-        task=target.task,
-        start_reward=target.start_reward,
+        **asdict(target),
         trainer=None,
         devices=1,
         priors=posterior.meta.priors.name,

@@ -7,7 +7,7 @@ Freeze-thaw by expected utility: what can be done next is weighed by one rule
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -30,7 +30,7 @@ from advisor.common import DEFAULT_SEED, Progress, progress_of
 from advisor.errors import InputError
 from advisor.forecast import fit
 from advisor.model import Posterior, Priors, Sampling
-from advisor.runs import PilotRun, Settings
+from advisor.runs import PartialSettings, PilotRun, Settings
 
 
 def pilots(
@@ -151,20 +151,11 @@ def _spent(plan: PilotPlan, logs: PlannedLogs, notes: list[str]) -> float:
 def _before_any_log(plan: PilotPlan) -> Piloting:
     """The plan's own word: nothing has begun."""
     is_run = plan.kind == "run"
-    words = [
-        PilotWord(
-            name=pilot.name,
-            log=None,
-            is_planned=True,
-            learning_rate=pilot.settings.learning_rate,
-            seen=0,
-            steps=pilot.steps,
-            state="not begun",
-            word="start",
-            reason=f"{pilot.price:.1%} of the run's price, P(stable) {percent(pilot.stable)}",
-        )
-        for pilot in plan.pilots
-    ]
+    words = []
+    for pilot in plan.pilots:
+        reason = f"{pilot.price:.1%} of the run's price, P(stable) {percent(pilot.stable)}"
+        found = {"name": pilot.name, "is_planned": True, "steps": pilot.steps, "reason": reason}
+        words.append(_word(None, pilot.settings, found | {"state": "not begun", "word": "start"}))
     price = sum(pilot.price for pilot in plan.pilots)
     return Piloting(
         word="run" if is_run else "go on",
@@ -202,11 +193,7 @@ TITLES = {"go on": "GO ON", "stop": "STOP PILOTING", "run": "RUN"}
 
 
 class PilotWord(BaseModel):
-    """The word on one pilot; ``skip`` where one that has not begun is not worth its price.
-
-    ``gain`` is what its next steps are expected to add to the full run's reward, ``loss`` what
-    their price would have been worth as training, as shares of the reward range.
-    """
+    """The word on one pilot; gain and loss of its next steps are shares of the reward range."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -218,8 +205,8 @@ class PilotWord(BaseModel):
     steps: int | None  # planned ones
     state: Literal["not begun", "running", "finished", "collapsed"]
     word: Literal["start", "skip", "continue", "stop", "extend", "done"]
-    gain: float | None = None
-    loss: float | None = None
+    gain: float | None = None  # of the full run's reward
+    loss: float | None = None  # what their price would have been worth as training
     reason: str
 
     @property
@@ -234,10 +221,7 @@ class PilotWord(BaseModel):
 
 
 class Piloting(BaseModel):
-    """The word on the pilots of a plan.
-
-    ``stop`` where no pilot is worth its price any more, ``run`` where none ever was.
-    """
+    """The word on a plan: ``stop`` where no pilot is worth it now, ``run`` where none was."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -322,40 +306,32 @@ def word_of(
             f"range, and cost {action.price:.1%} of its price, which as training are worth "
             f"{100 * loss:z.1f} %"
         )
-    return PilotWord.model_validate(
-        {
-            "name": pilot.name,
-            "log": None if run is None else run.path,
-            "is_planned": True,
-            "learning_rate": settings.learning_rate,
-            "seen": 0 if run is None else last_step(run),
-            "steps": pilot.steps,
-            "state": state,
-            "word": word,
-            "gain": gain,
-            "loss": loss,
-            "reason": reason,
-        }
-    )
+    found = {"name": pilot.name, "is_planned": True, "steps": pilot.steps, "state": state}
+    found |= {"word": word, "gain": gain, "loss": loss, "reason": reason}
+    return _word(run, settings, found)
 
 
 def word_of_unplanned(bench: Bench, run: PilotRun) -> PilotWord:
     """The word on a run that no plan knows: what it shows counts, and what to do is not asked."""
     died, planned = bench.died_at(run), run.hyperparameters.planned_steps
     finished = planned is None or is_finished(run, planned)
-    return PilotWord(
-        name=run.id,
-        log=run.path,
-        is_planned=False,
-        learning_rate=run.hyperparameters.learning_rate,
-        seen=last_step(run),
-        steps=planned,
-        state="collapsed" if died is not None else "finished" if finished else "running",
-        word="stop" if died is not None else "done",
-        reason="not planned; it counts as a pilot all the same"
-        if died is None
-        else f"died at step {died:.0f}; not planned, it counts as a pilot all the same",
-    )
+    reason = "not planned; it counts as a pilot all the same"
+    found = {"name": run.id, "is_planned": False, "steps": planned, "word": "done"}
+    found |= {"state": "finished" if finished else "running", "reason": reason}
+    if died is not None:
+        reason = f"died at step {died:.0f}; not planned, it counts as a pilot all the same"
+        found |= {"state": "collapsed", "word": "stop", "reason": reason}
+    return _word(run, run.hyperparameters, found)
+
+
+def _word(
+    run: PilotRun | None, settings: Settings | PartialSettings, found: dict[str, Any]
+) -> PilotWord:
+    """A word with what the log shows."""
+    log = None if run is None else run.path
+    seen = 0 if run is None else last_step(run)
+    rate = settings.learning_rate
+    return PilotWord.model_validate({**found, "log": log, "seen": seen, "learning_rate": rate})
 
 
 def reason_of(bench: Bench, kept: Sequence[Action], actions: dict[str, Action]) -> str:

@@ -266,10 +266,8 @@ MOST_STEPS = 1_000_000
 class Objective(BaseModel):
     """What is made as large, or as cheap, as possible.
 
-    ``goal`` is a reward to reach for "cheapest", in reward units; for "fastest" a share, in (0, 1),
-    of the gain that the best feasible configuration makes within the budget. ``quantile`` is the
-    probability, in (0, 0.5], of a result no better than what is compared; None compares means
-    (medians of times).
+    ``goal`` is a reward for "cheapest", for "fastest" a share of the best feasible gain;
+    ``quantile`` is the probability of a result no better than what is compared, None a mean.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -67,9 +67,8 @@ def search(
 ) -> tuple[Evaluation | None, Evaluation]:
     """Find the best feasible configuration.
 
-    A lattice of no more points than trials is tried in full; a larger one is searched, and then
-    the neighbours of the best are tried until none is better: where few configurations are
-    feasible a sampler alone stops short.
+    A small lattice is tried in full; a larger one is searched, and then the neighbours of the best:
+    where few configurations are feasible a sampler alone stops short.
     """
     import optuna
 

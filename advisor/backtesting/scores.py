@@ -156,11 +156,7 @@ class Backtest:
         return "".join(json.dumps(_line(p), allow_nan=False) + "\n" for p in self.predictions)
 
     def to_json(self) -> str:
-        """Scores, and what was left out, as JSON.
-
-        ``methods`` holds the scores of the first part; where there are several, ``by_share`` or
-        ``by_pilots`` holds those of each, the first among them.
-        """
+        """Scores of the first part and, where there are several, of each, as JSON."""
         document: dict[str, Any] = {"methods": self.methods()}
         parts = list(self.parts())
         if len(parts) > 1:

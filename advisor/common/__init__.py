@@ -1,76 +1,35 @@
 """What every room needs: saving, progress, seeds, safe text, extras that may be missing."""
 
-from advisor.common.engine import (
-    Engine,
-    EngineSettings,
-    Item,
-    Mapped,
-    Outcome,
-    digest_of,
-    engine_of,
-    mapped,
-)
-from advisor.common.saving import (
-    DRAFT,
-    check_output,
-    owned,
-    replacing,
-    second_places,
-    standing,
-    write_new,
-    write_or_keep,
-    write_whole,
-)
-from advisor.common.shown import (
-    SAMPLING,
-    SAMPLING_AGAIN,
-    Progress,
-    ProgressLines,
-    bullets,
-    counted,
-    harmless,
-    heading,
-    paragraph,
-    progress_of,
-    silent,
-    table,
-    whole,
-    without_password,
-)
-from advisor.common.version import DEFAULT_SEED, VERSION
-
-__all__ = [
-    "DEFAULT_SEED",
-    "DRAFT",
-    "SAMPLING",
-    "SAMPLING_AGAIN",
-    "VERSION",
-    "Engine",
-    "EngineSettings",
-    "Item",
-    "Mapped",
-    "Outcome",
-    "Progress",
-    "ProgressLines",
-    "bullets",
-    "check_output",
-    "counted",
-    "digest_of",
-    "engine_of",
-    "harmless",
-    "heading",
-    "mapped",
-    "owned",
-    "paragraph",
-    "progress_of",
-    "replacing",
-    "second_places",
-    "silent",
-    "standing",
-    "table",
-    "whole",
-    "without_password",
-    "write_new",
-    "write_or_keep",
-    "write_whole",
-]
+from advisor.common.engine import Engine as Engine
+from advisor.common.engine import EngineSettings as EngineSettings
+from advisor.common.engine import Item as Item
+from advisor.common.engine import Mapped as Mapped
+from advisor.common.engine import Outcome as Outcome
+from advisor.common.engine import digest_of as digest_of
+from advisor.common.engine import engine_of as engine_of
+from advisor.common.engine import mapped as mapped
+from advisor.common.saving import DRAFT as DRAFT
+from advisor.common.saving import check_output as check_output
+from advisor.common.saving import owned as owned
+from advisor.common.saving import replacing as replacing
+from advisor.common.saving import second_places as second_places
+from advisor.common.saving import standing as standing
+from advisor.common.saving import write_new as write_new
+from advisor.common.saving import write_or_keep as write_or_keep
+from advisor.common.saving import write_whole as write_whole
+from advisor.common.shown import SAMPLING as SAMPLING
+from advisor.common.shown import SAMPLING_AGAIN as SAMPLING_AGAIN
+from advisor.common.shown import Progress as Progress
+from advisor.common.shown import ProgressLines as ProgressLines
+from advisor.common.shown import bullets as bullets
+from advisor.common.shown import counted as counted
+from advisor.common.shown import harmless as harmless
+from advisor.common.shown import heading as heading
+from advisor.common.shown import paragraph as paragraph
+from advisor.common.shown import progress_of as progress_of
+from advisor.common.shown import silent as silent
+from advisor.common.shown import table as table
+from advisor.common.shown import whole as whole
+from advisor.common.shown import without_password as without_password
+from advisor.common.version import DEFAULT_SEED as DEFAULT_SEED
+from advisor.common.version import VERSION as VERSION

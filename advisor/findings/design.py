@@ -1,14 +1,8 @@
 """Which exponents the pilots can tell at all: what was varied, what was not, what moved together.
 
-A law's exponent is learned from how the pilots differ. Where a factor never changed, or changed
-only together with another, the exponent shown is the prior's, however narrow it looks. Everything
-here follows from the settings of the pilots, so it holds before a draw is looked at;
-:func:`informed_share` says what the draws made of it.
-
-The learning rate, the group size, the prompts per step and both factors of the refresh interval
-are judged within groups (task, model), whose own start, plateau and stiffness take up any
-difference between them; the model size is judged between groups. Pilots that collapsed at once
-show no curve, so they are not counted: they speak for stability only.
+Where a factor never changed, or changed only together with another, its exponent is the prior's.
+All but the model size is judged within groups (task, model), which have starts, plateaus and
+stiffnesses of their own. Pilots that collapsed at once speak for stability only.
 """
 
 from __future__ import annotations
@@ -106,10 +100,7 @@ def design_check(meta: Meta) -> tuple[FactorCheck, ...]:
 
 
 def informed_share(posterior: Posterior) -> dict[str, float]:
-    """Share of the prior's variance that the pilots removed, per term of the laws.
-
-    Posterior contraction (Betancourt, arXiv:1803.08393).
-    """
+    """Share of the prior's variance that the pilots removed, per term (arXiv:1803.08393)."""
     terms = [f"{law}.{term}" for law, terms in LAWS.items() for term in terms]
     return {
         name: 1.0 - float(np.std(posterior.as_in_priors(name))) ** 2 / prior.sd**2

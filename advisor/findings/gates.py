@@ -1,9 +1,7 @@
 """What may be published of a (task, model): plateau and timescale only where they are identified.
 
-A pilot shorter than the timescale shows its start and its initial slope, and little else: a high
-plateau reached slowly and a low one reached soon look the same (docs/theory, T36). Until then the
-answer is "too early to tell", with the slope, a bound on the plateau and how many more steps would
-tell.
+A pilot shorter than the timescale shows its start and its slope (docs/theory, T36): until then the
+answer is "too early to tell", with a bound on the plateau and how many more steps would tell.
 """
 
 from __future__ import annotations
@@ -54,10 +52,7 @@ FARTHEST = 100_000
 
 
 class MoreSteps(NamedTuple):
-    """Optimizer steps at peak learning rate that a pilot lacks; zero or less: it is long enough.
-
-    ``median`` and ``upper`` are those of the central 80 % interval; infinite beyond ``FARTHEST``.
-    """
+    """Steps at peak rate that a pilot lacks, 0 or less where none: median and upper 80 % end."""
 
     run: str
     median: float
@@ -227,25 +222,18 @@ class PriorGroups(NamedTuple):
 
 def prior_groups(meta: Meta, size: int, start_logit: FloatArray | None = None) -> PriorGroups:
     """Simulate the prior of plateau and stiffness, with a fixed seed."""
-    rng = np.random.default_rng(0)
-    groups, of = len(meta.groups), list(meta.task_of_group)
-
-    def draw(entry: str, *shape: int) -> FloatArray:
-        prior = getattr(meta.placed_priors, entry)
-        return np.asarray(prior.mean + prior.sd * rng.standard_normal((size, *shape)))
-
-    population = {name: draw(name.replace(".", "_"), 1) for name in POPULATION}
+    rng, priors = np.random.default_rng(0), meta.placed_priors
+    groups, tasks, of = len(meta.groups), len(meta.tasks), list(meta.task_of_group)
+    population = {name: priors.drawn(name, rng, size, 1) for name in POPULATION}
     log_parameters = np.log(np.array(meta.group_parameters) / meta.reference.parameters)
-    headroom, slope = (
-        draw("headroom_logit", len(meta.tasks)),
-        draw("log_slope", len(meta.tasks)),
-    )
+    headroom = priors.drawn("headroom_logit", rng, size, tasks)
+    slope = priors.drawn("log_slope", rng, size, tasks)
     population = eq.at_reference(population, eq.task_log_stiffness(headroom, slope)[:, None])
     level = eq.group_level(
         population,
         headroom[:, of],
         slope[:, of],
-        draw("start_logit", groups) if start_logit is None else start_logit,
+        priors.drawn("start_logit", rng, size, groups) if start_logit is None else start_logit,
         rng.standard_normal((size, groups)),
         rng.standard_normal((size, groups)),
         log_parameters,

@@ -1,9 +1,6 @@
-"""A team's history: many cohorts of finished runs, each fitted by itself, then learned from.
+"""A team's history: every cohort of finished runs is fitted by itself, then learned from.
 
-Two stages. The first fits every cohort under one preset, wherever there are cores; the second is
-the meta-analysis of `learned_priors` over what the cohorts said with that preset divided out. A
-joint fit of all runs would couple the cohorts through the population alone, which the second stage
-does in seconds.
+A joint fit would couple cohorts through the population alone, which `learned_priors` does at once.
 """
 
 from __future__ import annotations

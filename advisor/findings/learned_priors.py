@@ -1,10 +1,7 @@
 """A team's own preset: what its past posteriors say about the next study.
 
-Every parameter of the population is meta-analysed over the posteriors, each summed up by a
-`PastStudy`. Levels of tasks and models are treated in the same way, each task or model on a task in
-the place of a study; those with the same task name count as one task together, so that a task
-piloted with ten models does not pass for ten tasks. Entries are learned one by one: correlations
-between them within a posterior are left out.
+Every entry is meta-analysed by itself over the posteriors, each summed up by a `PastStudy`; of
+levels each task or model is a unit, those of one task name together count as one task.
 """
 
 from __future__ import annotations
@@ -72,11 +69,7 @@ class PastRun(BaseModel):
 
 
 class PastStudy(BaseModel):
-    """What the data of one study said, its prior divided out.
-
-    A page of numbers in place of draws: a thousand fit where a dozen posteriors do, and they travel
-    as JSON without losing a digit.
-    """
+    """What the data of one study said, its prior divided out: a page of numbers, as JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -162,11 +155,10 @@ def without_prior(
 
 
 def new_study(found: Estimates, base: NormalPrior, share: float) -> tuple[float, float, float]:
-    """Predict the parameter of a study that has not been run.
+    """Predict the parameter of a study that has not been run (arXiv:2007.08352).
 
-    Normal-normal hierarchical model with the mean over studies integrated in closed form and the
-    spread on a grid (Roever et al., arXiv:2007.08352, for spreads from few studies). A weight w
-    raises the likelihood of a unit to the power w.
+    The mean over studies is integrated in closed form, the spread on a grid; a weight w raises
+    the likelihood of a unit to the power w.
     """
     expected = share * base.sd**2
     doubt = base.sd**2 - expected
@@ -281,15 +273,13 @@ def _domain(studies: Sequence[PastStudy], start: Priors) -> Domain:
     """Adapters, optimizers and sizes of the runs, and those that the base rests on."""
     runs = [run for study in studies for run in study.runs]
     sizes = [run.parameters for run in runs]
-    adapters = {run.adapter for run in runs}
-    optimizers = {run.optimizer for run in runs}
-    if start.domain is not None:
-        sizes += [start.domain.least_parameters, start.domain.most_parameters]
-        adapters |= set(start.domain.adapters)
-        optimizers |= set(start.domain.optimizers)
+    adapters, optimizers = [run.adapter for run in runs], [run.optimizer for run in runs]
+    if (known := start.domain) is not None:
+        sizes += [known.least_parameters, known.most_parameters]
+        adapters, optimizers = [*adapters, *known.adapters], [*optimizers, *known.optimizers]
     return Domain(
-        adapters=tuple(sorted(adapters)),
-        optimizers=tuple(sorted(optimizers)),
+        adapters=tuple(sorted(set(adapters))),
+        optimizers=tuple(sorted(set(optimizers))),
         least_parameters=min(sizes),
         most_parameters=max(sizes),
     )
@@ -312,10 +302,7 @@ def _different_presets(names: Sequence[str]) -> InputError:
 
 
 def _estimates(studies: Sequence[PastStudy], entry: str, base: Priors) -> Estimates | None:
-    """Estimates of one entry, or None where no posterior says anything about it.
-
-    They are moved to where the base speaks of the entry, by the law with which it moves.
-    """
+    """Estimates of one entry, where the base speaks of it; None where no posterior says any."""
     values, errors, units, sources = [], [], [], []
     for index, study in enumerate(studies):
         value, error = study.said.get(entry, ((), ()))
@@ -366,25 +353,19 @@ def check_studies(
     owner: dict[str, str] = {}
     for name, study in zip(called, studies, strict=True):
         if study.data in seen:
-            raise InputError(
-                f"{seen[study.data]} and {name} were fitted to the same data "
-                f"({study.data[:HASH]}), which would count twice",
-                advice="Give each once",
-            )
+            both = f"{seen[study.data]} and {name} were fitted to the same data"
+            why = f"{both} ({study.data[:HASH]}), which would count twice"
+            raise InputError(why, advice="Give each once")
         seen[study.data] = name
         for run, mark in _marks(study).items():
             if owner.setdefault(mark, name) != name:
-                raise InputError(
-                    f"run '{run}' is in {owner[mark]} and in {name}, and would count twice",
-                    advice="Give only the posterior that was fitted to more runs",
-                )
+                why = f"run '{run}' is in {owner[mark]} and in {name}, and would count twice"
+                advice = "Give only the posterior that was fitted to more runs"
+                raise InputError(why, advice=advice)
             if mark in base.learned_from:
-                raise InputError(
-                    f"the base '{base.name}' has already learned from run '{run}' of {name}, "
-                    "which would count twice",
-                    argument="base",
-                    advice="Leave it out, or start from a base that has not seen it",
-                )
+                why = f"the base '{base.name}' has already learned from run '{run}' of {name}"
+                advice = "Leave it out, or start from a base that has not seen it"
+                raise InputError(f"{why}, which would count twice", argument="base", advice=advice)
 
 
 def _marks(study: PastStudy) -> dict[str, str]:

@@ -1,9 +1,7 @@
 """Whether the fitted curve reproduces each pilot: posterior predictive checks, run by run.
 
-What a curve leaves of a run is, under the model, an AR(1) residual and sampling noise, jointly
-Student t. Whitened by their covariance and divided by its own length it is a random direction,
-whatever the scale. So a contrast of bins has the t distribution of a sample, its length that of a
-ratio of variances, and both are exact for each draw; the probabilities are averaged over draws
+Whitened and divided by its length, what a curve leaves of a run is a random direction: contrasts of
+bins and the length have exact distributions for each draw, and their probabilities are averaged
 (Gelman, Meng, Stern, Statistica Sinica 6, 1996). They are cautious: the curve has seen the run.
 """
 
@@ -152,10 +150,7 @@ def _run_fit(seen: Observations, run: int, bins: int, left: FloatArray, root: Fl
 
 
 def _with_evaluations(fit: RunFit, left: FloatArray, in_scales: FloatArray, span: float) -> RunFit:
-    """Fit with the check of its evaluations: residuals, and these in scales of every draw.
-
-    Evaluations are independent Student t, so the end is judged against random ones.
-    """
+    """Fit with the check of its evaluations, which are independent Student t."""
     count = left.size
     if count < FEWEST_EVALUATIONS:
         return fit

@@ -150,16 +150,10 @@ def deciding_numbers(posterior: Posterior) -> dict[str, FloatArray]:
 def prior_sensitivity(
     posterior: Posterior, quantities: Mapping[str, FloatArray]
 ) -> dict[str, float]:
-    """Power-scaling sensitivity of numbers to the priors, all scaled at once.
+    """Power-scaling sensitivity of numbers to all priors at once (arXiv:2107.14054).
 
-    Kallioinen et al., arXiv:2107.14054, with the powers of the authors' priorsense. Unlike a shift
-    of the mean the distance also sees a spread that is the prior's, which is what an exponent
-    shows that no pilot tells. Scaled are the population and the levels of tasks and groups; what is
-    standard normal by construction (offsets of groups and runs) belongs to the model.
-
-    Two thousand draws move a number that has nothing to do with the priors by some 0.03, so the
-    mean square distance by chance is taken off: that of the weights rotated against the draws,
-    which keeps the autocorrelation of both.
+    Offsets of groups and runs belong to the model and are not scaled. The mean square distance by
+    chance, that of weights rotated against the draws, is taken off.
     """
     prior = log_prior(posterior)
     weights = [_weights((power - 1) * prior) for power in POWERS]
@@ -203,11 +197,7 @@ def _distance(values: FloatArray, weights: FloatArray) -> float:
 
 
 def _square(gaps: FloatArray, weights: FloatArray) -> float:
-    """Squared distance of even draws, in increasing order ``gaps`` apart, from weighted ones.
-
-    The larger of that by distribution function and by its complement, so that the sign of the
-    quantity does not matter.
-    """
+    """Squared distance of even draws from weighted ones, whatever the sign of the quantity."""
     even = np.arange(1, weights.size) / weights.size
     scaled = np.cumsum(weights)[:-1]
     return max(_divergence(even, scaled, gaps), _divergence(1 - even, 1 - scaled, gaps))

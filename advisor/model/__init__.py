@@ -1,158 +1,74 @@
 """The hierarchical model: its definition in PyMC, parameters, priors, fit and posterior."""
 
-from advisor.model import equations
-from advisor.model.cohort import (
-    CLOCK_EXPONENTS,
-    Cohort,
-    Covariates,
-    Reference,
-    build_cohort,
-    clock_table,
-    planned_factors,
-)
-from advisor.model.compat import TRUSTED_K, convergence, density, draw_ranks, smoothed_weights
-from advisor.model.equations import (
-    DEGREES,
-    LEAST_VARIANCE,
-    MOST_HAZARD,
-    WANDER_SHARE,
-    clock_polynomial,
-    shifted_share,
-    sigmoid,
-)
-from advisor.model.likelihood import FEWEST_BINS, residuals
-from advisor.model.observations import Observations
-from advisor.model.parameters import (
-    GROUP_LEVELS,
-    LAWS,
-    LEVELS,
-    POPULATION,
-    RUN_EFFECTS,
-    TASK_LEVELS,
-)
-from advisor.model.posterior import (
-    INTERVAL,
-    MIN_SIZES,
-    Convergence,
-    Meta,
-    Posterior,
-    Provenance,
-    RunSummary,
-    make_posterior,
-)
-from advisor.model.presets import (
-    BANDS,
-    COLLAPSE_STEPS,
-    GAIN,
-    REFERENCE,
-    PriorPredictive,
-    all_small,
-    check_preset_file,
-    outside_evidence,
-    preset_for,
-    prior_entries,
-    prior_predictive,
-    prior_table,
-    show_learned,
-    show_preset,
-    show_presets,
-    write_preset,
-)
-from advisor.model.priors import (
-    FAMILIES,
-    NO_LINE,
-    SPECTRUM,
-    Domain,
-    Family,
-    NormalPrior,
-    Priors,
-    StabilityLine,
-    family_of,
-    load_priors,
-    preset_folder,
-    preset_names,
-)
-from advisor.model.sampling import (
-    FIRST_LOOK,
-    FitClock,
-    Sampling,
-    cohort_of,
-    converged,
-    prior_posterior,
-    sampled,
-)
-
-__all__ = [
-    "BANDS",
-    "CLOCK_EXPONENTS",
-    "COLLAPSE_STEPS",
-    "DEGREES",
-    "FAMILIES",
-    "FEWEST_BINS",
-    "FIRST_LOOK",
-    "GAIN",
-    "GROUP_LEVELS",
-    "INTERVAL",
-    "LAWS",
-    "LEAST_VARIANCE",
-    "LEVELS",
-    "MIN_SIZES",
-    "MOST_HAZARD",
-    "NO_LINE",
-    "POPULATION",
-    "REFERENCE",
-    "RUN_EFFECTS",
-    "SPECTRUM",
-    "TASK_LEVELS",
-    "TRUSTED_K",
-    "WANDER_SHARE",
-    "Cohort",
-    "Convergence",
-    "Covariates",
-    "Domain",
-    "Family",
-    "FitClock",
-    "Meta",
-    "NormalPrior",
-    "Observations",
-    "Posterior",
-    "PriorPredictive",
-    "Priors",
-    "Provenance",
-    "Reference",
-    "RunSummary",
-    "Sampling",
-    "StabilityLine",
-    "all_small",
-    "build_cohort",
-    "check_preset_file",
-    "clock_polynomial",
-    "clock_table",
-    "cohort_of",
-    "converged",
-    "convergence",
-    "density",
-    "draw_ranks",
-    "equations",
-    "family_of",
-    "load_priors",
-    "make_posterior",
-    "outside_evidence",
-    "planned_factors",
-    "preset_folder",
-    "preset_for",
-    "preset_names",
-    "prior_entries",
-    "prior_posterior",
-    "prior_predictive",
-    "prior_table",
-    "residuals",
-    "sampled",
-    "shifted_share",
-    "show_learned",
-    "show_preset",
-    "show_presets",
-    "sigmoid",
-    "smoothed_weights",
-    "write_preset",
-]
+from advisor.model import equations as equations
+from advisor.model.cohort import CLOCK_EXPONENTS as CLOCK_EXPONENTS
+from advisor.model.cohort import Cohort as Cohort
+from advisor.model.cohort import Covariates as Covariates
+from advisor.model.cohort import Reference as Reference
+from advisor.model.cohort import build_cohort as build_cohort
+from advisor.model.cohort import clock_table as clock_table
+from advisor.model.cohort import planned_factors as planned_factors
+from advisor.model.compat import TRUSTED_K as TRUSTED_K
+from advisor.model.compat import convergence as convergence
+from advisor.model.compat import density as density
+from advisor.model.compat import draw_ranks as draw_ranks
+from advisor.model.compat import smoothed_weights as smoothed_weights
+from advisor.model.equations import DEGREES as DEGREES
+from advisor.model.equations import LEAST_VARIANCE as LEAST_VARIANCE
+from advisor.model.equations import MOST_HAZARD as MOST_HAZARD
+from advisor.model.equations import WANDER_SHARE as WANDER_SHARE
+from advisor.model.equations import clock_polynomial as clock_polynomial
+from advisor.model.equations import shifted_share as shifted_share
+from advisor.model.equations import sigmoid as sigmoid
+from advisor.model.likelihood import FEWEST_BINS as FEWEST_BINS
+from advisor.model.likelihood import residuals as residuals
+from advisor.model.observations import Observations as Observations
+from advisor.model.parameters import GROUP_LEVELS as GROUP_LEVELS
+from advisor.model.parameters import LAWS as LAWS
+from advisor.model.parameters import LEVELS as LEVELS
+from advisor.model.parameters import POPULATION as POPULATION
+from advisor.model.parameters import RUN_EFFECTS as RUN_EFFECTS
+from advisor.model.parameters import TASK_LEVELS as TASK_LEVELS
+from advisor.model.posterior import INTERVAL as INTERVAL
+from advisor.model.posterior import MIN_SIZES as MIN_SIZES
+from advisor.model.posterior import Convergence as Convergence
+from advisor.model.posterior import Meta as Meta
+from advisor.model.posterior import Posterior as Posterior
+from advisor.model.posterior import Provenance as Provenance
+from advisor.model.posterior import RunSummary as RunSummary
+from advisor.model.posterior import make_posterior as make_posterior
+from advisor.model.presets import BANDS as BANDS
+from advisor.model.presets import COLLAPSE_STEPS as COLLAPSE_STEPS
+from advisor.model.presets import GAIN as GAIN
+from advisor.model.presets import REFERENCE as REFERENCE
+from advisor.model.presets import PriorPredictive as PriorPredictive
+from advisor.model.presets import all_small as all_small
+from advisor.model.presets import check_preset_file as check_preset_file
+from advisor.model.presets import outside_evidence as outside_evidence
+from advisor.model.presets import preset_for as preset_for
+from advisor.model.presets import prior_entries as prior_entries
+from advisor.model.presets import prior_predictive as prior_predictive
+from advisor.model.presets import prior_table as prior_table
+from advisor.model.presets import show_learned as show_learned
+from advisor.model.presets import show_preset as show_preset
+from advisor.model.presets import show_presets as show_presets
+from advisor.model.presets import write_preset as write_preset
+from advisor.model.priors import FAMILIES as FAMILIES
+from advisor.model.priors import NO_LINE as NO_LINE
+from advisor.model.priors import SPECTRUM as SPECTRUM
+from advisor.model.priors import Domain as Domain
+from advisor.model.priors import Family as Family
+from advisor.model.priors import NormalPrior as NormalPrior
+from advisor.model.priors import Priors as Priors
+from advisor.model.priors import StabilityLine as StabilityLine
+from advisor.model.priors import family_of as family_of
+from advisor.model.priors import load_priors as load_priors
+from advisor.model.priors import preset_folder as preset_folder
+from advisor.model.priors import preset_names as preset_names
+from advisor.model.sampling import FIRST_LOOK as FIRST_LOOK
+from advisor.model.sampling import FitClock as FitClock
+from advisor.model.sampling import Sampling as Sampling
+from advisor.model.sampling import cohort_of as cohort_of
+from advisor.model.sampling import converged as converged
+from advisor.model.sampling import prior_posterior as prior_posterior
+from advisor.model.sampling import sampled as sampled

@@ -1,8 +1,7 @@
 """Runs as arrays: what the model sees of the logs.
 
-Nothing statistical happens here. Rewards are scaled to [0, 1], rows are averaged into bins with
-their exact weights, steps become the cumulative-learning-rate clock, and hyperparameters become
-log ratios to a reference configuration.
+Rewards are scaled to [0, 1], rows averaged into bins, steps become the cumulative-learning-rate
+clock, and hyperparameters log ratios to a reference configuration.
 """
 
 from __future__ import annotations
@@ -85,11 +84,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Cohort:
-    """Pilot runs as arrays; run r belongs to group (task, model) ``group_of_run[r]``.
-
-    Runs of one group share base model, task and therefore start and plateau. Rewards are scaled to
-    [0, 1] by the bounds; bins of one run follow each other.
-    """
+    """Pilot runs as arrays, rewards scaled to [0, 1]; bins of one run follow each other."""
 
     runs: tuple[PilotRun, ...]  # with model and task
     settings: tuple[Settings, ...]  # of each run, completed
@@ -227,16 +222,8 @@ def build_cohort(
         mean_age=np.array([setting.mean_age for setting in settings], dtype=float),
         corrected=corrected,
         clipped=corrected.copy(),
-        run_of_bin=stacked["run"].astype(np.int64),
-        reward=stacked["reward"],
-        noise_per_completion=stacked["noise_per_completion"],
-        noise_per_prompt=stacked["noise_per_prompt"],
-        noise_known=stacked["noise_known"],
-        step=stacked["step"],
-        clock=stacked["clock"],
-        run_of_eval=tested["run"].astype(np.int64),
-        eval_reward=tested["reward"],
-        eval_clock=tested["clock"],
+        **stacked,
+        **tested,
         exposure=np.array(exposure),
         collapsed=np.array([float(fall is not None) for fall in falls]),
         collapse_step=tuple(falls),
@@ -283,8 +270,7 @@ class _Notes:
 
     def lines(self) -> tuple[str, ...]:
         return tuple(
-            line
-            + {0: "", 1: f" [{runs[0]}]" if runs else ""}.get(len(runs), f" [{len(runs)} runs]")
+            line + (f" [{runs[0] if len(runs) == 1 else f'{len(runs)} runs'}]" if runs else "")
             for line, runs in self._runs.items()
         )
 
@@ -296,13 +282,11 @@ def _refuse_incomplete(runs: Sequence[PilotRun]) -> None:
     if asked is None:
         return
     first, names = lacking[0], list(dict.fromkeys(name for run in lacking for name in needs(run)))
-    if len(lacking) == 1:
-        why = f"run '{first.id}' cannot be fitted yet: {'; '.join(WHY[n] for n in needs(first))}"
-    else:
-        why = f"{len(lacking)} of {len(runs)} runs cannot be fitted yet: " + "; ".join(
-            asked.sentences
-        )
+    who, reasons = f"run '{first.id}'", [WHY[name] for name in needs(first)]
+    if len(lacking) > 1:
+        who, reasons = f"{len(lacking)} of {len(runs)} runs", list(asked.sentences)
     keys = [first.keys_read.get("step", name) if name == "step_unit" else name for name in names]
+    why = f"{who} cannot be fitted yet: {'; '.join(reasons)}"
     raise InputError(why, path=first.path, key=", ".join(keys), advice=asked.text)
 
 
@@ -477,7 +461,7 @@ def _bin(
     factors: FloatArray,
     healthy_until: float | None,
     bounds: tuple[float, float],
-) -> dict[str, FloatArray]:
+) -> dict[str, Any]:
     """Average a run's rows into bins: mean reward, mean clock, effective rows."""
     floor, ceiling = bounds
     epochs = settings.epochs_per_refresh
@@ -508,7 +492,7 @@ def _bin(
     within = _within_groups(run, keep, edges, chance, ceiling - floor)
     is_known = np.isfinite(within)
     return {
-        "run": np.full(sizes.size, index, dtype=float),
+        "run_of_bin": np.full(sizes.size, index, dtype=np.int64),
         "reward": mean,
         "noise_per_completion": np.where(is_known, 0.0, chance / completions),
         "noise_per_prompt": np.where(is_known, 0.0, chance / prompts),
@@ -537,9 +521,8 @@ def _within_groups(
 ) -> FloatArray:
     """Variance within groups of each bin, NaN where the spread was not logged.
 
-    What is logged is the mean over groups of their standard deviation. Silent groups count as 0 in
-    it, so the mean variance is its square over the share of groups that speak; where that share is
-    not logged, groups are taken to be silent or as spread as all completions.
+    Silent groups count as 0 in the logged mean spread; where their share is not logged, groups are
+    taken to be silent or as spread as all completions.
     """
     spread = run.series.get("reward_std_within_group")
     if spread is None:
@@ -576,7 +559,7 @@ def _evaluations(
     factors: FloatArray,
     healthy_until: float | None,
     bounds: tuple[float, float],
-) -> dict[str, FloatArray]:
+) -> dict[str, Any]:
     """Average a run's evaluations into bins; one at step t tests the policy after t steps."""
     keep = np.isfinite(run.eval_reward)
     if healthy_until is not None:
@@ -586,9 +569,9 @@ def _evaluations(
     clock = _clock(factors, step[:, None])
     edges = _edges(step.size)
     return {
-        "run": np.full(len(edges), index, dtype=float),
-        "reward": np.array([reward[part].mean() for part in edges]),
-        "clock": np.array([clock[part].mean(axis=0) for part in edges]).reshape(-1, 4),
+        "run_of_eval": np.full(len(edges), index, dtype=np.int64),
+        "eval_reward": np.array([reward[part].mean() for part in edges]),
+        "eval_clock": np.array([clock[part].mean(axis=0) for part in edges]).reshape(-1, 4),
     }
 
 

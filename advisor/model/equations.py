@@ -94,11 +94,7 @@ def clock_polynomial(table: FloatArray) -> FloatArray:
 
 
 def hazard(log_law: Any) -> Any:
-    """Collapse rate per optimizer step at peak learning rate, from the value of its law.
-
-    ``r / (1 + r / MOST_HAZARD)`` with r the exponential of the law: a fall takes some steps to be
-    seen, so runs far beyond the fatal learning rate die no sooner than those just beyond it.
-    """
+    """Collapse rate per optimizer step: ``r / (1 + r / MOST_HAZARD)``, r the law's exponential."""
     xp = namespace(log_law)
     rate = xp.exp(xp.clip(log_law, *LOG_HAZARD_ENDS))
     return rate / (1 + rate / MOST_HAZARD)
@@ -111,11 +107,7 @@ def task_log_stiffness(headroom_logit: Any, log_slope: Any) -> Any:
 
 
 def at_reference(population: Mapping[str, Any], log_stiffness: Any) -> dict[str, Any]:
-    """Levels of plateau loss and collapse at the reference, from those that priors speak of.
-
-    Priors state log D where the stiffness is ``ANCHOR_STIFFNESS``, and the log collapse rate where
-    D is 1: neither depends on which learning rates the pilots chose.
-    """
+    """Levels of plateau loss and collapse at the reference, from those at the priors' anchors."""
     above = log_stiffness - np.log(ANCHOR_STIFFNESS)
     loss = population["plateau_loss.level"] + population["plateau_loss.learning_rate"] * above
     hazard = population["hazard.level"] + HAZARD_PER_LOSS * loss
@@ -148,11 +140,7 @@ class GroupLevel(NamedTuple):
 
 
 class RunLevel(NamedTuple):
-    """Start, plateau and shape of one run's curve.
-
-    Stiffness is per optimizer step, dispersion its squared coefficient of variation over modes,
-    onset the exponent of a slow start (1: none).
-    """
+    """One run's curve: dispersion is the squared variation of stiffness, onset 1 no slow start."""
 
     start: Any
     plateau: Any
@@ -246,11 +234,7 @@ def expected_reward(
     uncorrected_share: Any,
     is_oscillator: Any = 0.0,
 ) -> Any:
-    """Closed-form reward curve on the learning-rate clock, in scaled reward units.
-
-    ``s k A`` is bent smoothly below ``STALE_LIMIT``, so that a proposal far outside the closed
-    form's validity still has a positive damping.
-    """
+    """Closed-form reward curve on the clock; ``s k A`` is bent below ``STALE_LIMIT``."""
     stale = uncorrected_share * run.stiffness * mean_age
     damping = 1 - stale / (1 + (stale / STALE_LIMIT) ** 4) ** 0.25
     left = spectrum_decay(clock, run.stiffness, damping, momentum, run.dispersion, run.onset)

@@ -273,10 +273,7 @@ MOST_NAMED = 3
 
 
 class Residuals(NamedTuple):
-    """Rewards less their curves, shape (draws, runs, bins), and roots of their covariances.
-
-    ``counts`` are the bins of each run, which come first.
-    """
+    """Rewards less their curves, (draws, runs, bins), roots of covariances, bins of each run."""
 
     seen: Observations
     expected: Expectation
@@ -315,10 +312,7 @@ def residuals(posterior: FittedDraws) -> Residuals | None:
 
 
 def strays(posterior: FittedDraws) -> dict[str, float]:
-    """How far each run strays from its curve, by what noise explains; the farthest first.
-
-    Of runs with enough bins. About one where the curve fits.
-    """
+    """How far runs stray from their curves, by what noise explains; the farthest first."""
     found = residuals(posterior)
     if found is None:
         return {}

@@ -105,11 +105,7 @@ def observations(cohort: Cohort) -> Observations:
 
 
 def residual_persistence(cohort: Cohort) -> FloatArray:
-    """Correlation of the residual round a run's curve between a bin and the one before.
-
-    ``exp(-(t - t') / tau)`` with tau half the steps logged; 0 for the first bin of a run. Ten bins
-    close in time then count for less than ten.
-    """
+    """Correlation of the residual of a bin with the one before: ``exp(-(t - t') / tau)``."""
     persistence = np.zeros(cohort.reward.size)
     for run in np.unique(cohort.run_of_bin):
         bins = np.flatnonzero(cohort.run_of_bin == run)
@@ -120,11 +116,7 @@ def residual_persistence(cohort: Cohort) -> FloatArray:
 
 
 def _correlation(cohort: Cohort, place: tuple[IntArray, IntArray]) -> FloatArray:
-    """Correlation of the residual between the bins of each run, shape (runs, bins, bins).
-
-    The product of the persistences from one bin to the other: ``exp(-|t - t'| / tau)``; the
-    identity for bins that a run does not have.
-    """
+    """Correlation of the residual between the bins of each run, (runs, bins, bins)."""
     kept = np.zeros((len(cohort.runs), MAX_BINS))
     kept[place] = residual_persistence(cohort)
     table = np.zeros((len(cohort.runs), MAX_BINS, MAX_BINS))

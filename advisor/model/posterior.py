@@ -34,6 +34,7 @@ from advisor.model.storage import (
     from_netcdf,
     inference_groups,
     labels,
+    not_saved,
     posterior_group,
     to_netcdf,
 )
@@ -359,16 +360,12 @@ class Posterior(FittedDraws):
             if file.exists() and not file.is_file():
                 raise OSError("it is no file")
             return cls.from_bytes(file.read_bytes(), file)
-        except FileNotFoundError as error:
-            raise StudyError(
-                "there is no such file", path=path, advice="Give a posterior.nc that was saved"
-            ) from error
         except OSError as error:
-            raise StudyError(
-                f"it cannot be read ({error.strerror or error})",
-                path=path,
-                advice="Give a posterior.nc that was saved",
-            ) from error
+            why = f"it cannot be read ({error.strerror or error})"
+            if isinstance(error, FileNotFoundError):
+                why = "there is no such file"
+            advice = "Give a posterior.nc that was saved"
+            raise StudyError(why, path=path, advice=advice) from error
 
     @classmethod
     def from_bytes(cls, whole: bytes, path: Path) -> Posterior:
@@ -380,11 +377,7 @@ class Posterior(FittedDraws):
             first = error.errors()[0]
             key = ".".join(str(part) for part in first["loc"])[:80]
             why = f"its '{key}' is damaged" if key else first["msg"].removeprefix("Value error, ")
-            raise StudyError(
-                f"this is no saved posterior ({why})",
-                path=path,
-                advice="Fit the pilots again",
-            ) from error
+            raise not_saved(why, path) from error
         _check_shapes(draws, meta, path)
         if meta.provenance.package != VERSION:
             warnings.warn(
@@ -405,11 +398,7 @@ def _check_shapes(draws: Mapping[str, FloatArray], meta: Meta, path: Path) -> No
         dims = DIMS.get(name, ()) if kind is None else (kind,)
         shape = (*first, *(sizes[dim] for dim in dims))
         if name not in draws or draws[name].shape != shape or 0 in shape:
-            raise StudyError(
-                f"this is no saved posterior (its '{name}' is damaged)",
-                path=path,
-                advice="Fit the pilots again",
-            )
+            raise not_saved(f"its '{name}' is damaged", path)
 
 
 STACKS = {
@@ -483,23 +472,17 @@ def make_posterior(
         "step": cohort.step,
         "reward": cohort.floor + scale * cohort.reward,
     }
+    shared = Meta.model_fields.keys() & {*Cohort.__dataclass_fields__, "longest"}
+    taken = shared - {"runs", "group_parameters", "task_of_group"}
     meta = Meta(
-        tasks=cohort.tasks,
-        groups=cohort.groups,
+        **{name: getattr(cohort, name) for name in taken},
         group_parameters=tuple(cohort.group_parameters.tolist()),
-        task_of_group=tuple(int(i) for i in cohort.task_of_group),
-        reference=cohort.reference,
-        floor=cohort.floor,
-        ceiling=cohort.ceiling,
+        task_of_group=tuple(cohort.task_of_group.tolist()),
         evaluated=tuple(
             group in cohort.group_of_run[cohort.run_of_eval] for group in range(len(cohort.groups))
         ),
-        eval_floor=cohort.eval_floor,
-        eval_ceiling=cohort.eval_ceiling,
-        longest=cohort.longest,
         family=family.name,
         runs=tuple(_summaries(cohort)),
-        notes=cohort.notes,
         convergence=convergence,
         priors=priors,
         provenance=Provenance(

@@ -358,21 +358,16 @@ class PriorPredictive:
 def prior_predictive(priors: Priors, *, draws: int = 4000, seed: int = 0) -> PriorPredictive:
     """Draw what a preset believes about a run at the reference configuration."""
     rng = np.random.default_rng(seed)
-
-    def draw(name: str) -> FloatArray:
-        prior: NormalPrior = getattr(priors, name)
-        return np.asarray(prior.mean + prior.sd * rng.standard_normal(draws))
-
-    population = {name: draw(name.replace(".", "_")) for name in POPULATION}
-    log_onset = draw("log_onset")
-    headroom, slope = draw("headroom_logit"), draw("log_slope")
+    names = (*POPULATION, "log_onset", "headroom_logit", "log_slope")
+    population = {name: priors.drawn(name, rng, draws) for name in names}
+    log_onset, headroom, slope = (population.pop(name) for name in names[-3:])
     stiffness = eq.task_log_stiffness(headroom[:, None], slope[:, None])
     population = eq.at_reference(population, stiffness)
     group = eq.group_level(
         population,
         headroom,
         slope,
-        draw("start_logit"),
+        priors.drawn("start_logit", rng, draws),
         rng.standard_normal(draws),
         rng.standard_normal(draws),
         0.0,
@@ -417,11 +412,7 @@ def _steps(value: float) -> str:
 
 
 def _time_of(share: float, run: eq.RunLevel) -> FloatArray:
-    """Optimizer steps to a share of the gain, shape (draws,): the curve inverted, fresh rollouts.
-
-    ``(1 + d x^o)^(-1/d) = 1 - share`` gives x, the progress k times the inertial time; the latter
-    lags the steps by at most mu / (1 - mu), so bisection has its bracket.
-    """
+    """Steps to a share of the gain, (draws,): the curve inverted, by bisection for momentum."""
     log_left = np.minimum(-np.log1p(-share) * run.dispersion, _LARGEST_LOG)
     log_progress = np.log(np.expm1(log_left) / run.dispersion) / run.onset
     wanted = np.exp(np.minimum(log_progress - np.log(run.stiffness), _LARGEST_LOG / 2))

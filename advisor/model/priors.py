@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from advisor.errors import InputError
 from advisor.model.parameters import PARAMETERS
+from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     from advisor.model.cohort import Reference
@@ -134,6 +136,11 @@ class _Preset(BaseModel):
     def of(self, parameters: Iterable[str]) -> list[NormalPrior]:
         """Priors of some parameters, by their names in `model.parameters`."""
         return [getattr(self, parameter.replace(".", "_")) for parameter in parameters]
+
+    def drawn(self, parameter: str, rng: np.random.Generator, *shape: int) -> FloatArray:
+        """Draws of one parameter's prior."""
+        (prior,) = self.of([parameter])
+        return np.asarray(prior.mean + prior.sd * rng.standard_normal(shape))
 
     def at(self, reference: Reference) -> Self:
         """Preset as it speaks of pilots at a reference; what was placed before stays."""

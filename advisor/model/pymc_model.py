@@ -104,12 +104,7 @@ def build_model(
 
 
 def _parameters(priors: Priors) -> dict[str, Any]:
-    """Every parameter by its name in `model.parameters`.
-
-    Two levels are known beforehand at anchors that do not depend on the pilots' learning rates:
-    the plateau loss at a stiffness of ``ANCHOR_STIFFNESS``, the collapse rate at a plateau loss
-    of 1. So their prior means depend on the other parameters (`equations.anchor_shift`).
-    """
+    """Every parameter by name; two levels stand at anchors that no pilot moves (`anchor_shift`)."""
 
     def normal(variable: str) -> dict[str, Any]:
         names, dims = STACKED[variable]

@@ -80,10 +80,7 @@ def converged(
     settings: Sampling,
     progress: FitClock,
 ) -> Posterior:
-    """Posterior of one family that passes the gate, in as many attempts as it takes.
-
-    One that passes only the loose gate of the last attempt carries a note that says so.
-    """
+    """Posterior of one family that passes the gate; a note says where only the loose one."""
     asked, complaint, has_diverged, only_diverged = settings.draws, None, False, False
     disputed: tuple[str, ...] = ()
     attempts = MORE_DRAWS[:1] if settings.is_first_look else MORE_DRAWS

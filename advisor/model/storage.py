@@ -1,8 +1,7 @@
-"""A posterior as ArviZ has it, and as the bytes of a NetCDF file.
+"""A posterior as ArviZ has it, and as the bytes of a NetCDF file, loaded without ArviZ.
 
-No PyMC, ArviZ or xarray is needed to load one. Written with h5netcdf, into memory: a disk that is
-full while HDF5 writes to it ends the process. Read with h5py: of a damaged file h5netcdf raises
-what it likes, and prints it once more at the end.
+Written with h5netcdf, into memory: a disk that is full while HDF5 writes to it ends the process.
+Read with h5py: of a damaged file h5netcdf raises what it likes, and prints it once more at the end.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from advisor.model.parameters import (
     LEVELS,
     POPULATION,
     RUN_EFFECTS,
-    TASK_LEVELS,
     model_variables,
     named_draws,
 )
@@ -61,15 +59,8 @@ Group = dict[str, Variable]
 def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
     """Every group of ArviZ's schema that a posterior with its observations can fill.
 
-    These are ``posterior``, ``sample_stats``, ``prior``, ``log_prior``, ``log_likelihood``
-    (``whole_run``: all that a run showed; ``train_reward``: each bin given those before it in its
-    run, so they sum to the density of the run; ``held_out_reward``; ``collapse_exposure``),
-    ``posterior_predictive`` (bins one step ahead, as their log likelihood), ``observed_data`` and
-    ``constant_data``.
-
-    ``whole_run`` is the sum of the other log likelihoods by run: name it, or them, wherever ArviZ
-    adds up what it finds (``loo(var_name="whole_run")``,
-    ``psense_summary(likelihood_var_names=["whole_run"])``).
+    ``train_reward`` is each bin given those before it in its run; ``whole_run`` is the sum of the
+    other log likelihoods by run: name it, or them, wherever ArviZ adds up what it finds.
     """
     seen = posterior.observations
     if seen is None:
@@ -132,10 +123,9 @@ def prior_draws(priors: Priors, seen: Observations) -> dict[str, FloatArray]:
     """Draws of the prior, by the names of the parameters, with a fixed seed."""
     rng = np.random.default_rng(0)
     draws = {}
-    for name, prior in zip((*POPULATION, *LEVELS), priors.of((*POPULATION, *LEVELS)), strict=True):
-        dim = "task" if name in TASK_LEVELS else "group"
-        size = () if name in POPULATION else (len(seen.coords[dim]),)
-        draws[name] = prior.mean + prior.sd * rng.standard_normal((1, PRIOR_DRAWS, *size))
+    for name in (*POPULATION, *LEVELS):
+        sizes = [len(seen.coords[dim]) for dim in DIMS.get(name, ())]
+        draws[name] = priors.drawn(name, rng, 1, PRIOR_DRAWS, *sizes)
     stiffness = eq.task_log_stiffness(draws["headroom_logit"], draws["log_slope"])
     draws = eq.at_reference(draws, stiffness)
     for names, dim in ((GROUP_EFFECTS, "group"), (RUN_EFFECTS, "run")):
@@ -267,25 +257,26 @@ def to_netcdf(
     """Bytes of a posterior that ArviZ opens, and this package without ArviZ."""
     import h5netcdf
 
+    own: dict[str, Group] = {"pilots": {name: Variable(("bin",), v) for name, v in pilots.items()}}
+    if seen is not None:
+        arrays = {name: getattr(seen, name) for name in ARRAYS}
+        arrays |= {f"constant.{name}": values for name, values in seen.constant.items()}
+        own["observations"] = {
+            name: Variable(_numbered(name.removeprefix("constant."), values), values)
+            for name, values in arrays.items()
+        }
     stream = io.BytesIO()
     with h5netcdf.File(stream, "w") as file:
         file.attrs[META] = meta
-        for name, variables in groups.items():
+        for name, variables in (*groups.items(), *own.items()):
             group = file.create_group(name)
             for variable, (dims, values) in variables.items():
-                _write(group, variable, dims, np.asarray(values), coordinates)
-        pilot_group = file.create_group("pilots")
-        for name, values in pilots.items():
-            _write(pilot_group, name, ("bin",), values, {})
+                named = {} if name in own else coordinates
+                _write(group, variable, dims, np.asarray(values), named)
         if seen is not None:
-            group = file.create_group("observations")
-            group.attrs[META] = json.dumps(
+            file["observations"].attrs[META] = json.dumps(
                 {"coords": seen.coords, "dims": seen.dims, "bounds": [seen.floor, seen.ceiling]}
             )
-            for name in ARRAYS:
-                _write(group, name, _numbered(name, getattr(seen, name)), getattr(seen, name), {})
-            for name, values in seen.constant.items():
-                _write(group, f"constant.{name}", _numbered(name, values), values, {})
     whole = stream.getvalue()
     return whole + SEAL + hashlib.sha256(whole).digest()
 
@@ -348,12 +339,14 @@ def from_netcdf(
     except StudyError:
         raise
     except Exception as error:  # HDF5's own are of a dozen kinds
-        raise StudyError(
-            f"this is no saved posterior ({str(error).strip().partition(chr(10))[0]:.200})",
-            path=path,
-            advice="Give a posterior.nc written by 'advisor advise'",
-        ) from error
+        why, advice = str(error).strip(), "Give a posterior.nc written by 'advisor advise'"
+        raise not_saved(f"{why.partition(chr(10))[0]:.200}", path, advice) from error
     return draws, statistics, read["pilots"], seen, meta
+
+
+def not_saved(why: str, path: Path, advice: str = "Fit the pilots again") -> StudyError:
+    """Error of a file that holds no whole posterior."""
+    return StudyError(f"this is no saved posterior ({why})", path=path, advice=advice)
 
 
 def _unsealed(whole: bytes) -> bytes:

@@ -370,7 +370,7 @@ def _log_likelihood(
     table = (data["run_table"], data["parents"], data["first_bin"], data["bin_table"])
     out = []
     for draw in range(len(parameters["population"])):
-        point = [np.ascontiguousarray(values[draw]) for values in parameters.values()]
-        slope = [np.zeros_like(part) for part in point]
-        out.append(log_likelihood(*point, *table, float(data["is_oscillator"]), *slope))
+        point = tuple(np.ascontiguousarray(values[draw]) for values in parameters.values())
+        slope = tuple(np.zeros_like(part) for part in point)
+        out.append(log_likelihood(point, table, float(data["is_oscillator"]), slope))
     return np.array(out)

@@ -146,8 +146,8 @@ def scores(family, wrong, draws):
         drawn = simulation.simulate(cohort, parameters, family, rng, wrong)
         data = data_of(drawn, priors, family)
         table = (data["run_table"], data["parents"], data["first_bin"], data["bin_table"])
-        slope = [np.zeros_like(part) for part in point]
-        log_likelihood(*point, *table, float(data["is_oscillator"]), *slope)
+        slope = tuple(np.zeros_like(part) for part in point)
+        log_likelihood(tuple(point), table, float(data["is_oscillator"]), slope)
         out.append(np.concatenate([part.ravel() for part in slope]))
     return np.array(out)
 

@@ -51,9 +51,9 @@ def density(cohort, point, data=None):
 
 def likelihood(cohort, point):
     data = data_of(cohort, PRIORS)
-    parameters = [np.ascontiguousarray(values) for values in point.values()]
-    tables = [data[name] for name in ("run_table", "parents", "first_bin", "bin_table")]
-    return log_likelihood(*parameters, *tables, 0.0, *(np.zeros_like(p) for p in parameters))
+    parameters = tuple(np.ascontiguousarray(values) for values in point.values())
+    tables = tuple(data[name] for name in ("run_table", "parents", "first_bin", "bin_table"))
+    return log_likelihood(parameters, tables, 0.0, tuple(map(np.zeros_like, parameters)))
 
 
 def anchored(point):

@@ -413,9 +413,9 @@ def test_draws_are_kept_with_luck_in_place_of_offsets(name):
     vector = flat(random_point(cohort, np.random.default_rng(91), family))
     wanted, found = unflat(natural(vector, block), cohort), draw_of(block, shape_of(cohort))(vector)
     luck = np.empty_like(wanted["run_offset"])
-    names = ("population", "task_level", "start_logit", "group_offset", "run_offset")
-    parts = (np.ascontiguousarray(wanted[name]) for name in names)
-    luck_of_runs(*parts, data["run_table"], data["parents"], luck)
+    parts = {name: np.ascontiguousarray(values) for name, values in wanted.items()}
+    offsets = parts["run_offset"]
+    luck_of_runs((*list(parts.values())[:-1], luck), offsets, data["run_table"], data["parents"])
     np.testing.assert_allclose(found.pop("run_offset"), luck, rtol=1e-12)
     offsets = wanted.pop("run_offset")
     for key, values in wanted.items():

@@ -34,10 +34,10 @@ SPREADS = {1: "log_run_rate_spread", 2: "log_run_shape_spread"}
 
 def kernel(data, point):
     """Log likelihood and its gradient, flat."""
-    parameters = [np.ascontiguousarray(values) for values in point.values()]
-    gradients = [np.zeros_like(values) for values in parameters]
-    cohort = [data[name] for name in ("run_table", "parents", "first_bin", "bin_table")]
-    value = log_likelihood(*parameters, *cohort, float(data["is_oscillator"]), *gradients)
+    parameters = tuple(np.ascontiguousarray(values) for values in point.values())
+    gradients = tuple(np.zeros_like(values) for values in parameters)
+    cohort = tuple(data[name] for name in ("run_table", "parents", "first_bin", "bin_table"))
+    value = log_likelihood(parameters, cohort, float(data["is_oscillator"]), gradients)
     return value, np.concatenate([gradient.ravel() for gradient in gradients])
 
 
@@ -331,10 +331,10 @@ def test_gradient_check_rejects_another_formula():
 def test_gradient_adds_to_what_is_there():
     _, data, point = case("one group")
     _, slope = kernel(data, point)
-    parameters = [np.ascontiguousarray(values) for values in point.values()]
-    gradients = [np.full_like(values, 3.0) for values in parameters]
-    cohort = [data[name] for name in ("run_table", "parents", "first_bin", "bin_table")]
-    log_likelihood(*parameters, *cohort, 0.0, *gradients)
+    parameters = tuple(np.ascontiguousarray(values) for values in point.values())
+    gradients = tuple(np.full_like(values, 3.0) for values in parameters)
+    cohort = tuple(data[name] for name in ("run_table", "parents", "first_bin", "bin_table"))
+    log_likelihood(parameters, cohort, 0.0, gradients)
     np.testing.assert_allclose(flat(dict(enumerate(gradients))), slope + 3.0, rtol=1e-12)
 
 
@@ -417,8 +417,8 @@ def in_places(cohort, point, data):
 
 def luck_by_kernel(data, point):
     luck = np.empty_like(point["run_offset"])
-    kept = ("population", "task_level", "start_logit", "group_offset", "run_offset")
-    luck_of_runs(*(point[name] for name in kept), data["run_table"], data["parents"], luck)
+    *parts, offsets = (np.ascontiguousarray(values) for values in point.values())
+    luck_of_runs((*parts, luck), offsets, data["run_table"], data["parents"])
     return luck
 
 

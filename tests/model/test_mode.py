@@ -28,7 +28,6 @@ from advisor.testing import (
     Plan,
 )
 
-NAMES = ("population", "task_level", "start_logit", "group_offset", "run_offset")
 HELD = [POPULATION.index(name) for name in SPREADS]
 
 
@@ -96,8 +95,9 @@ def test_places_do_not_move_the_point(name):
     here = unflat(natural(point, placement.block), cohort)
     luck = unflat(mode, cohort)["run_offset"]
     found = np.empty_like(luck)
-    parts = (here[key] for key in NAMES)
-    luck_of_runs(*parts, placement.data["run_table"], placement.data["parents"], found)
+    *parts, offsets = (np.ascontiguousarray(values) for values in here.values())
+    table, parents = placement.data["run_table"], placement.data["parents"]
+    luck_of_runs((*parts, found), offsets, table, parents)
     np.testing.assert_allclose(found, luck, atol=1e-9)
     assert np.any(weights_of(placement) > 0)
     assert np.abs(here["run_offset"] - luck).max() > 0.01

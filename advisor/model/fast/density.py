@@ -175,7 +175,7 @@ def log_density(point: Any, block: Any, gradient: Any) -> Any:
         gradient[task + i] -= by_above / tasks / (1 + exp(point[task + i]))
     total += _standard_normal(point[group:], gradient[group:])
     parts, slopes = _parts(point, block), _parts(gradient, block)
-    total += log_likelihood(*(parts + tables[4:] + (block[6],) + slopes))
+    total += log_likelihood(parts, tables[4:], block[6], slopes)
     by_headroom, by_loss = gradient[headroom], gradient[loss]
     gradient[headroom] = by_loss - by_headroom
     gradient[loss] = share * by_headroom + (1 - share) * by_loss
@@ -190,12 +190,8 @@ def _expand(point: Any, block: Any, out: Any) -> None:
     """Copy a point in the model's coordinates, with every run's offset as luck."""
     out[:] = point
     _turn(out, block)
-    population, task_level, start_logit, _, group_offset, luck = _parts(out, block)
     run_table, parents = _tables(block)[4:6]
-    offset = _parts(point, block)[5]
-    luck_of_runs(
-        population, task_level, start_logit, group_offset, offset, run_table, parents, luck
-    )
+    luck_of_runs(_parts(out, block), _parts(point, block)[5], run_table, parents)
 
 
 def density_of(block: FloatArray) -> Callable[[FloatArray], tuple[float, FloatArray]]:

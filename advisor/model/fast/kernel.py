@@ -192,16 +192,9 @@ def _lifted(
 
 
 @compiled
-def _law_base(
-    population: Any,
-    task_level: Any,
-    group_offset: Any,
-    row: Any,
-    group: int,
-    task: int,
-    headroom: float,
-) -> Any:
+def _law_base(parts: Any, row: Any, group: int, task: int, headroom: float) -> Any:
     """Log stiffness that the law gives a run."""
+    population, task_level, _, _, group_offset, _ = parts
     base = (
         task_level[1, task]
         - log(headroom)
@@ -223,31 +216,24 @@ def _loss_base(population: Any, row: Any) -> Any:
 
 
 @compiled
-def _headroom(population: Any, task_level: Any, group_offset: Any, group: int, task: int) -> Any:
+def _headroom(parts: Any, group: int, task: int) -> Any:
+    population, task_level, _, _, group_offset, _ = parts
     spread = exp(population[_HEADROOM_SPREAD])
     return _sigmoid(task_level[0, task] + spread * group_offset[0, group])
 
 
 @compiled
-def luck_of_runs(
-    population: Any,
-    task_level: Any,
-    start_logit: Any,
-    group_offset: Any,
-    run_offset: Any,
-    run_table: Any,
-    parents: Any,
-    luck: Any,
-) -> None:
-    """Turn sampled run offsets into standard deviations, whichever way each was sampled."""
+def luck_of_runs(parts: Any, run_offset: Any, run_table: Any, parents: Any) -> None:
+    """Turn sampled run offsets into standard deviations, the last of a point's parts."""
+    population, _, start_logit, _, _, luck = parts
     for run in range(run_table.shape[0]):
         row = run_table[run]
         group, task = int(parents[run, 0]), int(parents[run, 1])
-        headroom = _headroom(population, task_level, group_offset, group, task)
+        headroom = _headroom(parts, group, task)
         start = _sigmoid(start_logit[group])
         cold = start + (1 - start) * headroom
         luck[0, run] = _plateau_luck(cold, _loss_base(population, row), run_offset[0, run], row)
-        base = _law_base(population, task_level, group_offset, row, group, task, headroom)
+        base = _law_base(parts, row, group, task, headroom)
         spread = exp(population[_RATE_SPREAD])
         luck[1, run] = _placed(base, spread, run_offset[1, run], row, 0)[1]
         spread = exp(population[_SHAPE_SPREAD])
@@ -255,30 +241,14 @@ def luck_of_runs(
 
 
 @compiled
-def log_likelihood(
-    population: Any,
-    task_level: Any,
-    start_logit: Any,
-    eval_level: Any,
-    group_offset: Any,
-    run_offset: Any,
-    run_table: Any,
-    parents: Any,
-    first_bin: Any,
-    bin_table: Any,
-    is_oscillator: float,
-    d_population: Any,
-    d_task: Any,
-    d_start: Any,
-    d_eval: Any,
-    d_group: Any,
-    d_run: Any,
-) -> float:
-    """Log likelihood, and its gradient added to what the last six arrays hold.
+def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -> float:
+    """Log likelihood, and its gradient added to what ``slopes`` hold.
 
     Long because: one pass over runs and bins computes value and gradient.
-    Many parameters because: machine code takes tables one by one.
     """
+    population, task_level, start_logit, eval_level, group_offset, run_offset = parts
+    d_population, d_task, d_start, d_eval, d_group, d_run = slopes
+    run_table, parents, first_bin, bin_table = tables
     longest = 0
     for run in range(run_table.shape[0]):
         longest = max(longest, int(first_bin[run + 1] - first_bin[run]))
@@ -321,9 +291,9 @@ def log_likelihood(
 
         # Down the hierarchy: task, model, run.
         start = _sigmoid(start_logit[group])
-        headroom = _headroom(population, task_level, group_offset, group, task)
+        headroom = _headroom(parts, group, task)
         cold = start + (1 - start) * headroom
-        law_base = _law_base(population, task_level, group_offset, row, group, task, headroom)
+        law_base = _law_base(parts, row, group, task, headroom)
         log_law, rate_luck, rate_factor = _placed(law_base, rate_spread, run_offset[1, run], row, 0)
         # Luck lifts the plateau, so it lowers the loss.
         loss_base = _loss_base(population, row)

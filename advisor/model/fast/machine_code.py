@@ -1,9 +1,7 @@
 """Compile with numba, and keep the machine code on disk while the formulas are the same.
 
-Numba's own cache looks at the file of a function only: it would load old machine code after a
-change of a formula, or of the order of the parameters, in another file. So the folder of the cache
-is named after all of them. It also loads what a full disk or another user left there: so each file
-here is written whole, begins with a hash of the rest, and counts only if it is one's own.
+Numba's own cache sees one file only: here the folder is named after all that decide the numbers.
+Each file is written whole, begins with a hash of the rest, and counts only if it is one's own.
 """
 
 from __future__ import annotations

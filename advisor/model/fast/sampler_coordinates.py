@@ -137,10 +137,7 @@ def _curvature(
     point: FloatArray,
     indices: IntArray,
 ) -> FloatArray:
-    """Negative second derivative along each coordinate, shape (indices,).
-
-    All are moved at once: given what they share, runs know nothing of each other.
-    """
+    """Negative second derivatives, all moved at once: runs know nothing of each other."""
     ahead, behind = point.copy(), point.copy()
     ahead[indices] += STEP
     behind[indices] -= STEP
