@@ -1,94 +1,56 @@
 """The advice: a configuration that meets a probabilistic stability margin, and its reasons."""
 
-from advisor.advice.answer import advise
-from advisor.advice.answer_fields import Alternative, NextPilot
-from advisor.advice.candidates import AXES, RATE_REACH, Lattice, default_lattice
-from advisor.advice.cost import Cost, CostModel, learn_cost
-from advisor.advice.evaluate import what_if, what_if_rows
-from advisor.advice.pilot_choice import next_pilot
-from advisor.advice.pilot_plan import PLAN, PilotPlan, PlannedPilot, plan, planned_settings, size_of
-from advisor.advice.piloting import Piloting, fit_pilots, pilots
-from advisor.advice.recommendation import (
-    TITLES,
-    Recommendation,
-    export,
-    export_pilot,
-    missing_configs,
-    trainer_configs,
-)
-from advisor.advice.request import Budget, Objective, Request, Search
-from advisor.advice.search import check_storage
-from advisor.advice.support import KNOBS, SAME, Ranges, outside, piloted, range_text
-from advisor.advice.trade_offs import saving
-from advisor.advice.wording import (
-    NEARLY_ALL,
-    SAID,
-    evidence_text,
-    explanation_text,
-    gpu_time,
-    gpu_unit,
-    in_trainer_names,
-    level_text,
-    percent,
-    pilot_reason,
-    stability_interval,
-    weightiest,
-)
-from advisor.forecast import Stability, stability
-
-__all__ = [
-    "AXES",
-    "KNOBS",
-    "NEARLY_ALL",
-    "PLAN",
-    "RATE_REACH",
-    "SAID",
-    "SAME",
-    "TITLES",
-    "Alternative",
-    "Budget",
-    "Cost",
-    "CostModel",
-    "Lattice",
-    "NextPilot",
-    "Objective",
-    "PilotPlan",
-    "Piloting",
-    "PlannedPilot",
-    "Ranges",
-    "Recommendation",
-    "Request",
-    "Search",
-    "Stability",
-    "advise",
-    "check_storage",
-    "default_lattice",
-    "evidence_text",
-    "explanation_text",
-    "export",
-    "export_pilot",
-    "fit_pilots",
-    "gpu_time",
-    "gpu_unit",
-    "in_trainer_names",
-    "learn_cost",
-    "level_text",
-    "missing_configs",
-    "next_pilot",
-    "outside",
-    "percent",
-    "pilot_reason",
-    "piloted",
-    "pilots",
-    "plan",
-    "planned_settings",
-    "range_text",
-    "saving",
-    "size_of",
-    "stability",
-    "stability_interval",
-    "trainer_configs",
-    "weightiest",
-    "what_if",
-    "what_if_rows",
-]
+from advisor.advice.answer import advise as advise
+from advisor.advice.answer_fields import Alternative as Alternative
+from advisor.advice.answer_fields import NextPilot as NextPilot
+from advisor.advice.candidates import AXES as AXES
+from advisor.advice.candidates import RATE_REACH as RATE_REACH
+from advisor.advice.candidates import Lattice as Lattice
+from advisor.advice.candidates import default_lattice as default_lattice
+from advisor.advice.cost import Cost as Cost
+from advisor.advice.cost import CostModel as CostModel
+from advisor.advice.cost import learn_cost as learn_cost
+from advisor.advice.evaluate import what_if as what_if
+from advisor.advice.evaluate import what_if_rows as what_if_rows
+from advisor.advice.pilot_choice import next_pilot as next_pilot
+from advisor.advice.pilot_plan import PLAN as PLAN
+from advisor.advice.pilot_plan import PilotPlan as PilotPlan
+from advisor.advice.pilot_plan import PlannedPilot as PlannedPilot
+from advisor.advice.pilot_plan import plan as plan
+from advisor.advice.pilot_plan import planned_settings as planned_settings
+from advisor.advice.pilot_plan import size_of as size_of
+from advisor.advice.piloting import Piloting as Piloting
+from advisor.advice.piloting import fit_pilots as fit_pilots
+from advisor.advice.piloting import pilots as pilots
+from advisor.advice.recommendation import TITLES as TITLES
+from advisor.advice.recommendation import Recommendation as Recommendation
+from advisor.advice.recommendation import export as export
+from advisor.advice.recommendation import export_pilot as export_pilot
+from advisor.advice.recommendation import missing_configs as missing_configs
+from advisor.advice.recommendation import trainer_configs as trainer_configs
+from advisor.advice.request import Budget as Budget
+from advisor.advice.request import Objective as Objective
+from advisor.advice.request import Request as Request
+from advisor.advice.request import Search as Search
+from advisor.advice.search import check_storage as check_storage
+from advisor.advice.support import KNOBS as KNOBS
+from advisor.advice.support import SAME as SAME
+from advisor.advice.support import Ranges as Ranges
+from advisor.advice.support import outside as outside
+from advisor.advice.support import piloted as piloted
+from advisor.advice.support import range_text as range_text
+from advisor.advice.trade_offs import saving as saving
+from advisor.advice.wording import NEARLY_ALL as NEARLY_ALL
+from advisor.advice.wording import SAID as SAID
+from advisor.advice.wording import evidence_text as evidence_text
+from advisor.advice.wording import explanation_text as explanation_text
+from advisor.advice.wording import gpu_time as gpu_time
+from advisor.advice.wording import gpu_unit as gpu_unit
+from advisor.advice.wording import in_trainer_names as in_trainer_names
+from advisor.advice.wording import level_text as level_text
+from advisor.advice.wording import percent as percent
+from advisor.advice.wording import pilot_reason as pilot_reason
+from advisor.advice.wording import stability_interval as stability_interval
+from advisor.advice.wording import weightiest as weightiest
+from advisor.forecast import Stability as Stability
+from advisor.forecast import stability as stability

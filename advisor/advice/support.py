@@ -80,13 +80,6 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
     meta, target = posterior.meta, forecaster.target
     settings = [run.settings for run in meta.runs]
     rates, sizes = ({getattr(s, n) for s in settings} for n in ("learning_rate", "group_size"))
-    extrapolation = meta.priors.extrapolation
-    beyond = (
-        f"the curve is moved by how far runs of {extrapolation.groups} other worlds were ahead of "
-        "theirs"
-        if extrapolation.groups
-        else "the interval of the reward is too narrow: of public runs, half lay in 80 %"
-    )
     found = [
         (
             NONE_MOVED in meta.notes,
@@ -121,7 +114,7 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
         (
             not is_supported(steps, meta.longest),
             f"The run is {steps / meta.longest:.2g} times as long as the longest pilot. Beyond "
-            f"{SUPPORT:g} times, {beyond}.",
+            f"{SUPPORT:g} times, {_beyond(forecaster)}.",
         ),
         ((misfit := misfit_caution(posterior)) != "", misfit),
         (
@@ -135,3 +128,16 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
         ),
     ]
     return tuple(line for holds, line in found if holds)
+
+
+def _beyond(forecaster: Forecaster) -> str:
+    """What forecasts rest on that the pilots do not support."""
+    extrapolation = forecaster.posterior.meta.priors.extrapolation
+    if forecaster.next_run is not None:
+        return "most of it is what became of public runs that stood where the pilots stand"
+    if extrapolation.groups:
+        return (
+            f"the curve is moved by how far runs of {extrapolation.groups} other worlds were ahead "
+            "of theirs"
+        )
+    return "the interval of the reward is too narrow: of public runs, half lay in 80 %"

@@ -345,7 +345,7 @@ def _others(advice: AnswerFields) -> list[str]:
         _row(piloted, own),
     ]
     if _is_same_choice(piloted.settings, own):
-        best = ["The best pilot has these very settings."]
+        best = ["Of the piloted settings these have the highest forecast."]
     return [
         *(["Instead:", *instead] if instead else []),
         *best,

@@ -80,8 +80,11 @@ def _evaluations(posterior: Posterior) -> list[str]:
 
 
 def _spread_of_repeats(posterior: Posterior) -> str:
-    """By how much two runs of one configuration differ, as standard deviations."""
+    """By how much runs differ from the laws of their settings, as standard deviations."""
     meta = posterior.meta
+    who = "Repeats of one configuration differ"
+    if len({(run.task, run.model, run.settings) for run in meta.runs}) == len(meta.runs):
+        who = "No configuration was run twice; runs differ from the laws of their settings"
     rate = float(np.median(np.exp(posterior.flat("log_run_rate_spread"))))
     rng = np.random.default_rng(0)
     spread = np.exp(posterior.flat("log_run_plateau_spread"))
@@ -90,8 +93,8 @@ def _spread_of_repeats(posterior: Posterior) -> str:
     moved = shifted_share(share, spread * rng.standard_normal(spread.size)) - share
     plateau = float(moved.std()) * (meta.ceiling - meta.floor)
     return (
-        f"Repeats of one configuration differ by {100 * rate:.0f} % in stiffness and {plateau:.2g} "
-        "in plateau (standard deviations): smaller differences cannot be told from luck."
+        f"{who} by {100 * rate:.0f} % in stiffness and {plateau:.2g} in plateau (standard "
+        "deviations): smaller differences cannot be told from luck."
     )
 
 

@@ -1,109 +1,56 @@
 """The only place that predicts: rewards, logged rewards, stability."""
 
-from advisor.forecast.analogues import Corpus, corpus_for
-from advisor.forecast.fitting import fit, fitted_or_none
-from advisor.forecast.forecaster import SUPPORT, Forecaster, RunEffect
-from advisor.forecast.interval import Band, Interval, band_of, central, ends_of, interval_of
-from advisor.forecast.predictive import (
-    FINAL_SHARE,
-    RestOfRun,
-    begun_run_reward,
-    final_of_rest,
-    final_reward,
-    final_rows,
-    final_steps,
-    fitted_curve,
-    level_of_fallen_run,
-    new_run_reward,
-    outcome_paths,
-    peak,
-    probability_as_low,
-    rest_of_run,
-)
-from advisor.forecast.run_in_progress import (
-    DRAWS,
-    EXPONENTIAL,
-    TIME,
-    Curve,
-    curve_fit,
-    curve_of_begun_run,
-    end_of_begun_run,
-)
-from advisor.forecast.run_likelihood import (
-    ObservedRun,
-    ReweightedDraws,
-    observe,
-    peak_rate,
-    reweighted,
-)
-from advisor.forecast.survival import (
-    Stability,
-    collapse_rate,
-    line_for,
-    log_update_norm,
-    recalibrated,
-    refresh_margin,
-    rest_stable,
-    stabilities_and_draws,
-    stability,
-    stability_and_draws,
-    stability_draws,
-)
-from advisor.forecast.target import MOST_PARAMETERS, Target, named_target, pilots_of
-
-__all__ = [
-    "DRAWS",
-    "EXPONENTIAL",
-    "FINAL_SHARE",
-    "MOST_PARAMETERS",
-    "SUPPORT",
-    "TIME",
-    "Band",
-    "Corpus",
-    "Curve",
-    "Forecaster",
-    "Interval",
-    "ObservedRun",
-    "RestOfRun",
-    "ReweightedDraws",
-    "RunEffect",
-    "Stability",
-    "Target",
-    "band_of",
-    "begun_run_reward",
-    "central",
-    "collapse_rate",
-    "corpus_for",
-    "curve_fit",
-    "curve_of_begun_run",
-    "end_of_begun_run",
-    "ends_of",
-    "final_of_rest",
-    "final_reward",
-    "final_rows",
-    "final_steps",
-    "fit",
-    "fitted_curve",
-    "fitted_or_none",
-    "interval_of",
-    "level_of_fallen_run",
-    "line_for",
-    "log_update_norm",
-    "named_target",
-    "new_run_reward",
-    "observe",
-    "outcome_paths",
-    "peak",
-    "peak_rate",
-    "pilots_of",
-    "probability_as_low",
-    "recalibrated",
-    "refresh_margin",
-    "rest_of_run",
-    "rest_stable",
-    "reweighted",
-    "stabilities_and_draws",
-    "stability",
-    "stability_and_draws",
-    "stability_draws",
-]
+from advisor.forecast.analogues import FINAL_SHARE as FINAL_SHARE
+from advisor.forecast.analogues import Corpus as Corpus
+from advisor.forecast.analogues import corpus_for as corpus_for
+from advisor.forecast.analogues import final_rows as final_rows
+from advisor.forecast.fitting import fit as fit
+from advisor.forecast.fitting import fitted_or_none as fitted_or_none
+from advisor.forecast.forecaster import SUPPORT as SUPPORT
+from advisor.forecast.forecaster import Forecaster as Forecaster
+from advisor.forecast.forecaster import RunEffect as RunEffect
+from advisor.forecast.interval import Band as Band
+from advisor.forecast.interval import Interval as Interval
+from advisor.forecast.interval import band_of as band_of
+from advisor.forecast.interval import central as central
+from advisor.forecast.interval import ends_of as ends_of
+from advisor.forecast.interval import interval_of as interval_of
+from advisor.forecast.predictive import RestOfRun as RestOfRun
+from advisor.forecast.predictive import begun_run_reward as begun_run_reward
+from advisor.forecast.predictive import final_of_rest as final_of_rest
+from advisor.forecast.predictive import final_reward as final_reward
+from advisor.forecast.predictive import final_steps as final_steps
+from advisor.forecast.predictive import fitted_curve as fitted_curve
+from advisor.forecast.predictive import level_of_fallen_run as level_of_fallen_run
+from advisor.forecast.predictive import new_run_reward as new_run_reward
+from advisor.forecast.predictive import outcome_paths as outcome_paths
+from advisor.forecast.predictive import peak as peak
+from advisor.forecast.predictive import probability_as_low as probability_as_low
+from advisor.forecast.predictive import rest_of_run as rest_of_run
+from advisor.forecast.run_in_progress import DRAWS as DRAWS
+from advisor.forecast.run_in_progress import EXPONENTIAL as EXPONENTIAL
+from advisor.forecast.run_in_progress import TIME as TIME
+from advisor.forecast.run_in_progress import Curve as Curve
+from advisor.forecast.run_in_progress import curve_fit as curve_fit
+from advisor.forecast.run_in_progress import curve_of_begun_run as curve_of_begun_run
+from advisor.forecast.run_in_progress import end_of_begun_run as end_of_begun_run
+from advisor.forecast.run_likelihood import ObservedRun as ObservedRun
+from advisor.forecast.run_likelihood import ReweightedDraws as ReweightedDraws
+from advisor.forecast.run_likelihood import observe as observe
+from advisor.forecast.run_likelihood import peak_rate as peak_rate
+from advisor.forecast.run_likelihood import reweighted as reweighted
+from advisor.forecast.survival import Stability as Stability
+from advisor.forecast.survival import collapse_rate as collapse_rate
+from advisor.forecast.survival import line_for as line_for
+from advisor.forecast.survival import log_update_norm as log_update_norm
+from advisor.forecast.survival import recalibrated as recalibrated
+from advisor.forecast.survival import refresh_margin as refresh_margin
+from advisor.forecast.survival import rest_stable as rest_stable
+from advisor.forecast.survival import stabilities_and_draws as stabilities_and_draws
+from advisor.forecast.survival import stability as stability
+from advisor.forecast.survival import stability_and_draws as stability_and_draws
+from advisor.forecast.survival import stability_draws as stability_draws
+from advisor.forecast.target import MOST_PARAMETERS as MOST_PARAMETERS
+from advisor.forecast.target import Target as Target
+from advisor.forecast.target import named_target as named_target
+from advisor.forecast.target import pilots_of as pilots_of

@@ -18,10 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
-from advisor.forecast.predictive import final_rows
-from advisor.model import all_small, preset_folder
+from advisor.model import Posterior, all_small, preset_folder
 from advisor.runs import LEAST_REWARDS, PilotRun, fingerprint
-from advisor.theory import FloatArray
+from advisor.theory import BoolArray, FloatArray
+
+FINAL_SHARE = 0.1
+"""Share of a run, at its end, whose mean reward is forecast and judged."""
 
 SHARES = (0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 0.85)
 """Shares of their length at which the runs of a corpus are described."""
@@ -45,6 +47,13 @@ FEATURES = (
 
 SIBLING_REACH = 2.0
 """Distance within which siblings resemble, over that of strangers: what they share is unseen."""
+
+SIBLINGS_SHARE = 0.4
+"""Of the answer, that many finished siblings have which agree on what they gained."""
+
+SIBLINGS_SPREAD = (0.37, 0.24, 0.11)
+"""Distance of a run's gain from its siblings' median, in ranges seen, at SCORED_SHARES: of all
+public cohorts, counted as two siblings more."""
 
 LEAST_RESEMBLANCE = 1e-6
 """Of any run: one that resembles none is forecast by all."""
@@ -118,13 +127,18 @@ class Corpus:
         """Repositories that it holds runs of."""
         return sorted(set(self.repository.tolist()))
 
-    def without(self, runs: Sequence[PilotRun]) -> Corpus:
+    def without(self, marks: Sequence[str]) -> Corpus:
         """Return the corpus without the repositories that hold one of these runs."""
-        known = np.isin(self.run, [mark_of(run) for run in runs])
+        known = np.isin(self.run, marks)
         if not known.any():
             return self
         kept = ~np.isin(self.repository, self.repository[known])
         return replace(self, **{name: getattr(self, name)[kept] for name in COLUMNS})
+
+
+def final_rows(run: PilotRun) -> BoolArray:
+    """Which rows of a finished run lie in its last tenth, shape (rows,)."""
+    return np.asarray(run.step > (1 - FINAL_SHARE) * run.step[-1])
 
 
 def end_of_run(
@@ -140,6 +154,36 @@ def end_of_run(
     quantiles = weighted_quantiles(gain, weight, (np.arange(size) + 0.5) / size)
     median = quantiles[size // 2]
     return np.asarray(seen.level + seen.unit * (median + corpus.widening * (quantiles - median)))
+
+
+def gain_of_siblings(
+    siblings: Sequence[PilotRun], share: float, seen: Description, median: float
+) -> tuple[FloatArray, float] | None:
+    """End of a run by what its finished siblings gained from the same share on, and its weight.
+
+    A Student t round their mean, to which the analogues' ``median`` counts as one sibling more.
+    """
+    from scipy.special import stdtrit
+
+    gains = []
+    for run in siblings:
+        known = np.isfinite(run.reward)
+        step, reward, end = run.step[known], run.reward[known], float(run.step[-1])
+        begun, target = step <= share * end, run.reward[known & final_rows(run)]
+        if begun.sum() >= LEAST_REWARDS and target.size:
+            level = describe(step[begun], reward[begun], end, is_share=is_share(run)).level
+            gains.append(float(target.mean()) - level)
+    if not gains:
+        return None
+    count = len(gains)
+    usual = seen.unit * float(np.interp(np.log(share), np.log(SCORED_SHARES), SIBLINGS_SPREAD))
+    gain = (sum(gains) + median - seen.level) / (count + 1)
+    squares = float(np.sum((np.array(gains) - np.mean(gains)) ** 2)) + 2 * usual**2
+    spread = float(np.sqrt(squares / (count + 1) * (1 + 1 / (count + 1))))
+    draws = stdtrit(count + 1, (np.arange(1000) + 0.5) / 1000)
+    agreed = 1 / (1 + (spread / seen.unit) ** 2)
+    weight = SIBLINGS_SHARE * agreed * count / (count + 2)
+    return np.asarray(seen.level + gain + spread * draws), weight
 
 
 def resemblance(
@@ -210,7 +254,17 @@ def shipped_corpus() -> Corpus:
 
 def corpus_for(runs: Sequence[PilotRun]) -> Corpus | None:
     """Shipped corpus without the repositories of these runs; None where every model is small."""
-    return None if all_small(runs) else shipped_corpus().without(runs)
+    if all_small(run.parameters for run in runs):
+        return None
+    return shipped_corpus().without([mark_of(run) for run in runs])
+
+
+def corpus_of(posterior: Posterior) -> Corpus | None:
+    """Corpus for the runs of a posterior, as :func:`corpus_for` has it."""
+    runs = posterior.meta.runs
+    if all_small(run.parameters for run in runs):
+        return None
+    return shipped_corpus().without([run.fingerprint[:12] or run.id for run in runs])
 
 
 def load_corpus(path: Path) -> Corpus:

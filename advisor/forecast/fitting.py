@@ -76,7 +76,7 @@ def fit(
     except NotConvergedError:
         if not preset.learned_from:
             raise
-        narrower = "small_models" if all_small(runs) else "theory"
+        narrower = "small_models" if all_small(run.parameters for run in runs) else "theory"
         note = f"the chains did not agree under preset '{preset.name}': fitted under '{narrower}'"
         tell(SAMPLING_AGAIN, None, note)
         preset = load_priors(narrower)

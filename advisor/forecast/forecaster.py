@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
+from advisor.forecast.analogues import Corpus, corpus_of
+from advisor.forecast.new_configuration import NextRun
 from advisor.forecast.target import Target, check_task
 from advisor.model import (
     LAWS,
@@ -110,6 +112,7 @@ class RunEffect:
 
     values: Callable[[Posterior, IntArray], FloatArray]
     draws: IntArray | None = None  # (size,)
+    is_fresh: bool = False
 
     @classmethod
     def fresh(cls, seed: int | Sequence[int]) -> RunEffect:
@@ -117,7 +120,8 @@ class RunEffect:
         return cls(
             lambda _, kept: np.random.default_rng(seed).standard_normal(
                 (len(RUN_EFFECTS), kept.size)
-            )
+            ),
+            is_fresh=True,
         )
 
     @classmethod
@@ -152,6 +156,9 @@ class Forecaster:
         Of the run's own effects and of a new model's.
     run_effect : RunEffect, optional
         Where the run's own effects come from [default: ``RunEffect.fresh(seed)``].
+    corpus : Corpus, optional
+        Finished runs that tell what becomes of pilots beyond their last row [default: the shipped
+        ones, without the repositories of the pilots; none where all models are small].
 
     Attributes
     ----------
@@ -171,8 +178,10 @@ class Forecaster:
         draws: int = SEARCH_DRAWS,
         seed: int = 0,
         run_effect: RunEffect | None = None,
+        corpus: Corpus | None = None,
     ) -> None:
         self.posterior = posterior
+        self.corpus = corpus
         self.target = target
         self.draws = draws
         self.seed = seed
@@ -189,6 +198,7 @@ class Forecaster:
         self._of_new_model = of_new_model[:, index]
         self.log_stiffness_ratio = ratio[index]
         self.run_effect = effect.values(posterior, self.indices)
+        self._is_fresh = effect.is_fresh
         self._limits: dict[tuple[float, int, float, bool], FloatArray] = {}
         check_task(posterior, target.task)
 
@@ -223,7 +233,12 @@ class Forecaster:
     def with_run_effect(self, run_effect: RunEffect) -> Forecaster:
         """Return the same forecaster for another run: all else is drawn the same."""
         return Forecaster(
-            self.posterior, self.target, draws=self.draws, seed=self.seed, run_effect=run_effect
+            self.posterior,
+            self.target,
+            draws=self.draws,
+            seed=self.seed,
+            run_effect=run_effect,
+            corpus=self.corpus,
         )
 
     def draw(self, name: str) -> FloatArray:
@@ -325,9 +340,30 @@ class Forecaster:
             settings,
         )
 
+    @cached_property
+    def next_run(self) -> NextRun | None:
+        """What the pilots of the target say of its next run; None of a run that has begun."""
+        posterior = self.posterior
+        corpus = self.corpus or corpus_of(posterior)
+        if corpus is None or not self._is_fresh:
+            return None
+        places = [
+            place
+            for place, run in enumerate(posterior.meta.runs)
+            if (run.task, run.model) == (self.target.task, self.target.model)
+            and run.collapse_step is None
+            and run.logged_rewards
+        ]
+        return NextRun(posterior, places, self.indices, corpus) if places else None
+
+    def effect_of(self, settings: Settings) -> FloatArray:
+        """The run's own effects, shape (3, ..., draws), as the pilots tell them of its settings."""
+        known = self.next_run
+        return self.run_effect if known is None else known.effect(settings, self.run_effect)
+
     def run(self, settings: Settings) -> eq.RunLevel:
         """Start, plateau and shape of the run's curve, each of shape (draws,)."""
-        return self.laws_of(settings).run(self.run_effect)
+        return self.laws_of(settings).run(self.effect_of(settings))
 
     def law_stiffness(self, settings: Settings) -> FloatArray:
         """Stiffness per step before clipping limits it, shape (draws,): stability turns on it."""
@@ -380,13 +416,22 @@ class Forecaster:
     def scaled_reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times)."""
         times = np.atleast_1d(np.asarray(steps, dtype=int))
-        return self._extrapolated(self.curve(settings, times), times)
+        level, known = self.curve(settings, times), self.next_run
+        if known is None:
+            return self._extrapolated(level, times)
+        shift = known.shift(settings, times.astype(float), self._own_curve)
+        return np.asarray(eq.shifted_share(np.clip(level, 0.0, 1.0), shift))
+
+    def _own_curve(self, settings: Settings, steps: FloatArray) -> FloatArray:
+        """Curve of a pilot's settings, run for so long, shape (draws, times)."""
+        times = np.ceil(steps).astype(int)
+        return self.curve(settings.or_planned_over(int(times.max())), times)
 
     def curve(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """What the laws alone say of :meth:`scaled_reward`, however long a run is."""
         times = np.atleast_1d(np.asarray(steps, dtype=int))
         polynomial = eq.clock_polynomial(clock_table(settings, int(times.max()))[times])
-        return self.laws_of(settings).reward(self.run_effect, polynomial)
+        return self.laws_of(settings).reward(self.effect_of(settings), polynomial)
 
     def _extrapolated(self, level: FloatArray, times: IntArray) -> FloatArray:
         """Levels as runs came to them that were longer than their pilots support."""

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from advisor.forecast.analogues import FINAL_SHARE
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.run_likelihood import EqualDraws, ObservedRun, ReweightedDraws
 from advisor.forecast.target import Target
 from advisor.model import DEGREES, WANDER_SHARE, Posterior, sigmoid
 from advisor.runs import PilotRun, Settings
-from advisor.theory import BoolArray, FloatArray, IntArray
-
-FINAL_SHARE = 0.1
-"""Share of a run, at its end, whose mean reward is forecast and judged."""
+from advisor.theory import FloatArray, IntArray
 
 CHANCE_ENDS = (0.02, 0.98)
 """Ends of the chance of a right answer by which the noise of a batch is judged: never nothing."""
@@ -104,11 +102,6 @@ def final_reward(forecaster: Forecaster, settings: Settings, steps: int) -> Floa
         scaled = (expected - floor) / (ceiling - floor)
         mean = _noisy(forecaster, scaled, variance, forecaster.residual)
     return np.asarray(floor + (ceiling - floor) * mean)
-
-
-def final_rows(run: PilotRun) -> BoolArray:
-    """Which rows of a finished run lie in its last tenth, shape (rows,)."""
-    return np.asarray(run.step > (1 - FINAL_SHARE) * run.step[-1])
 
 
 def final_steps(steps: int) -> IntArray:

@@ -20,6 +20,7 @@ from advisor.forecast.analogues import (
     Corpus,
     describe,
     end_of_run,
+    gain_of_siblings,
     is_share,
     tabulated,
 )
@@ -107,6 +108,10 @@ def end_of_begun_run(
     parts = [(analogues, shared * (1 - weight))]
     parts += [] if curve is None else [(curve, shared * weight)]
     parts += [(draws, ALONE_WEIGHT * believed(draws)) for draws in alone]
+    related = gain_of_siblings(siblings, share, seen, float(np.median(analogues)))
+    if related is not None:
+        others = sum(part for _, part in parts)
+        parts.append((related[0], related[1] / (1 - related[1]) * others))
     of_curve = shared * weight / sum(part for _, part in parts)
     return EndOfRun(widened(pooled(parts), widening), of_curve, curve, analogues)
 

@@ -50,6 +50,9 @@ SCHEMA = 4
 INTERVAL = 0.8
 """Probability of every interval in tables and texts: central, from quantiles."""
 
+MOST_ROWS = 500
+"""Rows of a pilot that a posterior remembers; of longer logs every second one, or third."""
+
 MIN_SIZES = 4
 """Model sizes below which the curvature exponent is called prior-dominated."""
 
@@ -98,6 +101,8 @@ class RunSummary(BaseModel):
     seconds_per_step: float | None  # median wall-clock of an optimizer step, where the log tells
     completion_tokens: float | None  # mean length of a completion, where the log tells
     framework: str = ""  # trainer whose keys the log holds, empty where that is not known
+    logged_steps: tuple[float, ...] = ()  # of its finite rewards; studies of before had none
+    logged_rewards: tuple[float, ...] = ()
 
     @property
     def collapse_onset(self) -> float | None:
@@ -501,6 +506,7 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
     out = []
     for index, (run, settings) in enumerate(zip(cohort.runs, cohort.settings, strict=True)):
         finite = run.reward[np.isfinite(run.reward)]
+        thinned = 1 + finite.size // MOST_ROWS
         lengths = run.series.get("completion_length")
         steps = float(run.step[-1])
         prompts = steps * settings.prompts_per_step
@@ -523,6 +529,8 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 if lengths is None or not np.isfinite(lengths).any()
                 else float(np.nanmean(lengths)),
                 framework=run.framework,
+                logged_steps=tuple(run.step[np.isfinite(run.reward)][::thinned].tolist()),
+                logged_rewards=tuple(finite[::thinned].tolist()),
             )
         )
     return out

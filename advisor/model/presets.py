@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -40,14 +40,14 @@ def preset_for(runs: Sequence[PilotRun]) -> tuple[str, str]:
     """Preset whose evidence the runs lie in, and why."""
     if runs and all(run.hyperparameters.adapter == "lora" for run in runs):
         return "lora", "every run trains an adapter"
-    if all_small(runs):
+    if all_small(run.parameters for run in runs):
         return "small_models", f"every model has fewer than {SMALL:.0e} parameters"
     return "full_finetuning", "neither adapters nor small models alone"
 
 
-def all_small(runs: Sequence[PilotRun]) -> bool:
-    """Whether every one of some runs trains a small model."""
-    sizes = [run.parameters for run in runs]
+def all_small(parameters: Iterable[float | None]) -> bool:
+    """Whether models of these sizes are small, every one."""
+    sizes = list(parameters)
     return bool(sizes) and all(size is not None and size < SMALL for size in sizes)
 
 

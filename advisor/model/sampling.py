@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -17,7 +18,14 @@ from advisor.model.likelihood import worst_fits
 from advisor.model.parameters import GROUP_LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import SPECTRUM, Family, Priors
-from advisor.runs import Collapse, PilotRun, collapse_onset, dead_from_the_start, find_any_fall
+from advisor.runs import (
+    Collapse,
+    PilotRun,
+    as_stated,
+    collapse_onset,
+    dead_from_the_start,
+    find_any_fall,
+)
 from advisor.theory import FloatArray
 
 RHAT_LIMIT = 1.01
@@ -191,7 +199,7 @@ def prior_posterior(
         "group_offset": rng.standard_normal((1, draws, 2, groups)),
         "run_offset": rng.standard_normal((1, draws, len(RUN_EFFECTS), runs)),
     }
-    return make_posterior(
+    drawn_posterior = make_posterior(
         cohort,
         priors,
         SPECTRUM,
@@ -204,6 +212,10 @@ def prior_posterior(
         {},
         seed=seed,
     )
+    nothing = {"logged_steps": (), "logged_rewards": ()}
+    runs_unseen = tuple(run.model_copy(update=nothing) for run in drawn_posterior.meta.runs)
+    meta = drawn_posterior.meta.model_copy(update={"runs": runs_unseen})
+    return replace(drawn_posterior, meta=meta)
 
 
 def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
@@ -244,6 +256,7 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
             first = float(run.step[0])
             at_once = {"unstable": True, "onset_step": first, "healthy_until": 0.0}
             verdict = verdict.model_copy(update={**at_once, "fell_from": first})
+        verdict = as_stated(run, verdict)
         fell_from[run.id] = verdict.fell_from if run.id in dead else collapse_onset(run, verdict)
         verdicts[run.id] = verdict
     return build_cohort(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.forecast.analogues import Corpus
+from advisor.forecast.analogues import Corpus, final_rows
 from advisor.forecast.forecaster import Target
-from advisor.forecast.predictive import final_rows, new_run_reward
+from advisor.forecast.predictive import new_run_reward
 from advisor.forecast.run_in_progress import DRAWS, EndOfRun, pooled, widened
 from advisor.model.posterior import Posterior
 from advisor.runs.pilot_run import PilotRun

@@ -20,10 +20,10 @@ import numpy as np
 from run import Run, corpora, first_part, last_tenth, load, presets
 
 from advisor.backtesting.cases import is_lora
-from advisor.forecast.analogues import Corpus
+from advisor.forecast.analogues import Corpus, final_rows
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.predictive import final_rows, new_run_reward
+from advisor.forecast.predictive import new_run_reward
 from advisor.forecast.run_in_progress import curve_of_begun_run, end_of_begun_run
 from advisor.forecast.survival import stability
 from advisor.model.posterior import Posterior

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from cohorts import GROUPS, RATES, STEPS, TEAM
 
-from advisor.forecast.predictive import final_rows
+from advisor.forecast.analogues import final_rows
 from advisor.model.cohort import Reference
 from advisor.runs.pilot_run import PilotRun
 from advisor.testing.simulate import Plan, Truth, prior_means, simulate_run

@@ -14,8 +14,9 @@ from advisor.backtesting.backtests import CURVES
 from advisor.backtesting.scores import crps
 from advisor.common import EngineSettings, Item, digest_of, silent
 from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT
+from advisor.forecast.analogues import final_rows
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.predictive import final_reward, final_rows
+from advisor.forecast.predictive import final_reward
 from advisor.forecast.run_in_progress import curve_fit
 from advisor.model.priors import AS_THE_CURVE, SPECTRUM, Priors
 from advisor.model.sampling import cohort_of, sampled

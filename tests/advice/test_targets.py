@@ -15,6 +15,7 @@ from advisor.forecast.target import largest_target, named_target
 from advisor.model.priors import load_priors
 from advisor.testing import (
     PLANS,
+    Plan,
     made_up_posterior,
 )
 
@@ -99,3 +100,14 @@ def test_presets_that_correct_nothing_say_that_long_intervals_are_too_narrow(pos
     said = [cautions(forecaster, int(times * longest)) for times in (2.5, 8)]
     told = [any("the interval of the reward is too narrow" in line for line in one) for one in said]
     assert told == [False, True]
+
+
+def test_a_long_run_of_a_language_model_says_what_its_forecast_rests_on():
+    plans = [Plan(rate, steps=30, parameters=1.5e9) for rate in (1e-6, 1e-5)]
+    posterior = made_up_posterior(plans)
+    priors = load_priors("lora")
+    large = replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
+    run = large.meta.runs[0]
+    forecaster = Forecaster(large, Target(run.task, run.model, run.parameters))
+    said = [cautions(forecaster, int(times * large.meta.longest)) for times in (2.5, 8)]
+    assert [any("became of public runs" in line for line in one) for one in said] == [False, True]

@@ -252,7 +252,7 @@ def test_best_pilots_own_settings_are_said_to_be(posterior):
     evaluate, _ = decision(posterior)
     own = base_settings(posterior, evaluate.forecaster.target)
     said = advise(posterior, choose_from=[own], level=0.5, weigh_pilots=False)
-    assert "The best pilot has these very settings." in said.text
+    assert "Of the piloted settings these have the highest forecast." in said.text
     other = changed(own, group_size=24)
     said = advise(posterior, choose_from=[other], level=0.5, weigh_pilots=False)
     more = said.reward.mean - said.best_piloted.reward

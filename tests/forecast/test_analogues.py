@@ -195,11 +195,11 @@ def test_weighted_quantiles_are_those_of_repeated_values():
 
 def test_a_run_that_is_known_takes_its_repository_out(corpus):
     run = corpus_of(GAINS)["r1"][0]
-    left = corpus.without([run])
+    left = corpus.without([mark_of(run)])
     assert "r1" in corpus.names
     assert "r1" not in left.names
     assert len(left.names) == len(corpus.names) - 1
-    assert corpus.without([run_of(0.3, "stranger", seed=4242)]) is corpus
+    assert corpus.without([mark_of(run_of(0.3, "stranger", seed=4242))]) is corpus
     assert mark_of(run) == mark_of(run.first_part(0.5))
 
 

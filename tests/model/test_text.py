@@ -86,3 +86,10 @@ def test_what_rests_on_the_priors_is_named():
     )
     assert "Would move with the priors (power scaling): " in wide
     assert "Would move with the priors" not in narrow
+
+
+def test_repeats_are_named_where_there_are_some():
+    once = describe(made_up_posterior([Plan(1e-4), Plan(1e-3)]))
+    twice = describe(made_up_posterior([Plan(1e-4), Plan(1e-4), Plan(1e-3)]))
+    assert "No configuration was run twice" in once
+    assert "Repeats of one configuration differ by" in twice

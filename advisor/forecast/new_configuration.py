@@ -1,0 +1,188 @@
+"""What the pilots of a model say of its next run, beyond the laws that hold for all runs.
+
+A run departs from the laws by what its configuration does, which repeats and neighbours share, and
+by its seed: the departures of the pilots are carried to another configuration by a Gaussian process
+on the logs of its settings. Beyond the last row of a pilot nothing was fitted: there some of the
+draws follow the pooled curve, most what became of runs that stood where the pilot stands, moved by
+what the curve says of the *difference* between the configuration and the pilot's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.forecast.analogues import Corpus, Description, describe, end_of_run, row_noise
+from advisor.model import RUN_EFFECTS, Posterior, RunSummary
+from advisor.runs import LEAST_REWARDS, Settings
+from advisor.theory import FloatArray
+
+CONFIGURATION_SHARE = 0.9
+"""Share of the variance of a run's departure that its configuration explains; the seed has the
+rest. Of 0, 0.5, 0.8 and 0.95 the larger ones forecast best, in public runs and in the six tasks of
+case_studies/language_model alike."""
+
+REACH = 2.0
+"""Natural logs of a setting over which departures are shared."""
+
+ANALOGUES_SHARE = 0.6
+"""Share of the draws that follow the analogues beyond a pilot's last row."""
+
+GAIN = 0.7
+"""Log-odds by which a run that rises comes out above curve and analogues, for each e-fold of its
+length beyond twice the pilot's and in proportion to the share of its headroom that it gained."""
+
+HORIZONS = 2.0 ** np.arange(1, 11)
+"""Lengths of a run, over that of the pilot, at which the analogues are asked."""
+
+OWN = 0.05
+"""Squared distance, in reaches, within which a pilot counts as one of the very settings."""
+
+CLEAR = 1e-3
+"""Share of the reward's range by which a level stays clear of its ends, in log-odds."""
+
+
+class Continued(NamedTuple):
+    """How far the runs of a pilot's configuration depart from the curve, in log-odds."""
+
+    log_steps: FloatArray  # (horizons,)
+    shift: FloatArray  # (horizons, draws)
+
+    def at(self, steps: FloatArray) -> FloatArray:
+        """Departure after so many steps, shape (draws, times)."""
+        log_steps = np.log(np.maximum(steps, 1.0))
+        place = np.interp(log_steps, self.log_steps, np.arange(self.log_steps.size))
+        low = np.minimum(place.astype(int), self.log_steps.size - 2)
+        share = place - low
+        return np.asarray((self.shift[low].T * (1 - share)) + self.shift[low + 1].T * share)
+
+
+class NextRun:
+    """Departures of the living pilots of one model on one task.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    places : sequence of int
+        Of the pilots in ``posterior.meta.runs``.
+    indices : ndarray of shape (draws,)
+        Draws in use.
+    corpus : Corpus
+        Finished runs of other repositories.
+    """
+
+    def __init__(
+        self, posterior: Posterior, places: Sequence[int], indices: FloatArray, corpus: Corpus
+    ) -> None:
+        self.pilots = [posterior.meta.runs[place] for place in places]
+        self.corpus, self.meta = corpus, posterior.meta
+        self.known = np.stack(
+            [posterior.flat(name)[indices][:, list(places)] for name in RUN_EFFECTS]
+        )  # (effects, draws, pilots)
+        points = np.stack([place_of(pilot.settings) for pilot in self.pilots])
+        self.points = points
+        self.covariance = CONFIGURATION_SHARE * nearness(points, points)
+        self.covariance += (1 - CONFIGURATION_SHARE) * np.eye(len(points))
+        rng = np.random.default_rng(0)
+        self._order = rng.permutation(indices.size)
+        self._pick, follows = rng.random((2, indices.size))
+        self._follows = follows < ANALOGUES_SHARE
+        self._continued: list[Continued] = []
+
+    def effect(self, settings: Settings, fresh: FloatArray) -> FloatArray:
+        """Effects of a run of some settings, shape (3, ..., draws), given those of the pilots."""
+        near = CONFIGURATION_SHARE * nearness(place_of(settings), self.points)
+        weights = np.linalg.solve(self.covariance, near[..., None])[..., 0]
+        left = np.sqrt(np.maximum(1 - (near * weights).sum(-1), 0.0))
+        known = np.einsum("edp,...p->e...d", self.known, weights)
+        new = fresh.reshape(fresh.shape[0], *(1,) * (known.ndim - 2), fresh.shape[-1])
+        return np.asarray(known + left[..., None] * new)
+
+    def shift(
+        self,
+        settings: Settings,
+        steps: FloatArray,
+        level: Callable[[Settings, FloatArray], FloatArray],
+    ) -> FloatArray:
+        """Departure from the curve in log-odds, shape (..., draws, times).
+
+        ``level`` gives the curve of some settings, a share of floor to ceiling, shape
+        (draws, times).
+        """
+        if not self._continued:
+            self._continued = [self._continue(pilot, level) for pilot in self.pilots]
+        # By the inverse square of the distance: where a pilot ran, it is the one that is followed.
+        near = 1 / (distance(place_of(settings), self.points) + OWN)
+        shares = np.cumsum(near / near.sum(-1, keepdims=True), axis=-1)
+        chosen = (self._pick[:, None] > shares[..., None, :-1]).sum(-1)  # (..., draws)
+        moved = np.stack([one.at(steps) for one in self._continued])  # (pilots, draws, times)
+        return np.asarray(moved[chosen, np.arange(moved.shape[1])])
+
+    def _continue(
+        self, pilot: RunSummary, level: Callable[[Settings, FloatArray], FloatArray]
+    ) -> Continued:
+        """Departure of a pilot's own configuration from the curve, at each horizon."""
+        last = float(pilot.steps)
+        ends = last * HORIZONS
+        # The end of a run is its last tenth: what it comes to stands in the middle of that.
+        steps = np.concatenate([[last], 0.95 * ends])
+        curve = log_odds(level(pilot.settings, steps))  # (draws, horizons + 1)
+        shift = np.zeros((steps.size, curve.shape[0]))
+        step, reward = np.array(pilot.logged_steps), np.array(pilot.logged_rewards)
+        if reward.size < LEAST_REWARDS:
+            return Continued(np.log(steps), shift)
+        low, high = self.meta.floor, self.meta.ceiling
+        is_share = bool(low >= 0 and high <= 1)
+        for place, end in enumerate(ends, start=1):
+            seen = describe(step, reward, end, is_share=is_share)
+            came = end_of_run(self.corpus, seen, size=curve.shape[0])[self._order]
+            analogues = log_odds((came - low) / (high - low))
+            shift[place] = np.where(self._follows, analogues - curve[:, place], 0.0)
+        beyond = np.log(np.maximum(steps / (HORIZONS[0] * last), 1.0))
+        shift += GAIN * self._gained(reward) * beyond[:, None]
+        return Continued(np.log(steps), self._not_below(seen, shift, curve))
+
+    def _gained(self, reward: FloatArray) -> float:
+        """Share of its headroom that a pilot gained, as far as it is more than noise."""
+        third = max(1, reward.size // 3)
+        first, last = float(reward[:third].mean()), float(reward[-third:].mean())
+        error = row_noise(reward) * float(np.sqrt(2 / third))
+        surely = np.clip((last - first) / max(2 * error, 1e-9) - 0.5, 0.0, 1.0)
+        return float(np.clip((last - first) / max(self.meta.ceiling - first, 1e-9), 0, 1) * surely)
+
+    def _not_below(self, seen: Description, shift: FloatArray, curve: FloatArray) -> FloatArray:
+        """Departures by which a pilot that is not falling ends no lower than it stands."""
+        if seen.features[1] < 0:
+            return shift
+        share = (seen.level - self.meta.floor) / (self.meta.ceiling - self.meta.floor)
+        lacks = log_odds(np.array(share)) - np.median(curve.T + shift, axis=1)
+        return np.asarray(shift + np.maximum(lacks, 0.0)[:, None])
+
+
+def place_of(settings: Settings) -> FloatArray:
+    """Logs of the settings that a run's departure may depend on, shape (..., 4), by their reach."""
+    named = (
+        settings.learning_rate,
+        settings.group_size,
+        settings.prompts_per_step,
+        settings.refresh_interval,
+    )
+    return np.stack(np.broadcast_arrays(*(np.log(one) for one in named)), axis=-1) / REACH
+
+
+def distance(one: FloatArray, others: FloatArray) -> FloatArray:
+    """Squared distance of configurations in reaches, shape (..., others)."""
+    return np.asarray(((np.expand_dims(one, -2) - others) ** 2).sum(-1))
+
+
+def nearness(one: FloatArray, others: FloatArray) -> FloatArray:
+    """Correlation of configurations, shape (..., others)."""
+    return np.asarray(np.exp(-0.5 * distance(one, others)))
+
+
+def log_odds(share: FloatArray) -> FloatArray:
+    """Log-odds of a share that is kept clear of 0 and 1."""
+    kept = np.clip(share, CLEAR, 1 - CLEAR)
+    return np.asarray(np.log(kept / (1 - kept)))

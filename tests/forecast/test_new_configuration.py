@@ -1,0 +1,124 @@
+"""What pilots of a language model say of its next run: shared departures, and how runs go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.advice.evaluate import stacked
+from advisor.forecast import Forecaster, RunEffect, Target, final_reward
+from advisor.forecast.new_configuration import CONFIGURATION_SHARE, REACH, Continued, place_of
+from advisor.model import RUN_EFFECTS
+from advisor.runs import Settings
+from advisor.testing import Plan, made_up_posterior
+
+RATES = (1e-6, 1e-5, 1e-4)
+SIZE = 1.5e9
+ROWS = 30
+
+
+def posterior_of(rates=RATES, *, parameters=SIZE, draws=1000, **named):
+    return made_up_posterior(
+        [Plan(rate, steps=ROWS, parameters=parameters) for rate in rates], draws=draws, **named
+    )
+
+
+def with_rows(posterior, reward):
+    """The same posterior, each of whose pilots logged these rewards."""
+    step = tuple(float(at) for at in range(1, len(reward) + 1))
+    rows = {"logged_steps": step, "logged_rewards": tuple(reward), "steps": float(ROWS)}
+    runs = tuple(run.model_copy(update=rows) for run in posterior.meta.runs)
+    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+
+
+def forecaster_of(posterior, **named):
+    run = posterior.meta.runs[0]
+    return Forecaster(posterior, Target(run.task, run.model, run.parameters), **named)
+
+
+def at_rate(posterior, rate) -> Settings:
+    return posterior.meta.runs[0].settings.model_copy(update={"learning_rate": rate})
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return posterior_of()
+
+
+def explained(posterior, rate, place):
+    """Correlation of a configuration's effects with those fitted to a pilot."""
+    forecaster = forecaster_of(posterior)
+    effect = forecaster.effect_of(at_rate(posterior, rate))
+    fitted = forecaster_of(posterior, run_effect=RunEffect.of_pilot(place)).run_effect
+    return np.corrcoef(effect.ravel(), fitted.ravel())[0, 1]
+
+
+def test_a_piloted_setting_keeps_its_pilots_departure_and_a_far_one_the_laws_word(posterior):
+    near, between, far = (explained(posterior, rate, 1) for rate in (1e-5, 2e-5, 1e2))
+    assert near > between > 0.1
+    assert abs(far) < 0.05
+    spread = forecaster_of(posterior).effect_of(at_rate(posterior, 1e2)).std()
+    assert spread == pytest.approx(1.0, abs=0.05)
+
+
+def test_what_the_seed_does_is_left_open_in_a_repeat(posterior):
+    forecaster = forecaster_of(posterior)
+    point = place_of(at_rate(posterior, RATES[0]))
+    assert point[0] == pytest.approx(np.log(RATES[0]) / REACH)
+    known = np.stack([posterior.flat(name)[:, 0] for name in RUN_EFFECTS])
+    left = forecaster.effect_of(at_rate(posterior, RATES[0])) - known
+    assert 0.5 * (1 - CONFIGURATION_SHARE) < left.var() < 2 * (1 - CONFIGURATION_SHARE**2)
+
+
+def test_a_run_that_has_begun_and_small_models_are_left_to_the_laws(posterior):
+    assert forecaster_of(posterior).next_run is not None
+    assert forecaster_of(posterior, run_effect=RunEffect.of_pilot(0)).next_run is None
+    assert forecaster_of(posterior_of(parameters=1e6)).next_run is None
+    assert forecaster_of(with_rows(posterior, ())).next_run is None
+
+
+@pytest.mark.parametrize("level", [0.3, 0.6, 0.85])
+def test_a_pilot_that_does_not_fall_ends_no_lower_than_it_stands(posterior, level):
+    reward = np.linspace(level - 0.1, level + 0.1, ROWS)
+    stands = float(reward[-ROWS // 3 :].mean())
+    steady = with_rows(posterior, reward)
+    for rate in RATES:
+        for steps in (ROWS, 3 * ROWS, 10 * ROWS):
+            settings = at_rate(steady, rate).planned_over(steps)
+            ends = final_reward(forecaster_of(steady), settings, steps)
+            # Up to the noise of its rows and what the neighbours' departures add.
+            assert np.median(ends) > stands - 0.06
+    # The laws alone put it elsewhere: the pilots' rows are what binds.
+    laws = forecaster_of(with_rows(posterior, ()))
+    ends = [np.median(final_reward(laws, at_rate(posterior, r), 3 * ROWS)) for r in RATES]
+    assert max(ends[0], ends[2]) < 0.4
+
+
+def test_one_that_falls_may_end_lower(posterior):
+    falling = with_rows(posterior, np.linspace(0.9, 0.4, ROWS))
+    rising = with_rows(posterior, np.linspace(0.4, 0.9, ROWS))
+    ends = [
+        np.median(final_reward(forecaster_of(one), at_rate(one, 1e-5), 3 * ROWS))
+        for one in (falling, rising)
+    ]
+    assert ends[0] < ends[1] - 0.1
+
+
+def test_departures_grow_from_the_last_row_on():
+    shift = np.array([[0.0], [1.0], [2.0]])
+    one = Continued(np.log([10.0, 20.0, 40.0]), shift)
+    assert one.at(np.array([1.0, 10.0, 20.0, 40.0, 400.0]))[0] == pytest.approx([0, 0, 1, 2, 2])
+    assert 0 < one.at(np.array([15.0]))[0, 0] < 1
+
+
+def test_settings_together_and_one_by_one_agree(posterior):
+    forecaster, steps = forecaster_of(posterior), 90
+    each = [at_rate(posterior, rate).planned_over(steps) for rate in (2e-6, 3e-5, 1e-4)]
+    (places, together, last), *rest = stacked(each, [steps] * 3, forecaster.size)
+    assert not rest
+    assert places == [0, 1, 2]
+    found = forecaster.scaled_reward(together, last)
+    for own, settings in zip(found, each, strict=True):
+        assert own == pytest.approx(forecaster.scaled_reward(settings, last), rel=1e-9)
