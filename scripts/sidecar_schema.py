@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.runs.logfiles.logged import OPTIONS, STEP_UNITS
-from advisor.runs.logs.stated_settings import RUN_KEYS, TEXTS, WHOLE_FROM
+from advisor.runs.logs.stated_settings import RUN_KEYS, SWITCHES, TEXTS, WHOLE_FROM
 from advisor.runs.pilot_run import SERIES
 from advisor.runs.settings import PartialSettings
 
@@ -85,6 +85,8 @@ def _run_keys() -> dict[str, Any]:
         kind: dict[str, Any] = {"type": "number"}
         if name in TEXTS:
             kind = TEXT
+        elif name in SWITCHES:
+            kind = {"type": "boolean"}
         elif name in WHOLE_FROM:
             kind = {"type": "integer", "minimum": WHOLE_FROM[name]}
         elif name == "parameters":

@@ -105,6 +105,10 @@ class PilotRun(BaseModel):
         Optimizer steps that one row averages.
     reward_floor, reward_ceiling : float
         Bounds of the reward, in its own units.
+    collapsed : bool or None
+        Whether the run collapsed, where its user says so: it comes before what the rewards show.
+    collapsed_at : float or None
+        Optimizer step from which it had, as its user says.
     format, framework : str
         Reader of the file, and trainer whose keys it holds.
     copy_of : str or None
@@ -137,6 +141,8 @@ class PilotRun(BaseModel):
     logging_steps: PositiveInt = 1
     reward_floor: float | None = None
     reward_ceiling: float | None = None
+    collapsed: bool | None = None
+    collapsed_at: float | None = None
     format: str = ""
     framework: str = ""
     copy_of: str | None = None
@@ -376,6 +382,9 @@ def _printed(reward: float) -> str:
 def run_digest(run: PilotRun) -> str:
     """Hash of a run's rows and settings."""
     fields = run.model_dump(mode="json", include=DIGESTED)
+    # Only where they are stated: digests of other runs are what they were.
+    stated = run.model_dump(include={"collapsed", "collapsed_at"}, exclude_none=True)
+    fields |= stated
     fields["path"] = fields["path"].replace("\\", "/").rpartition("/")[2]
     sha = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
     rows = {"step": run.step, "eval_step": run.eval_step, "eval_reward": run.eval_reward}

@@ -109,6 +109,12 @@ def has_moved(run: PilotRun) -> bool:
     return bool(gap > max(FLAT_Z * error, 1e-9))
 
 
+def at_the_floor(run: PilotRun) -> bool:
+    """Whether a run shows nothing but the lowest reward after its first row: it may be dead."""
+    reward = run.reward[np.isfinite(run.reward)][1:]
+    return bool(reward.size and (reward <= (run.reward_floor or 0.0)).all())
+
+
 def none_moved(
     runs: Iterable[PilotRun], collapse_steps: Mapping[str, float | None] | None = None
 ) -> bool:

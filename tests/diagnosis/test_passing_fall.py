@@ -97,10 +97,50 @@ def test_a_run_that_dies_within_the_first_updates_is_told_by_its_siblings():
     # Its first rows come before the first update: without any reward it began from another policy.
     other = Plan(1e-2).run(np.zeros(STEPS.size) + 1e-3, "other")
     assert not dead_from_the_start([*alive, other], 0.0)
-    # Another task says nothing, and one sibling is too few.
+    # Another task says nothing; one sibling is enough, if it lives.
     elsewhere = [run.with_updates(task="other") for run in alive]
     assert not dead_from_the_start([*elsewhere, dead], 0.0)
-    assert not dead_from_the_start([alive[0], dead], 0.0)
+    assert dead_from_the_start([alive[0], dead], 0.0) == {"dead"}
+    assert not dead_from_the_start([dead.with_updates(id="twin"), dead], 0.0)
+
+
+def short(rate, rewards, name):
+    return Plan(rate, steps=len(rewards)).run(np.array(rewards), name)
+
+
+LIVING = short(1e-5, [0.031, 0.062, 0.016, 0.05, 0.031, 0.062, 0.055, 0.071], "living")
+
+
+@pytest.mark.parametrize(
+    ("rewards", "is_dead"),
+    [
+        ([0.030, 0.0, 0.0, 0.0], True),
+        ([0.0] * 8, True),  # its first batch may show nothing by chance
+        ([0.030, 0.0], False),  # two rows tell nothing
+        ([0.030, 0.028, 0.0, 0.031], False),
+        ([0.0, 0.0, 0.010, 0.020, 0.030, 0.041], False),  # slow, and rising
+    ],
+)
+def test_few_rows_tell_a_death_beside_a_living_sibling(rewards, is_dead):
+    run = short(1e-4, rewards, "asked")
+    assert dead_from_the_start([LIVING, run], 0.0) == ({"asked"} if is_dead else set())
+
+
+def test_a_gentle_run_that_shows_nothing_yet_is_slow_and_not_dead():
+    rising = short(3e-5, [0.0, 0.01, 0.0, 0.06, 0.2, 0.35, 0.5, 0.6, 0.62, 0.7], "rising")
+    nothing = [0.0, 0.0, 0.01, 0.0, 0.0, 0.0, 0.01, 0.0, 0.0, 0.0]
+    assert not dead_from_the_start([rising, short(1e-6, nothing, "gentle")], 0.0)
+    assert dead_from_the_start([rising, short(3e-4, nothing, "fierce")], 0.0) == {"fierce"}
+
+
+def test_a_short_run_whose_last_rows_show_nothing_has_fallen():
+    rewards = [0.2, 0.4, 0.3, 0.35, 0.25, 0.0, 0.0, 0.0, 0.0]
+    verdict = find_any_fall(np.arange(1.0, 10.0), np.array(rewards), 0.0)
+    assert verdict.unstable
+    assert verdict.fell_from == 6.0
+    # Rows at the floor are common where they were before.
+    sparse = np.array([0.2, 0.0, 0.3, 0.0, 0.25, 0.0, 0.0, 0.0, 0.0])
+    assert not find_any_fall(np.arange(1.0, 10.0), sparse, 0.0).unstable
 
 
 def test_a_fall_that_is_plain_to_the_eye_is_told_where_half_came_back():

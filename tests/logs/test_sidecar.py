@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import InputError
+from advisor.runs.diagnosis.collapse import as_stated, find_any_fall
+from advisor.runs.diagnosis.diagnose import diagnose
 from advisor.runs.logs import read_runs
 
 ENTRY = '[[run]]\npath = "x/trainer_state.json"\n'
@@ -31,6 +33,24 @@ def test_entry_defaults_and_bounds(write_state, write, tmp_path):
     assert run.hyperparameters.momentum == 0.9
     assert run.hyperparameters.refresh_interval == 2
     assert run.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("stated", "onset"),
+    [("collapsed = true\n", 12.0), ("collapsed_at = 7\n", 7.0), ("collapsed = false\n", None)],
+)
+def test_a_collapse_that_is_stated_is_one(write, tmp_path, stated, onset):
+    ends = 0.4 if onset else 0.0
+    lines = ["step,reward", *(f"{n},{0.4 if n < 7 else ends}" for n in range(1, 13))]
+    write("x.csv", "\n".join(lines))
+    write("pilots.toml", '[[run]]\npath = "x.csv"\ngroup_size = 8\n' + stated)
+    (run,) = read_runs(tmp_path)
+    shown = find_any_fall(run.step, run.reward, 0.0)
+    assert shown.unstable is (onset is None)
+    assert as_stated(run, shown).onset_step == onset
+    (fallen,) = [card for card in diagnose(run).cards if card.mode == "collapse"]
+    assert fallen.status == ("PASS" if onset is None else "FAIL")
+    assert "as was stated of it" in fallen.headline
 
 
 def test_csv_does_the_same(write_state, write, tmp_path):
@@ -163,6 +183,9 @@ def test_a_close_rate_is_taken(write_state):
         (ENTRY + "seed = 0.5\n", r"key 'seed': 0.5 is not allowed"),
         (ENTRY + "reward_floor = inf\n", r"key 'reward_floor': inf is not allowed"),
         (ENTRY + "reward_floor = 1\nreward_ceiling = 0\n", r"'reward_ceiling'.*not below"),
+        (ENTRY + "collapsed = 1\n", r"key 'collapsed': 1 is not allowed: should be true or false"),
+        (ENTRY + "collapsed_at = 0\n", r"key 'collapsed_at': 0 is not allowed"),
+        (ENTRY + "collapsed = false\ncollapsed_at = 3\n", r"'collapsed_at'.*Keep one of them"),
         (ENTRY + 'model = "mystery"\n', r"row 1, key 'model': the size.*Add 'parameters"),
         (ENTRY + "model = 7\n", r"row 1, key 'model': 7 is not allowed: should be text"),
         ("[[run]]\npath = 7\n", r"row 1, key 'path': 7 is not text"),

@@ -46,6 +46,11 @@ EXTINCT = 8
 one success at all show none with a chance of 0.37, eight times in a row below a thousandth."""
 
 
+DEAD_SHARE, BY_CHANCE, FEWEST_DEAD, FEWEST_ALIVE = 0.25, 0.001, 3, 4
+"""A run was dead from the start whose rows after the first, so many at least, stay below this share
+of its siblings' by more than this chance of nothing but rows at the floor."""
+
+
 class Collapse(BaseModel):
     """Verdict on one run.
 
@@ -151,6 +156,8 @@ def find_any_fall(
 ) -> Collapse:
     """Verdict of `find_final_fall`, or a fall to less than half from which the reward came back."""
     verdict, _ = find_final_fall(step, reward, floor, least)
+    if not verdict.unstable:
+        verdict = _ended_at_the_floor(verdict, step, reward, floor)
     # What kills a run once may kill its twin for good: both count as collapses of their setting.
     fall = None if verdict.unstable else find_passing_fall(step, reward, floor, least)
     if fall is None:
@@ -163,6 +170,22 @@ def find_any_fall(
             "fell_from": fall.onset_step,
             "healthy_until": float(earlier[-1]) if earlier.size else 0.0,
         }
+    )
+
+
+def _ended_at_the_floor(
+    verdict: Collapse, step: FloatArray, reward: FloatArray, floor: float
+) -> Collapse:
+    """Verdict on a run whose last rows show nothing, too few for the definition."""
+    kept = np.isfinite(reward)
+    step, above = step[kept], reward[kept] - floor
+    last = above.size - np.flatnonzero(above > 0)[-1] - 1 if (above > 0).any() else 0
+    begun = above.size - last
+    if last < FEWEST_DEAD or begun < FEWEST_ALIVE or not _far_below(above[begun:], above[:begun]):
+        return verdict
+    fell = {"onset_step": float(step[begun]), "fell_from": float(step[begun])}
+    return verdict.model_copy(
+        update={"unstable": True, "healthy_until": float(step[begun - 1]), **fell}
     )
 
 
@@ -232,8 +255,31 @@ def judged(run: PilotRun) -> tuple[FloatArray, FloatArray, float, int]:
 
 
 def has_collapsed(run: PilotRun) -> bool:
-    """Whether a run fell for good, or to less than half, beyond what noise does."""
-    return find_any_fall(*judged(run)).unstable
+    """Whether a run fell for good, or to less than half, beyond what noise does, or as stated."""
+    return as_stated(run, find_any_fall(*judged(run))).unstable
+
+
+def as_stated(run: PilotRun, verdict: Collapse) -> Collapse:
+    """Verdict on a run, or what its user says of it."""
+    if run.collapsed is None and run.collapsed_at is None:
+        return verdict
+    if run.collapsed is False:
+        nothing = dict.fromkeys(("onset_step", "fell_from", "healthy_until"))
+        return verdict.model_copy(update={"unstable": False, **nothing})
+    if run.collapsed_at is None and verdict.unstable:
+        return verdict
+    step, _ = judged_series(run)
+    # Where no step is said it had by its last row.
+    onset = float(step[-1]) if run.collapsed_at is None else run.collapsed_at
+    before = step[step < onset]
+    return verdict.model_copy(
+        update={
+            "unstable": True,
+            "onset_step": onset,
+            "fell_from": onset,
+            "healthy_until": float(before[-1]) if before.size else 0.0,
+        }
+    )
 
 
 def collapse_onset(run: PilotRun, verdict: Collapse) -> float | None:
@@ -241,41 +287,86 @@ def collapse_onset(run: PilotRun, verdict: Collapse) -> float | None:
     if not verdict.unstable:
         return None
     # A verdict may rest on the floor of many runs; the step is the run's own, as on its card.
-    own = find_any_fall(*judged(run))
+    own = as_stated(run, find_any_fall(*judged(run)))
     return own.fell_from if own.unstable else verdict.fell_from
 
 
 def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
-    """Ids of runs whose every window stays far below where their siblings began."""
-    first, best, highest = {}, {}, {}
-    for run in runs:
-        reward = run.reward[np.isfinite(run.reward)] - floor
-        window = window_rows(reward.size)
-        if reward.size >= window:
-            mean = trailing_mean(reward, window)
-            first[run.id], best[run.id] = float(mean[0]), float(mean.max())
-            # Without any reward in its first rows it began from another policy, and was not killed.
-            highest[run.id] = float(reward[:window].max())
+    """Ids of runs that their first updates killed, as siblings show, however few rows they have.
+
+    Every window after the first row stays far below what living siblings began with. That it is no
+    chance follows from their first rows, or from all that a gentler one had over the same steps.
+    """
+    above = {run.id: _above(run, floor) for run in runs}
+    alive = [run for run in runs if _lives(above[run.id][1])]
     dead = set()
     for run in runs:
-        others = [
-            first[other.id]
-            for other in runs
-            if other.id in first
-            and other.id != run.id
-            and (other.task, other.model) == (run.task, run.model)
+        step, reward = above[run.id]
+        siblings = [
+            other
+            for other in alive
+            if other.id != run.id and (other.task, other.model) == (run.task, run.model)
         ]
-        # One sibling more may have died as early: the median of the rest is what counts.
-        if run.id in best and len(others) >= 2:
-            alive = float(np.median(others))
-            if alive > 0 and best[run.id] < 0.25 * alive <= highest[run.id]:
-                dead.add(run.id)
+        if reward.size < 1 + FEWEST_DEAD or not siblings or _rises(reward):
+            continue
+        begun = [above[other.id][1] for other in siblings]
+        start = np.concatenate([rows[: window_rows(rows.size)] for rows in begun])
+        # Without any reward in its first rows it may have begun from another policy.
+        began_there = reward[: window_rows(reward.size)].max() >= DEAD_SHARE * start.mean()
+        levels = [start] if began_there else []
+        # Nor does it follow theirs where its first row is not one of theirs.
+        if reward[0] >= start.mean() - UNSURE * start.std():
+            levels += [
+                above[other.id][1][above[other.id][0] <= step[-1]]
+                for other in siblings
+                if _rate(other) < _rate(run)
+            ]
+        window = min(window_rows(reward.size), reward.size - 1)
+        is_low = trailing_mean(reward[1:], window).max() < DEAD_SHARE * start.mean()
+        if is_low and any(_far_below(reward[1:], level) for level in levels):
+            dead.add(run.id)
     return dead
+
+
+def _above(run: PilotRun, floor: float) -> tuple[FloatArray, FloatArray]:
+    """Steps of a run's finite rewards, and how far these lie above the floor."""
+    kept = np.isfinite(run.reward)
+    return run.step[kept], run.reward[kept] - floor
+
+
+def _rate(run: PilotRun) -> float:
+    return run.hyperparameters.learning_rate or float("nan")
+
+
+def _lives(reward: FloatArray) -> bool:
+    """Whether a run still has half of the reward that it began with."""
+    third = max(1, reward.size // 3)
+    return bool(reward.size and reward[-third:].mean() >= 0.5 * reward[:third].mean() > 0)
+
+
+def _rises(reward: FloatArray) -> bool:
+    third = max(1, reward.size // 3)
+    return bool(reward[-third:].mean() > reward[:third].mean())
+
+
+def _far_below(rows: FloatArray, others: FloatArray) -> bool:
+    """Whether rows lie below a quarter of others, by more than their noise or than chance does."""
+    if rows.mean() >= DEAD_SHARE * others.mean():
+        return False
+    if not rows.any():
+        nothing = (np.sum(others <= 0) + 0.5) / (others.size + 1)
+        return bool(nothing**rows.size < BY_CHANCE)
+    # From neighbours: a rise is no noise. Half of 0.91 is the median of chi-squared squares.
+    noise = [np.median(np.diff(one) ** 2) / 0.91 / one.size for one in (rows, others)]
+    error = float(np.sqrt(sum(noise)))
+    return bool(others.mean() - rows.mean() > SURE * error)
 
 
 def collapse(run: PilotRun) -> Card:
     """Judge the reward's last fall."""
     step, reward, floor, least = judged(run)
+    if run.collapsed is not None or run.collapsed_at is not None:
+        return _stated(run, find_any_fall(step, reward, floor, least), float(step[-1]))
     verdict, fall = find_final_fall(step, reward, floor, least)
     passing = None
     if not verdict.unstable:
@@ -316,6 +407,15 @@ def collapse(run: PilotRun) -> Card:
         threshold=LOST_SHARE,
         witnesses=witnesses(run, fall) if verdict.unstable or passing is not None else (),
     )
+
+
+def _stated(run: PilotRun, verdict: Collapse, last: float) -> Card:
+    """Card of a run of which its user says whether it collapsed."""
+    stated = as_stated(run, verdict)
+    kind = "collapse.stated" if stated.unstable else "collapse.denied"
+    first = stated.onset_step or 0.0
+    found = finding(kind, run, (first, last), step=first)
+    return card_of("collapse", found, source=CARDS["collapse"]["stated"]["source"])
 
 
 def dead_at_once(run: PilotRun) -> Card:

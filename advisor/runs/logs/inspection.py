@@ -18,7 +18,7 @@ from advisor.runs.logfiles.configs import BESIDE_SEVERAL
 from advisor.runs.logfiles.logged import Unread
 from advisor.runs.logs.read import SIDECAR, SOURCE, Inspection
 from advisor.runs.pilot_run import PilotRun, first_and_last
-from advisor.runs.readiness import WHY, may_be_lora, needs, questions
+from advisor.runs.readiness import WHY, at_the_floor, may_be_lora, needs, questions
 from advisor.runs.trainers.registry import asked_of, words_of
 
 MOST_ROWS = 30
@@ -167,6 +167,9 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
         who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
         line = f"{who} moved by no more than its noise: that tells that these settings are slow,"
         advice = "and no more. Run the next pilot at three times the largest learning rate."
+        if all(at_the_floor(run) for run in own):
+            line = f"{who} shows nothing but its floor: whether it is slow to start or dead"
+            advice = "cannot be seen. Run the next pilot at a third of the smallest learning rate."
         console.print(Text(f"{line} {advice}"), soft_wrap=True)
 
 

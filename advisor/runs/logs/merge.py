@@ -28,6 +28,9 @@ KEPT = (
 )
 """What a run holds as its log has it."""
 
+AS_STATED = ("model", "task", "reward_floor", "reward_ceiling", "collapsed", "collapsed_at")
+"""What a run holds as it was stated, or not at all."""
+
 INEXACT = ("learning_rate", "warmup_steps")
 """Facts that a log with rows far apart gives only roughly: a small difference is no warning."""
 
@@ -91,8 +94,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         "assumptions": tuple(dict.fromkeys(found.assumptions)),
         "warnings": tuple(dict.fromkeys(found.warnings)),
     }
-    told = {name: values.get(name) for name in ("model", "task", "reward_floor", "reward_ceiling")}
-    return _built(raw, own | told)
+    return _built(raw, own | {name: values.get(name) for name in AS_STATED})
 
 
 def _parameters(raw: RawRun, found: Derived, settings: Mapping[str, Setting]) -> float | None:
@@ -199,6 +201,15 @@ def _refuse_contradictions(raw: RawRun, rates: Rates, settings: Mapping[str, Set
     if given and raw.logging_steps not in (None, given.value):
         problem = f"{given.where} says {given.value}, but the log says {raw.logging_steps}"
         raise InputError(problem, path=raw.path, row=row, key="logging_steps", advice=advice)
+    fallen, lived = settings.get("collapsed_at"), settings.get("collapsed")
+    if fallen and lived and not lived.value:
+        raise InputError(
+            f"collapsed_at {fallen.value:g} stands beside collapsed = false",
+            path=fallen.path or raw.path,
+            row=fallen.row,
+            key="collapsed_at",
+            advice="Keep one of them",
+        )
     floor, ceiling = settings.get("reward_floor"), settings.get("reward_ceiling")
     if floor and ceiling and floor.value >= ceiling.value:
         raise InputError(

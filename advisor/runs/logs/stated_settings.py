@@ -24,6 +24,9 @@ from advisor.runs.trainers.derived import literal
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import COLUMN_SETTINGS
 
+SWITCHES = ("importance_ratio", "collapsed")
+"""Keys that hold true or false."""
+
 OF_ADAM = ("adam_beta1", "beta1")
 
 OWN_SECTIONS = ("training", "grpo", "rl", "lora")
@@ -42,6 +45,8 @@ RUN_KEYS = {
     "seed": "Seed of the run.",
     "reward_floor": "Lowest reward that a completion can have.",
     "reward_ceiling": "Highest reward that a completion can have.",
+    "collapsed": "Whether the run collapsed, true or false, where you know it.",
+    "collapsed_at": "Optimizer step from which it had collapsed.",
     "logging_steps": "Optimizer steps that one row of the log averages.",
     "refresh_interval": "Optimizer steps per batch of rollouts, K: mini-batches times epochs.",
 }
@@ -86,7 +91,7 @@ def check_settings(
 
 def _check(key: str, value: Any, path: Path | None, row: int | None) -> Any:
     try:
-        if isinstance(value, bool) and key != "importance_ratio":
+        if isinstance(value, bool) and key not in SWITCHES:
             raise ValueError("a switch, where a value is needed")
         if key in PartialSettings.model_fields:
             return getattr(PartialSettings.model_validate({key: value}), key)
@@ -105,13 +110,20 @@ def _run_value(key: str, value: Any) -> Any:
         if not isinstance(value, str) or not value.strip():
             raise ValueError("should be text")
         return value.strip()
+    if key == "collapsed":
+        words = {"true": True, "false": False}
+        if isinstance(value, str):
+            value = words.get(value.strip().lower(), value)
+        if not isinstance(value, bool):
+            raise ValueError("should be true or false")
+        return value
     if key == "parameters" and isinstance(value, str):
         named = parameters_from_name(value.strip())
         value = named if named is not None else value
     number = float(value)
     if not math.isfinite(number):
         raise ValueError("should be finite")
-    if key == "parameters" and number <= 0:
+    if key in ("parameters", "collapsed_at") and number <= 0:
         raise ValueError("should be greater than 0")
     least = WHOLE_FROM.get(key)
     if least is None:
