@@ -18,7 +18,15 @@ from advisor.backtesting.cases import (
     nothing_to_ask,
     transfer_plans,
 )
-from advisor.backtesting.scores import Backtest, Prediction, Question, predict
+from advisor.backtesting.scores import (
+    ADVISOR,
+    NEW_RUN,
+    SIMPLEST,
+    Backtest,
+    Prediction,
+    Question,
+    predict,
+)
 from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, mapped, progress_of
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import (
@@ -27,11 +35,13 @@ from advisor.forecast import (
     TIME,
     Corpus,
     Curve,
+    Forecaster,
     Target,
     corpus_for,
     curve_fit,
     curve_of_begun_run,
     end_of_begun_run,
+    final_reward,
     fit,
     fitted_or_none,
     new_run_reward,
@@ -47,7 +57,6 @@ from advisor.runs import (
 )
 from advisor.theory import FloatArray
 
-ADVISOR = "advisor"
 STAGE = "Backtesting"
 
 SHAPE = ((0.0,), -1.5, 1.5)
@@ -287,12 +296,24 @@ def _forecasts(
         end = end_of_begun_run(*asked, corpus=corpus, bounds=bounds, curve=pooled)
         mine.append(predict(ADVISOR, question, end.draws))
         rng = np.random.default_rng(0)
-        draws = {"last value": last_value(case, rng)}
+        draws = {SIMPLEST: last_value(case, rng)}
+        if posterior is not None:
+            draws |= new_run_of(posterior, case)
         for name, curve in CURVES.items():
             draws[name] = curve_fit(case.seen, case.steps, curve, bounds, rng)[0]
         draws["ensemble"] = ensemble(case, *bounds, rng)
         others += [predict(name, question, values) for name, values in draws.items()]
     return [*mine, *others], sorted(copies)
+
+
+def new_run_of(posterior: Posterior, case: Case) -> dict[str, FloatArray]:
+    """What `advise` says of another run of a pilot's settings, as long as the pilot's own."""
+    fitted = {run.id: run for run in posterior.meta.runs}
+    if case.seen.id not in fitted:
+        return {}
+    run, steps = fitted[case.seen.id], int(case.steps.max())
+    forecaster = Forecaster(posterior, Target(run.task, run.model, run.parameters))
+    return {NEW_RUN: final_reward(forecaster, run.settings.or_planned_over(steps), steps)}
 
 
 def _transfer_forecasts(

@@ -19,6 +19,16 @@ from advisor.theory import FloatArray
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+ADVISOR, NEW_RUN, SIMPLEST = "advisor", "advisor, as a new run", "last value"
+"""What `watch` says of a run that has begun, what `advise` says of another run of its settings, and
+the rule beside which both are read."""
+
+FEWEST = 5
+"""Runs below which no verdict is given on forecasts."""
+
+RARE = 0.05
+"""Chance of so few intervals that hold, or fewer, below which they are called too narrow."""
+
 INTERVALS = (0.5, 0.8, 0.95)
 QUANTILES = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)
 
@@ -151,13 +161,29 @@ class Backtest:
             }
         return scores
 
+    def verdicts(self) -> list[str]:
+        """Whether to use what `watch` and `advise` say of such runs, a sentence each."""
+        found = []
+        for part, asked in self.parts().items():
+            own = [p for p in asked if p.method == SIMPLEST]
+            for method, of in ((ADVISOR, "of runs that go on"), (NEW_RUN, "of new runs")):
+                mine = [p for p in asked if p.method == method]
+                if own and mine:
+                    seen = f"{float(part):.0%} seen: " if len(self.parts()) > 1 else ""
+                    found.append(f"{seen}{_verdict(mine, own, of)}")
+        return found
+
     def lines(self) -> str:
         """Every forecast as one line of JSON: method, run, target and quantiles by their level."""
         return "".join(json.dumps(_line(p), allow_nan=False) + "\n" for p in self.predictions)
 
     def to_json(self) -> str:
-        """Scores of the first part and, where there are several, of each, as JSON."""
-        document: dict[str, Any] = {"methods": self.methods()}
+        """Scores, and what was left out, as JSON.
+
+        ``methods`` holds the scores of the first part; where there are several, ``by_share`` or
+        ``by_pilots`` holds those of each, the first among them.
+        """
+        document: dict[str, Any] = {"methods": self.methods(), "verdicts": self.verdicts()}
         parts = list(self.parts())
         if len(parts) > 1:
             name = "by_pilots" if self.is_transfer else "by_share"
@@ -165,6 +191,24 @@ class Backtest:
         for name in ("left_out", "failed", "uncurved", *(["broken"] if self.broken else [])):
             document[name] = list(getattr(self, name))
         return json.dumps(document, indent=1, allow_nan=False)
+
+
+def _verdict(mine: Sequence[Prediction], simplest: Sequence[Prediction], of: str) -> str:
+    """One sentence on forecasts: how far they miss, beside the last value, and what holds."""
+    from scipy.special import bdtr
+
+    scores, other = score(mine), score(simplest)
+    held, runs = sum(p.covers(0.8) for p in mine), len(mine)
+    numbers = (
+        f"on your {counted(runs, 'run')} forecasts {of} miss by {scores['mae']:.3f}, your last "
+        f"values by {other['mae']:.3f}; 80 % intervals hold {held} of {runs}"
+    )
+    if runs < FEWEST:
+        return f"{numbers}: too few runs to say whether to use them."
+    is_narrow = bdtr(held, runs, 0.8) < RARE
+    if scores["mae"] > other["mae"]:
+        return f"{numbers}: do not use them, carry on your last values."
+    return f"{numbers}: use the number, not its interval." if is_narrow else f"{numbers}: use them."
 
 
 def _line(p: Prediction) -> dict[str, Any]:
@@ -196,6 +240,8 @@ def show(found: Backtest, console: Console) -> None:
         is_shared = {p.bounds for p in found.predictions} != {(0.0, 1.0)}
         unit = "as shares of the reward's range" if is_shared else "in reward units"
         console.print(Text(f"Errors and CRPS {unit}; smaller is better."))
+        for line in found.verdicts():
+            console.print(Text(line[0].upper() + line[1:]))
     for name in found.failed:
         console.print(Text(f"No forecast of {name}: the sampler did not converge."))
     for line in found.broken:

@@ -20,7 +20,15 @@ from advisor.testing import (
     rising,
 )
 
-METHODS = ["advisor", "last value", "exponential", "hill", "stretched", "ensemble"]
+METHODS = [
+    "advisor",
+    "last value",
+    "advisor, as a new run",
+    "exponential",
+    "hill",
+    "stretched",
+    "ensemble",
+]
 PLANS = [Plan(rate, group) for rate, group in ((1e-4, 8), (3e-4, 16), (1e-3, 4), (3e-3, 8))]
 
 
@@ -125,7 +133,8 @@ def test_scores_are_pooled_and_by_cohort(fits):
             for name in ("sort / tiny-s 1", "mod / tiny-s 1")
         }
     document = json.loads(found.to_json())
-    assert document == {"methods": methods, "left_out": [], "failed": [], "uncurved": []}
+    nothing = {"left_out": [], "failed": [], "uncurved": []}
+    assert document == {"methods": methods, "verdicts": found.verdicts(), **nothing}
 
 
 @pytest.mark.evidence

@@ -50,7 +50,7 @@ def call(fits, monkeypatch, capsys):
 @pytest.mark.evidence
 def test_json_holds_the_scores_of_each_method(call):
     told = json.loads(call(finished(), "--json"))
-    assert list(told) == ["methods", "left_out", "failed", "uncurved"]
+    assert list(told) == ["methods", "verdicts", "left_out", "failed", "uncurved"]
     assert told["methods"]["advisor"].keys() >= {"runs", "mae", "crps", "coverage"}
     assert list(told["methods"]["advisor"]["coverage"]) == ["0.5", "0.8", "0.95"]
     assert {"exponential", "hill", "stretched", "ensemble", "last value"} < told["methods"].keys()

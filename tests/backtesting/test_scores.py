@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from advisor.backtesting.scores import INTERVALS, QUANTILES, Question, crps, predict, score
+from advisor.backtesting.scores import (
+    ADVISOR,
+    INTERVALS,
+    NEW_RUN,
+    QUANTILES,
+    SIMPLEST,
+    Backtest,
+    Question,
+    crps,
+    predict,
+    score,
+)
 
 
 def crps_of_normal(mean, sd, target):
@@ -138,3 +149,36 @@ def test_forecaster_that_is_wrong_is_found_out(width, bias):
         assert found["mae"] > 2 * right["mae"]
     else:
         assert found["mae"] == pytest.approx(right["mae"])
+
+
+# Verdicts ----------------------------------------------------------------------------------------
+
+
+def backtest_of(method, misses, *, spread, simplest=0.2):
+    """Runs whose forecasts miss by so much, beside last values that miss by ``simplest``."""
+    found = []
+    for number, miss in enumerate(misses):
+        question = Question("c", f"run {number}", 0.25, None, (0.0, 1.0), 0.5)
+        found.append(predict(method, question, grid(0.5 + miss, spread, 400)))
+        found.append(predict(SIMPLEST, question, grid(0.5 + simplest, spread, 400)))
+    return Backtest(tuple(found), (), ())
+
+
+@pytest.mark.parametrize("method", [ADVISOR, NEW_RUN])
+@pytest.mark.parametrize(
+    ("misses", "spread", "ends"),
+    [
+        ([0.1, -0.1] * 5, 0.1, "80 % intervals hold 10 of 10: use them."),
+        ([0.1, -0.1] * 5, 0.01, "hold 0 of 10: use the number, not its interval."),
+        ([0.3, -0.3] * 5, 0.4, "hold 10 of 10: do not use them, carry on your last values."),
+        ([0.1, -0.1], 0.1, "hold 2 of 2: too few runs to say whether to use them."),
+    ],
+)
+def test_a_backtest_ends_in_what_to_do(method, misses, spread, ends):
+    (line,) = backtest_of(method, misses, spread=spread).verdicts()
+    assert line.endswith(ends)
+    assert f"miss by {abs(misses[0]):.3f}, your last values by 0.200" in line
+
+
+def test_no_verdict_without_the_rule_beside_it():
+    assert backtest_of("ensemble", [0.1] * 8, spread=0.1).verdicts() == []
