@@ -17,11 +17,11 @@ from advisor.forecast.analogues import (
     SHARES,
     SIBLING_REACH,
     Corpus,
+    final_rows,
     mark_of,
     tabulated,
     weighted_quantiles,
 )
-from advisor.forecast.predictive import final_rows
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import BoolArray, FloatArray
 
@@ -47,9 +47,9 @@ CURVE_WEIGHTS, NEW_CURVE_WEIGHT = (0.5, 0.7, 0.4), 0.8
 """Shares of the pooled curve with about the least CRPS over repositories left out, by the share of
 a run that is seen; see case_studies/real_runs."""
 
-POOL_WIDENINGS = (1.1, 0.85, 0.75)
-"""What makes intervals of all together hold what they say there: a pool of forms that disagree is
-wider than any of them."""
+POOL_WIDENINGS = (1.1, 1.0, 1.0)
+"""Of all together. 0.85 and 0.75 at a quarter and a half make intervals hold 80 % in the
+repositories that they were chosen on, and held 71 and 70 % in eighteen that nobody had seen."""
 
 INTERVAL = 0.8
 """Interval whose coverage chooses the widening."""

@@ -42,9 +42,15 @@ from advisor.backtesting.scores import QUANTILES, crps
 from advisor.common import EngineSettings, Item, digest_of
 from advisor.errors import InputError
 from advisor.findings.history import NOT_SAMPLED
-from advisor.forecast.analogues import SHARES, Corpus, shipped_corpus, tabulated
+from advisor.forecast.analogues import (
+    SHARES,
+    Corpus,
+    final_rows,
+    mark_of,
+    shipped_corpus,
+    tabulated,
+)
 from advisor.forecast.fitting import fitted_or_none
-from advisor.forecast.predictive import final_rows
 from advisor.forecast.run_in_progress import (
     EndOfRun,
     curve_of_begun_run,
@@ -243,10 +249,11 @@ def settings_vary(cohort: Sequence[Run]) -> bool:
 
 
 def corpora(runs: Sequence[Run], preset: str | None) -> dict[str, Corpus]:
-    """Corpus for each repository: the shipped one, or one learned without it."""
+    """Corpus for each repository: the shipped one without its runs, or one learned without it."""
     names = sorted({run.repository for run in runs})
     if preset:
-        return dict.fromkeys(names, shipped_corpus())
+        marks = {name: [mark_of(r.pilot) for r in runs if r.repository == name] for name in names}
+        return {name: shipped_corpus().without(own) for name, own in marks.items()}
     of = {run.pilot.id: run.cohort for run in runs}
     found = {}
     for fold in range(FOLDS):

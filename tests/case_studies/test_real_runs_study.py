@@ -11,6 +11,11 @@ from studies import modules_of
 from advisor.backtesting.cases import Case
 from advisor.testing import Plan
 
+PARTS = ("index", "methods", "pilots", "interim", "analogue_learning", "not_begun", "run")
+
+with modules_of("real_runs", (*PARTS, "advise")) as modules:
+    advise_study = modules["advise"]
+
 
 @pytest.fixture(scope="module")
 def study():
@@ -228,3 +233,39 @@ def test_spread_is_that_of_the_errors_elsewhere(study):
     draws = study["methods"].with_spread(2.0, errors, 3.0)
     assert np.median(draws) == pytest.approx(2.0, abs=1e-2)
     assert np.std(draws) == pytest.approx(1.5, rel=0.03)
+
+
+def forecasts_of(spread, misses, *, repository="r", times=4.0):
+    """Records of the study of advice: a normal round what came, moved by each miss."""
+    rng = np.random.default_rng(3)
+    found = []
+    for number, miss in enumerate(misses):
+        said = np.quantile(0.5 + miss + spread * rng.standard_normal(4000), advise_study.LEVELS)
+        found.append(
+            {
+                "repository": repository,
+                "run": f"{repository} {number}",
+                "times": times,
+                "came": 0.5,
+                "said": dict.fromkeys(advise_study.METHODS, said.tolist()),
+            }
+        )
+    return found
+
+
+def test_advice_is_scored_by_repository_and_by_how_long_a_run_is():
+    found = [
+        *forecasts_of(0.1, [0.02] * 30),
+        *forecasts_of(0.01, [0.1], repository="other"),
+        *forecasts_of(0.1, [0.0], repository="far", times=8.0),
+    ]
+    told = advise_study.summary(found)
+    near = told["3-6"]
+    assert (near["n"], near["repositories"]) == (31, 2)
+    # Thirty runs of one repository count as much as the one of another.
+    assert near["mae"] == pytest.approx((0.02 + 0.1) / 2, abs=0.005)
+    assert near["bias"] == pytest.approx(-0.06, abs=0.005)
+    assert near["coverage"]["0.8"] == 0.5
+    assert told["6-12"]["n"] == 1
+    assert "1-3" not in told
+    assert told["piloted"]["n"] == 32

@@ -1,0 +1,189 @@
+"""Whether what `advise` says of a new run's end holds, from pilots a part as long.
+
+    python case_studies/real_runs/advise.py FOLDER... [--seen 0.1 0.25 0.5] [--preset shipped]
+        [--json] [--predictions FILE] [--out FILE] [--interim FOLDER]
+
+Runs of a cohort are cut at a share and fitted as pilots are. The mean of the last tenth of each is
+then forecast as that of a new run of its settings, which is what `advise` and `what-if` say; beside
+it stand the pilot's last rows and its own exponential, carried on. By default what is learned from
+real runs is learned again without the repository that is asked about; ``--preset shipped`` takes
+what the package ships, for repositories that it has not seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import numpy as np  # noqa: E402
+from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
+from manifest import manifest  # noqa: E402
+from run import Run, by_cohort, corpora, first_part, load, marks_of, presets  # noqa: E402
+
+from advisor.backtesting.cases import is_lora  # noqa: E402
+from advisor.backtesting.scores import crps  # noqa: E402
+from advisor.common import Item  # noqa: E402
+from advisor.forecast import (  # noqa: E402
+    EXPONENTIAL,
+    Corpus,
+    Forecaster,
+    Target,
+    curve_fit,
+    final_reward,
+    final_rows,
+    final_steps,
+    fitted_or_none,
+)
+from advisor.model import Priors  # noqa: E402
+
+MOST_RUNS = 6
+"""Of a cohort: as many pilots as a team has."""
+
+LEVELS = (np.arange(100) + 0.5) / 100
+"""Quantiles by which a forecast is kept."""
+
+BINS = (1.0, 3.0, 6.0, 12.0)
+"""Edges of how many times longer than its pilots a run is."""
+
+METHODS = ("advisor", "last rows", "own exponential")
+
+
+def study(task: tuple[Sequence[Run], float, Priors, Corpus]) -> list[dict[str, Any]]:
+    """Forecasts of the runs of one cohort from their beginnings, as shares of floor to ceiling."""
+    cohort, share, priors, corpus = task
+    warnings.simplefilter("ignore")
+    parts = {run.pilot.id: first_part(run.pilot, share) for run in cohort}
+    posterior, _ = fitted_or_none(list(parts.values()), priors)
+    if posterior is None:
+        return []
+    meta, found = posterior.meta, []
+    low, high = meta.floor, meta.ceiling
+    fitted = {run.id: run for run in meta.runs}
+    for run in cohort:
+        if run.pilot.id not in fitted:
+            continue
+        own, steps = fitted[run.pilot.id], int(run.pilot.step[-1])
+        target = Target(own.task, own.model, own.parameters)
+        forecaster = Forecaster(posterior, target, corpus=corpus)
+        said = final_reward(forecaster, own.settings.or_planned_over(steps), steps)
+        draws = {METHODS[0]: said} | carried_on(parts[run.pilot.id], steps, (low, high))
+        came = float(run.pilot.reward[final_rows(run.pilot)].mean())
+        found.append(
+            {
+                "repository": run.repository,
+                "cohort": run.cohort,
+                "run": run.pilot.id,
+                "seen": share,
+                "times": steps / meta.longest,
+                "died": own.collapse_step is not None,
+                "came": float(np.clip((came - low) / (high - low), 0, 1)),
+                "said": {
+                    name: np.clip((np.quantile(values, LEVELS) - low) / (high - low), 0, 1)
+                    .round(5)
+                    .tolist()
+                    for name, values in draws.items()
+                },
+            }
+        )
+    return found
+
+
+def carried_on(pilot: Any, steps: int, bounds: tuple[float, float]) -> dict[str, Any]:
+    """The pilot's last rows with their spread, and its own exponential, at the run's end."""
+    rng = np.random.default_rng(0)
+    reward = pilot.reward[np.isfinite(pilot.reward)]
+    last = reward[-max(3, reward.size // 5) :]
+    level = last.mean() + last.std(ddof=1) * rng.standard_normal(1000)
+    curve, _ = curve_fit(pilot, final_steps(steps).astype(float), EXPONENTIAL, bounds, rng)
+    return {"last rows": level, "own exponential": curve}
+
+
+def scores(part: Sequence[dict[str, Any]], method: str) -> dict[str, Any]:
+    """Error of the median, bias, CRPS and what 80 % intervals hold; a repository counts once."""
+    rows = []
+    for one in part:
+        said, came = np.array(one["said"][method]), one["came"]
+        low, middle, high = np.quantile(said, [0.1, 0.5, 0.9])
+        rows.append((abs(came - middle), came - middle, crps(said, came), low <= came <= high))
+    names = np.array([one["repository"] for one in part])
+    by_name = np.array([np.mean(np.array(rows)[names == name], 0) for name in np.unique(names)])
+    error, bias, score, holds = by_name.mean(0)
+    return {
+        "n": len(part),
+        "repositories": len(by_name),
+        "mae": round(error, 4),
+        "bias": round(bias, 4),
+        "crps": round(score, 4),
+        "coverage": {"0.8": round(holds, 4)},
+        "holds of runs": round(float(np.mean([row[3] for row in rows])), 4),
+    }
+
+
+def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Scores by how many times longer than its pilots a run is, and of all that were piloted."""
+    told: dict[str, Any] = {}
+    for low, high in pairwise(BINS):
+        part = [one for one in found if low < one["times"] <= high]
+        if part:
+            told[f"{low:g}-{high:g}"] = {method: scores(part, method) for method in METHODS}
+            told[f"{low:g}-{high:g}"] |= told[f"{low:g}-{high:g}"][METHODS[0]]
+    told["piloted"] = {method: scores(found, method) for method in METHODS}
+    told["piloted"] |= told["piloted"][METHODS[0]]
+    return told
+
+
+def main() -> None:
+    """Read, fit, forecast, score."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--seen", nargs="+", type=float, default=[0.1, 0.25, 0.5])
+    parser.add_argument("--preset", choices=["shipped"])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--predictions", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--interim", type=Path, help="folder in which fits are kept")
+    add_engine_flags(parser)
+    given = parser.parse_args()
+    runs, unread = load(given.folders)
+    folder = given.interim or Path(tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
+    corpus, priors = corpora(runs, given.preset), presets(runs, given.preset, folder)
+    items = []
+    for share in given.seen:
+        for name, cohort in by_cohort(runs).items():
+            taken, repository = cohort[:MOST_RUNS], cohort[0].repository
+            preset = priors[repository, is_lora(cohort[0].pilot)]
+            task = (taken, share, preset, corpus[repository])
+            items.append(Item(f"{name} at {share:g}", task, marks_of(taken, share, preset)))
+    found = [one for part in results(study, items, "Advising", on_engine(given)) for one in part]
+    document = {
+        **summary(found),
+        "runs": len({one["run"] for one in found}),
+        "repositories": len({one["repository"] for one in found}),
+        "runs read": len(runs),
+        "unread": unread,
+        "preset": given.preset or "learned without the repository asked about",
+        "manifest": manifest(Path(__file__), seeds=1, checks={}),
+    }
+    text = json.dumps(document, indent=1) + "\n"
+    if given.predictions:
+        lines = "".join(json.dumps(one) + "\n" for one in found)
+        given.predictions.write_text(lines, encoding="utf-8")
+    if given.out:
+        given.out.write_text(text, encoding="utf-8")
+    if given.json or not given.out:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
