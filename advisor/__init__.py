@@ -6,7 +6,7 @@ Type checkers read the same names from ``__init__.pyi``.
 
 import importlib as _importlib
 
-from advisor.common.version import VERSION as _VERSION
+from advisor.common import VERSION as _VERSION
 
 __version__ = _VERSION
 

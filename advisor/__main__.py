@@ -1,5 +1,5 @@
 """``python -m advisor``."""
 
-from advisor.cli.app import main
+from advisor.cli import main
 
 main()

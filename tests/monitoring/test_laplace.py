@@ -69,11 +69,10 @@ def test_the_likelihood_is_that_of_the_sampler(family):
             luck[:, draw, None],
         ]
         given = [np.ascontiguousarray(value, dtype=float) for value in given]
+        tables = tuple(data[name] for name in ("run_table", "parents", "first_bin", "bin_table"))
+        slopes = tuple(np.zeros_like(value) for value in given)
         theirs[draw] = kernel.log_likelihood(
-            *given,
-            *(data[name] for name in ("run_table", "parents", "first_bin", "bin_table")),
-            float(data["is_oscillator"]),
-            *(np.zeros_like(value) for value in given),
+            tuple(given), tables, float(data["is_oscillator"]), slopes
         )
         hazard = population[[i for i, n in enumerate(POPULATION) if "hazard" in n]]
         rate = eq.hazard(data["run_table"][0, -len(hazard) :] @ hazard)
