@@ -138,6 +138,13 @@ def test_a_short_run_whose_last_rows_show_nothing_has_fallen():
     verdict = find_any_fall(np.arange(1.0, 10.0), np.array(rewards), 0.0)
     assert verdict.unstable
     assert verdict.fell_from == 6.0
+    # A row or two above it in between change nothing; a reward that comes back does.
+    rewards = [0.19, 0.16, 0.44, 0.38, 0.34, 0.69, *[0.0] * 5, 0.09, 0.25, *[0.0] * 7]
+    for rows in (12, 20):
+        steps = np.arange(1.0, rows + 1)
+        assert find_any_fall(steps, np.array(rewards[:rows]), 0.0).fell_from == 7.0
+    back = np.array([*rewards[:10], 0.4, 0.5, 0.6])
+    assert not find_any_fall(np.arange(1.0, back.size + 1), back, 0.0).unstable
     # Rows at the floor are common where they were before.
     sparse = np.array([0.2, 0.0, 0.3, 0.0, 0.25, 0.0, 0.0, 0.0, 0.0])
     assert not find_any_fall(np.arange(1.0, 10.0), sparse, 0.0).unstable

@@ -156,7 +156,8 @@ def find_any_fall(
 ) -> Collapse:
     """Verdict of `find_final_fall`, or a fall to less than half from which the reward came back."""
     verdict, _ = find_final_fall(step, reward, floor, least)
-    if not verdict.unstable:
+    # Below 0 the floor may be the lowest reward that was logged, which common rewards can be.
+    if not verdict.unstable and floor >= 0:
         verdict = _ended_at_the_floor(verdict, step, reward, floor)
     # What kills a run once may kill its twin for good: both count as collapses of their setting.
     fall = None if verdict.unstable else find_passing_fall(step, reward, floor, least)
@@ -176,17 +177,26 @@ def find_any_fall(
 def _ended_at_the_floor(
     verdict: Collapse, step: FloatArray, reward: FloatArray, floor: float
 ) -> Collapse:
-    """Verdict on a run whose last rows show nothing, too few for the definition."""
+    """Verdict on a run most of whose last rows show nothing, too few for the definition."""
     kept = np.isfinite(reward)
     step, above = step[kept], reward[kept] - floor
-    last = above.size - np.flatnonzero(above > 0)[-1] - 1 if (above > 0).any() else 0
-    begun = above.size - last
-    if last < FEWEST_DEAD or begun < FEWEST_ALIVE or not _far_below(above[begun:], above[:begun]):
-        return verdict
-    fell = {"onset_step": float(step[begun]), "fell_from": float(step[begun])}
-    return verdict.model_copy(
-        update={"unstable": True, "healthy_until": float(step[begun - 1]), **fell}
-    )
+    for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= 0):
+        if row >= FEWEST_ALIVE and _shows_nothing(above[row:], above[:row]):
+            onset = {"onset_step": float(step[row]), "fell_from": float(step[row])}
+            before = {"unstable": True, "healthy_until": float(step[row - 1])}
+            return verdict.model_copy(update=onset | before)
+    return verdict
+
+
+def _shows_nothing(rows: FloatArray, before: FloatArray) -> bool:
+    """Whether far more rows than before are at the floor, and the last of them still are low."""
+    from scipy.special import bdtrc
+
+    low = DEAD_SHARE * before.mean()
+    if rows.mean() >= low or rows[-FEWEST_DEAD:].mean() >= low:
+        return False
+    nothing = (np.sum(before <= 0) + 0.5) / (before.size + 1)
+    return bool(bdtrc(np.sum(rows <= 0) - 1, rows.size, nothing) < BY_CHANCE)
 
 
 def find_passing_fall(
@@ -354,8 +364,7 @@ def _far_below(rows: FloatArray, others: FloatArray) -> bool:
     if rows.mean() >= DEAD_SHARE * others.mean():
         return False
     if not rows.any():
-        nothing = (np.sum(others <= 0) + 0.5) / (others.size + 1)
-        return bool(nothing**rows.size < BY_CHANCE)
+        return _shows_nothing(rows, others)
     # From neighbours: a rise is no noise. Half of 0.91 is the median of chi-squared squares.
     noise = [np.median(np.diff(one) ** 2) / 0.91 / one.size for one in (rows, others)]
     error = float(np.sqrt(sum(noise)))
