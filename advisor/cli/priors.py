@@ -35,7 +35,6 @@ def show(
         show_preset,
         show_presets,
     )
-    from advisor.reporting import draw_priors
 
     if preset is None:
         if figure is not None:
@@ -54,6 +53,8 @@ def show(
     priors = load_priors(preset)
     predictive = prior_predictive(priors)
     if figure is not None:
+        from advisor.reporting import draw_priors
+
         write_figure(figure, draw_priors(predictive))
     if as_json:
         echo(json.dumps(_as_dict(priors, predictive), indent=2))
