@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
-from advisor.model import Posterior, all_small, preset_folder
-from advisor.runs import LEAST_REWARDS, PilotRun, fingerprint
+from advisor.model import RunSummary, all_small, preset_folder
+from advisor.runs import LEAST_REWARDS, PilotRun, fingerprint, row_noise
 from advisor.theory import BoolArray, FloatArray
 
 FINAL_SHARE = 0.1
@@ -201,9 +201,10 @@ def weighted_quantiles(values: FloatArray, weights: FloatArray, levels: FloatArr
     return np.asarray(np.interp(levels, np.cumsum(weights) - weights / 2, values[order]))
 
 
-def mark_of(run: PilotRun) -> str:
+def mark_of(run: PilotRun | RunSummary) -> str:
     """What a run is known by in a corpus: the start of its fingerprint, or else its id."""
-    return fingerprint(run)[:12] or run.id
+    known = run.fingerprint if isinstance(run, RunSummary) else fingerprint(run)
+    return known[:12] or run.id
 
 
 def is_share(run: PilotRun) -> bool:
@@ -252,19 +253,11 @@ def shipped_corpus() -> Corpus:
     return load_corpus(preset_folder() / NAME)
 
 
-def corpus_for(runs: Sequence[PilotRun]) -> Corpus | None:
+def corpus_for(runs: Sequence[PilotRun | RunSummary]) -> Corpus | None:
     """Shipped corpus without the repositories of these runs; None where every model is small."""
     if all_small(run.parameters for run in runs):
         return None
     return shipped_corpus().without([mark_of(run) for run in runs])
-
-
-def corpus_of(posterior: Posterior) -> Corpus | None:
-    """Corpus for the runs of a posterior, as :func:`corpus_for` has it."""
-    runs = posterior.meta.runs
-    if all_small(run.parameters for run in runs):
-        return None
-    return shipped_corpus().without([run.fingerprint[:12] or run.id for run in runs])
 
 
 def load_corpus(path: Path) -> Corpus:
@@ -287,9 +280,3 @@ def load_corpus(path: Path) -> Corpus:
             path=path,
             advice="Install the package again; case_studies/real_runs/learn.py makes the file",
         ) from error
-
-
-def row_noise(reward: FloatArray) -> float:
-    """Noise of one row, from finite neighbours: by their median, so that a jump is no noise."""
-    # The median of squared differences of normal values of variance one: twice that of chi-squared.
-    return float(np.sqrt(np.median(np.diff(reward) ** 2) / 0.91))

@@ -9,7 +9,6 @@ import numpy as np
 
 from advisor.common import SAMPLING_AGAIN, Progress, progress_of
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast.analogues import row_noise
 from advisor.model import (
     SPECTRUM,
     FitClock,
@@ -23,7 +22,7 @@ from advisor.model import (
     load_priors,
     preset_for,
 )
-from advisor.runs import LEAST_REWARDS, NONE_MOVED, PilotRun, none_moved
+from advisor.runs import LEAST_REWARDS, NONE_MOVED, PilotRun, none_moved, row_noise
 
 
 def fit(

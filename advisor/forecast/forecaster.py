@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
-from advisor.forecast.analogues import Corpus, corpus_of
+from advisor.forecast.analogues import Corpus, corpus_for
 from advisor.forecast.new_configuration import NextRun
 from advisor.forecast.target import Target, check_task
 from advisor.model import (
@@ -343,9 +343,11 @@ class Forecaster:
     @cached_property
     def next_run(self) -> NextRun | None:
         """What the pilots of the target say of its next run; None of a run that has begun."""
+        if not self._is_fresh:
+            return None
         posterior = self.posterior
-        corpus = self.corpus or corpus_of(posterior)
-        if corpus is None or not self._is_fresh:
+        corpus = self.corpus or corpus_for(posterior.meta.runs)
+        if corpus is None:
             return None
         places = [
             place

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.forecast.analogues import Corpus, Description, describe, end_of_run, row_noise
+from advisor.forecast.analogues import Corpus, Description, describe, end_of_run
 from advisor.model import RUN_EFFECTS, Posterior, RunSummary
-from advisor.runs import LEAST_REWARDS, Settings
+from advisor.runs import LEAST_REWARDS, Settings, row_noise
 from advisor.theory import FloatArray
 
 CONFIGURATION_SHARE = 0.9

@@ -20,6 +20,7 @@ from advisor.runs.diagnosis.levels import LOST_SHARE as LOST_SHARE
 from advisor.runs.diagnosis.levels import Level as Level
 from advisor.runs.diagnosis.levels import difference as difference
 from advisor.runs.diagnosis.levels import ends as ends
+from advisor.runs.diagnosis.levels import row_noise as row_noise
 from advisor.runs.diagnosis.levels import tamed as tamed
 from advisor.runs.diagnosis.levels import trailing_mean as trailing_mean
 from advisor.runs.diagnosis.levels import window_rows as window_rows

@@ -383,8 +383,7 @@ def run_digest(run: PilotRun) -> str:
     """Hash of a run's rows and settings."""
     fields = run.model_dump(mode="json", include=DIGESTED)
     # Only where they are stated: digests of other runs are what they were.
-    stated = run.model_dump(include={"collapsed", "collapsed_at"}, exclude_none=True)
-    fields |= stated
+    fields |= run.model_dump(include={"collapsed", "collapsed_at"}, exclude_none=True)
     fields["path"] = fields["path"].replace("\\", "/").rpartition("/")[2]
     sha = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
     rows = {"step": run.step, "eval_step": run.eval_step, "eval_reward": run.eval_reward}

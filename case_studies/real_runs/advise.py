@@ -12,10 +12,8 @@ what the package ships, for repositories that it has not seen.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-import tempfile
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
@@ -26,9 +24,9 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
-from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
+from engine_flags import on_engine, results  # noqa: E402
 from manifest import manifest  # noqa: E402
-from run import Run, by_cohort, corpora, first_part, load, marks_of, presets  # noqa: E402
+from run import Run, asked_for, by_cohort, corpora, first_part, load, marks_of, presets  # noqa: E402
 
 from advisor.backtesting.cases import is_lora  # noqa: E402
 from advisor.backtesting.scores import crps  # noqa: E402
@@ -144,20 +142,9 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     """Read, fit, forecast, score."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--seen", nargs="+", type=float, default=[0.1, 0.25, 0.5])
-    parser.add_argument("--preset", choices=["shipped"])
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--predictions", type=Path)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--interim", type=Path, help="folder in which fits are kept")
-    add_engine_flags(parser)
-    given = parser.parse_args()
+    given = asked_for(__doc__)
     runs, unread = load(given.folders)
-    folder = given.interim or Path(tempfile.mkdtemp())
-    folder.mkdir(parents=True, exist_ok=True)
-    corpus, priors = corpora(runs, given.preset), presets(runs, given.preset, folder)
+    corpus, priors = corpora(runs, given.preset), presets(runs, given.preset, given.interim)
     items = []
     for share in given.seen:
         for name, cohort in by_cohort(runs).items():

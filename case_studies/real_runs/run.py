@@ -464,9 +464,9 @@ def ask(
     return rows, summary(rows) | told
 
 
-def main() -> None:
-    """Ask, score, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def asked_for(about: str | None) -> argparse.Namespace:
+    """Flags of a study of these folders, its folder of interim fits made where none is named."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0] if about else None)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--seen", nargs="+", type=float, default=[0.1, 0.25, 0.5])
     parser.add_argument("--preset", choices=["shipped"])
@@ -476,10 +476,17 @@ def main() -> None:
     parser.add_argument("--interim", type=Path, help="folder in which fits are kept")
     add_engine_flags(parser)
     given = parser.parse_args()
+    given.interim = given.interim or Path(tempfile.mkdtemp())
+    given.interim.mkdir(parents=True, exist_ok=True)
+    return given
+
+
+def main() -> None:
+    """Ask, score, print."""
+    given = asked_for(__doc__)
     runs, unread = load(given.folders)
     members = list(by_cohort(runs).values())
-    folder = given.interim or Path(tempfile.mkdtemp())
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = given.interim
     learned_for = corpora(runs, given.preset), presets(runs, given.preset, folder)
     rows: list[Scored] = []
     document: dict[str, Any] = {scene: {} for scene in SCENES}

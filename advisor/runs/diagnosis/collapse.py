@@ -22,6 +22,7 @@ from advisor.runs.diagnosis.levels import (
     find_fall,
     finite,
     level,
+    row_noise,
     series_of,
     tamed,
     trailing_mean,
@@ -365,9 +366,7 @@ def _far_below(rows: FloatArray, others: FloatArray) -> bool:
         return False
     if not rows.any():
         return _shows_nothing(rows, others)
-    # From neighbours: a rise is no noise. Half of 0.91 is the median of chi-squared squares.
-    noise = [np.median(np.diff(one) ** 2) / 0.91 / one.size for one in (rows, others)]
-    error = float(np.sqrt(sum(noise)))
+    error = float(np.sqrt(sum(row_noise(one) ** 2 / one.size for one in (rows, others))))
     return bool(others.mean() - rows.mean() > SURE * error)
 
 

@@ -165,6 +165,12 @@ def trailing_mean(values: FloatArray, window: int) -> FloatArray:
     return np.asarray(np.where(is_whole, ahead, ahead + behind) / window)
 
 
+def row_noise(reward: FloatArray) -> float:
+    """Noise of one row, from finite neighbours: by their median, so that a jump is no noise."""
+    # The median of squared differences of normal values of variance one: twice that of chi-squared.
+    return float(np.sqrt(np.median(np.diff(reward) ** 2) / 0.91))
+
+
 def window_rows(rows: int, least: int = WINDOW_ROWS) -> int:
     """Rows of the trailing mean in a series of so many."""
     return max(least, int(np.ceil(0.05 * rows)))
