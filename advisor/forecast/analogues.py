@@ -1,8 +1,9 @@
 """What became of runs like this one: the end of a run from its own log and a corpus of others.
 
 No curve is assumed. Every finished run of the corpus is described as it stood at the same share of
-its length, by numbers that do not depend on the scale of its reward, and counts by how much it
-resembled the run that is forecast. Runs of the same cohort that have ended count many times over.
+its length, by the size of its model and by numbers that do not depend on the scale of its reward,
+and counts by how much it resembled the run that is forecast. Runs of the same cohort that have
+ended count many times over.
 """
 
 from __future__ import annotations
@@ -42,8 +43,13 @@ FEATURES = (
     "level",
     "headroom",
     "log_unit",
+    "log_parameters",
+    "is_lora",
 )
 """What describes a run; see :func:`describe`."""
+
+USUAL_PARAMETERS = 3e9
+"""What a run whose size is unknown counts as: the middle of the public ones."""
 
 SIBLING_REACH = 2.0
 """Distance within which siblings resemble, over that of strangers: what they share is unseen."""
@@ -64,6 +70,22 @@ COLUMNS = ("features", "gain", "span", "run", "repository")
 """What a corpus holds by row."""
 
 
+class Kind(NamedTuple):
+    """What a run is, whatever it logs."""
+
+    is_share: bool  # its reward lies between 0 and 1
+    parameters: float | None = None
+    is_lora: bool = False
+
+
+def kind_of(run: PilotRun) -> Kind:
+    """Kind of a run: its reward is a share as stated, or else as logged."""
+    low = np.nanmin(run.reward) if run.reward_floor is None else run.reward_floor
+    high = np.nanmax(run.reward) if run.reward_ceiling is None else run.reward_ceiling
+    is_lora = run.hyperparameters.adapter == "lora"
+    return Kind(bool(low >= 0 and high <= 1), run.parameters, is_lora)
+
+
 class Description(NamedTuple):
     """A run as it stands."""
 
@@ -71,10 +93,14 @@ class Description(NamedTuple):
     level: float  # mean of the last third seen, in reward units
     unit: float  # range of what is seen, in reward units
 
+    def of_length(self, share: float) -> Description:
+        """The same rows as such a share of a run."""
+        features = self.features.copy()
+        features[0] = np.log(min(max(share, 1e-3), 1.0))
+        return self._replace(features=features)
 
-def describe(
-    step: npt.ArrayLike, reward: npt.ArrayLike, end: float, *, is_share: bool
-) -> Description:
+
+def describe(step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind) -> Description:
     """Describe a run that has begun."""
     steps, rewards = np.asarray(step, dtype=float), np.asarray(reward, dtype=float)
     third = max(1, rewards.size // 3)
@@ -84,8 +110,9 @@ def describe(
     unit = max(float(np.ptp(rewards)), 1e-9 * max(1.0, float(np.abs(rewards).max())))
     noise = row_noise(rewards)
     error = noise * np.sqrt(2 / third) + 0.02 * unit
+    is_share = kind.is_share
     features = [
-        np.log(min(max(float(steps[-1]) / end, 1e-3), 1.0)),
+        0.0,
         (last - first) / unit,
         (last - 2 * middle + first) / unit,
         noise / unit,
@@ -95,8 +122,10 @@ def describe(
         2 * last if is_share else 1.0,
         float(np.clip(np.log(min((1 - last) / unit, 20) + 0.05), -3, 3)) if is_share else 0.0,
         float(np.log(unit)) if is_share else 0.0,
+        float(np.log((kind.parameters or USUAL_PARAMETERS) / USUAL_PARAMETERS)),
+        float(kind.is_lora),
     ]
-    return Description(np.array(features), last, unit)
+    return Description(np.array(features), last, unit).of_length(float(steps[-1]) / end)
 
 
 @dataclass(frozen=True)
@@ -171,7 +200,7 @@ def gain_of_siblings(
         step, reward, end = run.step[known], run.reward[known], float(run.step[-1])
         begun, target = step <= share * end, run.reward[known & final_rows(run)]
         if begun.sum() >= LEAST_REWARDS and target.size:
-            level = describe(step[begun], reward[begun], end, is_share=is_share(run)).level
+            level = describe(step[begun], reward[begun], end, kind_of(run)).level
             gains.append(float(target.mean()) - level)
     if not gains:
         return None
@@ -207,13 +236,6 @@ def mark_of(run: PilotRun | RunSummary) -> str:
     return known[:12] or run.id
 
 
-def is_share(run: PilotRun) -> bool:
-    """Whether the reward of a run lies between 0 and 1, as stated or else as logged."""
-    low = np.nanmin(run.reward) if run.reward_floor is None else run.reward_floor
-    high = np.nanmax(run.reward) if run.reward_ceiling is None else run.reward_ceiling
-    return bool(low >= 0 and high <= 1)
-
-
 def tabulated(
     runs: Mapping[str, Sequence[PilotRun]], shares: Sequence[float], like: Corpus
 ) -> Corpus:
@@ -228,7 +250,7 @@ def tabulated(
                 begun = step <= share * end
                 if begun.sum() < LEAST_REWARDS or not target.size or np.ptp(reward) <= 0:
                     continue
-                seen = describe(step[begun], reward[begun], end, is_share=is_share(run))
+                seen = describe(step[begun], reward[begun], end, kind_of(run))
                 # Clipped: a run that had hardly begun would else speak alone.
                 gain = float(np.clip((target.mean() - seen.level) / seen.unit, -3.0, 4.0))
                 span = float(np.ptp(reward)) / seen.unit

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.forecast.analogues import Corpus, Description, describe, end_of_run
+from advisor.forecast.analogues import Corpus, Description, Kind, describe, end_of_run
 from advisor.model import RUN_EFFECTS, Posterior, RunSummary
 from advisor.runs import LEAST_REWARDS, Settings, row_noise
 from advisor.theory import FloatArray
@@ -125,19 +125,19 @@ class NextRun:
     ) -> Continued:
         """Departure of a pilot's own configuration from the curve, at each horizon."""
         last = float(pilot.steps)
-        ends = last * HORIZONS
         # The end of a run is its last tenth: what it comes to stands in the middle of that.
-        steps = np.concatenate([[last], 0.95 * ends])
+        steps = np.concatenate([[last], 0.95 * last * HORIZONS])
         curve = log_odds(level(pilot.settings, steps))  # (draws, horizons + 1)
         shift = np.zeros((steps.size, curve.shape[0]))
         step, reward = np.array(pilot.logged_steps), np.array(pilot.logged_rewards)
         if reward.size < LEAST_REWARDS:
             return Continued(np.log(steps), shift)
         low, high = self.meta.floor, self.meta.ceiling
-        is_share = bool(low >= 0 and high <= 1)
-        for place, end in enumerate(ends, start=1):
-            seen = describe(step, reward, end, is_share=is_share)
-            came = end_of_run(self.corpus, seen, size=curve.shape[0])[self._order]
+        is_lora = pilot.settings.adapter == "lora"
+        kind = Kind(bool(low >= 0 and high <= 1), pilot.parameters, is_lora)
+        seen = describe(step, reward, last, kind)
+        for place, share in enumerate(1 / HORIZONS, start=1):
+            came = end_of_run(self.corpus, seen.of_length(share), size=curve.shape[0])[self._order]
             analogues = log_odds((came - low) / (high - low))
             shift[place] = np.where(self._follows, analogues - curve[:, place], 0.0)
         beyond = np.log(np.maximum(steps / (HORIZONS[0] * last), 1.0))

@@ -21,7 +21,7 @@ from advisor.forecast.analogues import (
     describe,
     end_of_run,
     gain_of_siblings,
-    is_share,
+    kind_of,
     tabulated,
 )
 from advisor.forecast.predictive import begun_run_reward
@@ -87,7 +87,7 @@ def end_of_begun_run(
         )
     step, reward = run.step[known], run.reward[known]
     end = float(np.max(steps))
-    seen = describe(step, reward, end, is_share=is_share(run))
+    seen = describe(step, reward, end, kind_of(run))
     share = float(step[-1]) / end
     ended = tabulated({"siblings": siblings}, [share], corpus) if siblings else None
     analogues = end_of_run(corpus, seen, ended, size=DRAWS)

@@ -1,6 +1,6 @@
-"""What the shipped presets say of a language model that shaped nothing of them.
+"""What presets say of a language model, on tasks that shaped nothing of them.
 
-    python case_studies/language_model/said.py [--priors NAME] [--task NAME...] [--out said.json]
+    python case_studies/language_model/said.py [--presets FOLDER] [--task NAME...] [--out said.json]
 
 Per task and set of pilots: a fit, a forecast of the end of every run of the table, and the rate
 that is named among those of the ladder. Beside it, for settings that were piloted: the pilot's last
@@ -215,7 +215,12 @@ def named(asked: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
 def main() -> None:
     """Fit, forecast, score."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--priors", help="preset [default: the one that is shipped for the runs]")
+    parser.add_argument(
+        "--presets",
+        type=Path,
+        help="folder of a preset for each task, learned without it (learn.py --without-task) "
+        "[default: the one that is shipped for the runs]",
+    )
     parser.add_argument("--out", type=Path, default=HERE / "said.json")
     parser.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS), help="only these")
     given = parser.parse_args()
@@ -225,7 +230,8 @@ def main() -> None:
         with gzip.open(kept, "rt", encoding="utf-8") as lines:
             found = [one for one in map(json.loads, lines) if one["task"] not in given.task]
     for task in given.task:
-        found += records(task, given.priors)
+        priors = str(given.presets / f"{task}.toml") if given.presets else None
+        found += records(task, priors)
         print(f"{task}: {len(found)} forecasts so far", file=sys.stderr)
     found.sort(key=lambda one: list(TASKS).index(one["task"]))
     text = "".join(json.dumps(one) + "\n" for one in found)

@@ -48,7 +48,7 @@ def interim_studies(
 def learned_preset(studies: Sequence[PastStudy], name: str) -> Priors:
     """Preset that such cohorts teach, where nothing else was believed than before them."""
     before, wide = load_priors(BEFORE), load_priors(INTERIM)
-    learned = History(tuple(studies), (), 0).learned(before, name)
+    learned = History(tuple(studies), ()).learned(before, name)
     changed = {}
     for entry in type(learned).model_fields:
         found = getattr(learned, entry)

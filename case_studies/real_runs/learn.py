@@ -1,10 +1,12 @@
 """Learn what the package ships about language models from folders of real runs.
 
     python case_studies/real_runs/learn.py FOLDER... [--interim FOLDER] [--analogues]
+        [--without-task FOLDER]
 
-Writes ``priors/full_finetuning.toml``, on which ``lora`` builds, and ``priors/analogues.json``, of
-which the runs trained in `case_studies/language_model` are a part; with ``--analogues`` the latter
-alone, which takes two minutes in place of an hour.
+Writes ``priors/full_finetuning.toml``, on which ``lora`` builds, and ``priors/analogues.json``; the
+runs trained in `case_studies/language_model` are a part of both. With ``--analogues`` the latter
+alone, which takes a minute in place of an hour. ``--without-task`` writes, and nothing else, what
+the preset would be without each of those tasks: what the task is scored under.
 Only numbers leave the folders: presets, and for each run at some shares of its length ten numbers
 that describe how it stood, with its repository as provenance.
 """
@@ -12,21 +14,23 @@ that describe how it stood, with its repository as provenance.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from analogue_learning import corpus_json, learned_corpus
 from interim import BEFORE, interim_studies, learned_preset
-from run import LEAST_REWARDS, Run, by_cohort, by_repository, load
+from run import Run, by_cohort, by_repository, load
+from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
 
 from advisor.backtesting.cases import is_lora
+from advisor.findings.learned_priors import PastStudy
 from advisor.forecast.analogues import NAME
 from advisor.model.presets import preset_toml
-from advisor.model.priors import load_priors
-from advisor.runs import PartialSettings, PilotRun
+from advisor.model.priors import Priors, load_priors
+from advisor.runs import PilotRun
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,36 +41,58 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--interim", type=Path, help="folder of interim fits, made where missing")
     parser.add_argument("--analogues", action="store_true", help="these alone")
+    parser.add_argument("--without-task", type=Path, help="folder for presets without one task")
     given = parser.parse_args()
     runs, unread = load(given.folders)
     print(f"{len(runs)} runs; unread: {unread or 'none'}")
+    if given.without_task:
+        write_presets_without_a_task(runs, given.interim, given.without_task)
+        return
     if not given.analogues:
         write_preset(runs, given.interim)
     write_analogues(runs)
 
 
-def write_preset(runs: list[Run], interim: Path | None) -> None:
-    """Fit every cohort under wide priors, and learn the preset from all of them."""
-    cohorts = list(by_cohort(runs).values())
+def studies_of(runs: list[Run], interim: Path | None) -> dict[str, tuple[list[Run], PastStudy]]:
+    """What every cohort and every task says under wide priors, by name; tasks have no `Run`."""
+    members, tasks = by_cohort(runs), full_finetuning_of_tasks()
+    cohorts = [[run.pilot for run in part] for part in members.values()] + list(tasks.values())
+    names = [*members, *tasks]
     with tempfile.TemporaryDirectory() as folder:
-        fits = interim_studies(
-            [[run.pilot for run in part] for part in cohorts], interim or Path(folder)
-        )
-    preset = learned_preset([fitted for _, fitted in fits], "learned")
-    fitted = [run for number, _ in fits for run in cohorts[number]]
+        fits = interim_studies(cohorts, interim or Path(folder))
+    return {names[number]: (members.get(names[number], []), study) for number, study in fits}
+
+
+def write_preset(runs: list[Run], interim: Path | None) -> None:
+    """Learn the preset from every cohort and every task."""
+    found = studies_of(runs, interim)
+    preset = learned_preset([study for _, study in found.values()], "learned")
+    fitted = [run for members, _ in found.values() for run in members]
     preset = preset.model_copy(
         update={
             "name": "full_finetuning",
-            "description": "Language models, the default; learned from public GRPO runs.",
-            "evidence": evidence(fitted),
+            "description": "Language models, the default; learned from GRPO runs.",
+            "evidence": f"{evidence(fitted)}; {evidence_of_tasks(full_finetuning_of_tasks())}",
             # What presets without a repository said of it: stable.py.
             "stability_line": load_priors("full_finetuning").stability_line,
         }
     )
-    (ROOT / "priors/full_finetuning.toml").write_text(
-        preset_toml(preset, load_priors(BEFORE)), encoding="utf-8"
-    )
+    _write(preset, ROOT / "priors/full_finetuning.toml")
     print(f"preset: {preset.evidence}")
+
+
+def write_presets_without_a_task(runs: list[Run], interim: Path | None, folder: Path) -> None:
+    """Learn the preset once without each task, under the last part of the task's name."""
+    found = studies_of(runs, interim)
+    folder.mkdir(parents=True, exist_ok=True)
+    for task in full_finetuning_of_tasks():
+        kept = [study for name, (_, study) in found.items() if name != task]
+        name = Path(task).name
+        _write(learned_preset(kept, f"without {name}"), folder / f"{name}.toml")
+
+
+def _write(preset: Priors, path: Path) -> None:
+    path.write_text(preset_toml(preset, load_priors(BEFORE)), encoding="utf-8")
 
 
 def write_analogues(runs: list[Run]) -> None:
@@ -75,44 +101,17 @@ def write_analogues(runs: list[Run]) -> None:
     named = by_repository(runs, set()) | own
     cohort_of = {run.pilot.id: run.cohort for run in runs}
     cohort_of |= {run.id: task for task, members in own.items() for run in members}
-    trained = sum(map(len, own.values()))
-    told = f"{evidence(runs)}; and {trained} runs of SmolLM2-135M on {len(own)} tasks, trained here"
+    told = f"{evidence(runs)}; {evidence_of_tasks(own)}"
     (ROOT / "priors" / NAME).write_text(
         corpus_json(learned_corpus(named, cohort_of), told), encoding="utf-8"
     )
     print(f"analogues: {told}")
 
 
-def runs_of_tasks() -> dict[str, list[PilotRun]]:
-    """Runs of the language model's table, by task: a task counts as a repository."""
-    sys.path.append(str(ROOT / "case_studies/language_model"))
-    from prompt_tasks import TASKS
-    from run_store import unpack
-    from trained_runs import Trained, trained
-
-    def pilot(task: str, run: Trained) -> PilotRun:
-        step, reward = run.rewards
-        own = run.configuration
-        return PilotRun(
-            id=f"{task}/{run.name}",
-            path=run.name,
-            model="SmolLM2-135M-Instruct",
-            task=task,
-            parameters=134.5e6,
-            hyperparameters=PartialSettings(learning_rate=own.rate, group_size=own.group),
-            step=step,
-            series={"reward": reward},
-            logging_steps=1,
-        )
-
-    return {
-        f"case_studies/language_model/{task}": [
-            pilot(task, run)
-            for run in trained(unpack(task))
-            if run.rewards[0].size >= LEAST_REWARDS
-        ]
-        for task in TASKS
-    }
+def evidence_of_tasks(tasks: Mapping[str, Sequence[PilotRun]]) -> str:
+    """Say what was learned from runs trained here."""
+    trained = sum(map(len, tasks.values()))
+    return f"and {trained} runs of SmolLM2-135M on {len(tasks)} tasks, trained here"
 
 
 def evidence(runs: list[Run]) -> str:

@@ -36,6 +36,7 @@ from methods import (
 )
 from not_begun import curve_of_new_run, end_of_new_run
 from pilots import cohorts, pilots
+from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
 
 from advisor.backtesting.cases import Case, is_lora
 from advisor.backtesting.scores import QUANTILES, crps
@@ -258,10 +259,10 @@ def corpora(runs: Sequence[Run], preset: str | None) -> dict[str, Corpus]:
     found = {}
     for fold in range(FOLDS):
         out = set(names[fold::FOLDS])
-        reached = learned_corpus(by_repository(runs, out), of)
+        reached = learned_corpus(by_repository(runs, out) | runs_of_tasks(), of)
         for name in out:
-            whole = tabulated(by_repository(runs, {name}), SHARES, reached)
-            found[name] = whole
+            others = by_repository(runs, {name}) | runs_of_tasks()
+            found[name] = tabulated(others, SHARES, reached)
     return found
 
 
@@ -293,11 +294,13 @@ def presets(
             for name in names
             for lora in (False, True)
         }
-    cohort_runs = list(by_cohort(runs).values())
-    fits = interim_studies([[run.pilot for run in part] for part in cohort_runs], folder)
+    cohort_runs, tasks = list(by_cohort(runs).values()), full_finetuning_of_tasks()
+    repositories = [part[0].repository for part in cohort_runs] + list(tasks)
+    cohorts_fitted = [[run.pilot for run in part] for part in cohort_runs] + list(tasks.values())
+    fits = interim_studies(cohorts_fitted, folder)
     found = {}
     for name in names:
-        kept = [fitted for i, fitted in fits if cohort_runs[i][0].repository != name]
+        kept = [fitted for i, fitted in fits if repositories[i] != name]
         learned = learned_preset(kept, f"without {name}")
         found[name, False] = found[name, True] = learned
     return found

@@ -24,7 +24,7 @@ from run import BOOTSTRAPS, Run, by_cohort, first_part, load, marks_of, presets
 
 from advisor.backtesting.cases import is_lora
 from advisor.common import EngineSettings, Item
-from advisor.forecast.analogues import describe, is_share
+from advisor.forecast.analogues import describe, kind_of
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.survival import LOGITS, log_update_norm, stability_draws
@@ -88,9 +88,7 @@ def asked_of_cohort(task: tuple[Sequence[Run], float, Priors]) -> list[dict[str,
             whole = stability_draws(forecaster, planned, steps)
             said = float((whole / np.maximum(so_far, LEAST_SURVIVAL)).mean())
         settings = run.pilot.hyperparameters.completed()
-        stands = describe(
-            part.step, part.reward, float(run.pilot.step[-1]), is_share=is_share(part)
-        )
+        stands = describe(part.step, part.reward, float(run.pilot.step[-1]), kind_of(part))
         features = (
             np.log10(settings.learning_rate),
             np.log2(settings.group_size),

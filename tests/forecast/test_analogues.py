@@ -13,10 +13,11 @@ from advisor.errors import InputError
 from advisor.forecast.analogues import (
     FEATURES,
     Corpus,
+    Kind,
     corpus_for,
     describe,
     end_of_run,
-    is_share,
+    kind_of,
     load_corpus,
     mark_of,
     shipped_corpus,
@@ -72,24 +73,24 @@ def corpus():
 def test_a_description_does_not_turn_on_the_scale_of_a_reward():
     run = run_of(0.4, "a")
     seen = run.step <= 40
-    one = describe(run.step[seen], run.reward[seen], ROWS, is_share=False)
-    two = describe(run.step[seen], 50 * run.reward[seen] - 7, ROWS, is_share=False)
+    one = describe(run.step[seen], run.reward[seen], ROWS, Kind(is_share=False))
+    two = describe(run.step[seen], 50 * run.reward[seen] - 7, ROWS, Kind(is_share=False))
     assert two.features == pytest.approx(one.features, abs=1e-6)
     assert two.level == pytest.approx(50 * one.level - 7)
     assert two.unit == pytest.approx(50 * one.unit)
     # What is a share by definition is told apart by its level.
-    share = describe(run.step[seen], run.reward[seen], ROWS, is_share=True)
+    share = describe(run.step[seen], run.reward[seen], ROWS, Kind(is_share=True))
     assert share.features[FEATURES.index("level")] == pytest.approx(2 * share.level)
     assert len(share.features) == len(FEATURES)
 
 
 def test_trend_and_bend_are_those_of_a_curve():
     step = np.arange(1.0, 31.0)
-    straight = describe(step, 0.1 * step, 60, is_share=False)
+    straight = describe(step, 0.1 * step, 60, Kind(is_share=False))
     assert straight.features[FEATURES.index("trend")] == pytest.approx(2 / 2.9, rel=0.02)
     assert straight.features[FEATURES.index("bend")] == pytest.approx(0.0, abs=1e-9)
     assert straight.features[FEATURES.index("log_share")] == pytest.approx(np.log(0.5))
-    saturating = describe(step, 1 - np.exp(-step / 5), 60, is_share=False)
+    saturating = describe(step, 1 - np.exp(-step / 5), 60, Kind(is_share=False))
     assert saturating.features[FEATURES.index("bend")] < -0.2
 
 
@@ -98,9 +99,7 @@ def test_forecast_follows_the_runs_that_were_alike(corpus):
     for gain, seed in ((0.5, 77), (0.0, 78)):
         run = run_of(gain, "new", seed=seed)
         seen = run.step <= 0.25 * ROWS
-        found = describe(
-            run.step[seen], run.reward[seen], ROWS, is_share=is_share(run.first_part(0.25))
-        )
+        found = describe(run.step[seen], run.reward[seen], ROWS, kind_of(run.first_part(0.25)))
         draws = end_of_run(corpus, found)
         true = run.reward[run.step > 0.9 * ROWS].mean()
         low, high = np.quantile(draws, [0.05, 0.95])
@@ -122,7 +121,7 @@ def test_learned_reach_beats_no_likeness_and_cannot_where_nothing_is_promised(co
                     for name in ("features", "gain", "span", "run", "repository")
                 },
             )
-            seen = describe([1.0, 2.0], [0.0, 1.0], 4, is_share=False)._replace(
+            seen = describe([1.0, 2.0], [0.0, 1.0], 4, Kind(is_share=False))._replace(
                 features=rows.features[k], level=0.0, unit=1.0
             )
             found.append(abs(np.median(end_of_run(others, seen)) - rows.gain[k]) / rows.span[k])
