@@ -92,6 +92,8 @@ class Description(NamedTuple):
     features: FloatArray  # (len(FEATURES),)
     level: float  # mean of the last third seen, in reward units
     unit: float  # range of what is seen, in reward units
+    gained: float  # from the first third seen to the last, in reward units
+    error: float  # standard error of that, in reward units
 
     def of_length(self, share: float) -> Description:
         """The same rows as such a share of a run."""
@@ -109,14 +111,14 @@ def describe(step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind)
     middle = float(between.mean()) if between.size else (first + last) / 2
     unit = max(float(np.ptp(rewards)), 1e-9 * max(1.0, float(np.abs(rewards).max())))
     noise = row_noise(rewards)
-    error = noise * np.sqrt(2 / third) + 0.02 * unit
+    error = noise * float(np.sqrt(2 / third))
     is_share = kind.is_share
     features = [
         0.0,
         (last - first) / unit,
         (last - 2 * middle + first) / unit,
         noise / unit,
-        2 * np.tanh((last - first) / error / 4),
+        2 * np.tanh((last - first) / (error + 0.02 * unit) / 4),
         np.log(rewards.size) / 2,
         float(is_share),
         2 * last if is_share else 1.0,
@@ -125,7 +127,8 @@ def describe(step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind)
         float(np.log((kind.parameters or USUAL_PARAMETERS) / USUAL_PARAMETERS)),
         float(kind.is_lora),
     ]
-    return Description(np.array(features), last, unit).of_length(float(steps[-1]) / end)
+    found = Description(np.array(features), last, unit, last - first, error)
+    return found.of_length(float(steps[-1]) / end)
 
 
 @dataclass(frozen=True)

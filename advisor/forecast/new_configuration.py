@@ -16,7 +16,7 @@ import numpy as np
 
 from advisor.forecast.analogues import Corpus, Description, Kind, describe, end_of_run
 from advisor.model import RUN_EFFECTS, Posterior, RunSummary
-from advisor.runs import LEAST_REWARDS, Settings, row_noise
+from advisor.runs import LEAST_REWARDS, Settings
 from advisor.theory import FloatArray
 
 CONFIGURATION_SHARE = 0.9
@@ -141,20 +141,18 @@ class NextRun:
             analogues = log_odds((came - low) / (high - low))
             shift[place] = np.where(self._follows, analogues - curve[:, place], 0.0)
         beyond = np.log(np.maximum(steps / (HORIZONS[0] * last), 1.0))
-        shift += GAIN * self._gained(reward) * beyond[:, None]
+        shift += GAIN * self._gained(seen) * beyond[:, None]
         return Continued(np.log(steps), self._not_below(seen, shift, curve))
 
-    def _gained(self, reward: FloatArray) -> float:
+    def _gained(self, seen: Description) -> float:
         """Share of its headroom that a pilot gained, as far as it is more than noise."""
-        third = max(1, reward.size // 3)
-        first, last = float(reward[:third].mean()), float(reward[-third:].mean())
-        error = row_noise(reward) * float(np.sqrt(2 / third))
-        surely = np.clip((last - first) / max(2 * error, 1e-9) - 0.5, 0.0, 1.0)
-        return float(np.clip((last - first) / max(self.meta.ceiling - first, 1e-9), 0, 1) * surely)
+        surely = np.clip(seen.gained / max(2 * seen.error, 1e-9) - 0.5, 0.0, 1.0)
+        headroom = self.meta.ceiling - (seen.level - seen.gained)
+        return float(np.clip(seen.gained / max(headroom, 1e-9), 0, 1) * surely)
 
     def _not_below(self, seen: Description, shift: FloatArray, curve: FloatArray) -> FloatArray:
         """Departures by which a pilot that is not falling ends no lower than it stands."""
-        if seen.features[1] < 0:
+        if seen.gained < 0:
             return shift
         share = (seen.level - self.meta.floor) / (self.meta.ceiling - self.meta.floor)
         lacks = log_odds(np.array(share)) - np.median(curve.T + shift, axis=1)

@@ -17,19 +17,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from run import Run, corpora, first_part, last_tenth, load, presets
+from run import Run, corpora, first_part, load, presets
 
 from advisor.backtesting.cases import is_lora
 from advisor.forecast.analogues import Corpus, final_rows
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.predictive import new_run_reward
-from advisor.forecast.run_in_progress import curve_of_begun_run, end_of_begun_run
+from advisor.forecast.predictive import final_reward
 from advisor.forecast.survival import stability
-from advisor.model.posterior import Posterior
 from advisor.model.priors import Priors
 from advisor.runs.diagnosis.collapse import find_final_fall
-from advisor.runs.settings import Settings
 
 SEEN = 0.25
 PILOTS = 4
@@ -83,43 +80,23 @@ def died(run: Run) -> bool:
 def asked_of_advisor(
     members: Sequence[Run], pilots: Sequence[Run], priors: Priors, corpus: Corpus
 ) -> dict[Key, Said] | None:
-    """Reward and P(stable) of every setting of a sweep; None where no curve can be pooled."""
-    parts = [first_part(run.pilot, SEEN) for run in pilots]
-    posterior, _ = fitted_or_none(parts, priors)
+    """What `advise` says of every setting of a sweep; None where no curve can be pooled."""
+    posterior, _ = fitted_or_none([first_part(run.pilot, SEEN) for run in pilots], priors)
     if posterior is None:
         return None
+    own = posterior.meta.runs[0]
+    forecaster = Forecaster(posterior, Target(own.task, own.model, own.parameters), corpus=corpus)
     found = {}
     for key in {key_of(run) for run in members}:
-        like = next(run for run in members if key_of(run) == key)
-        own = [at for at, run in enumerate(pilots) if key_of(run) == key]
-        steps, settings = last_tenth(like.pilot), like.pilot.hyperparameters.completed()
-        target = Target(
-            str(like.pilot.task), str(like.pilot.model), float(like.pilot.parameters or 0)
+        like = next(run.pilot for run in members if key_of(run) == key)
+        steps = int(like.step[-1])
+        planned = like.hyperparameters.completed().or_planned_over(steps)
+        found[key] = Said(
+            float(final_reward(forecaster, planned, steps).mean()),
+            stability(forecaster, planned, steps).probability,
+            key in {key_of(run) for run in pilots},
         )
-        if own:
-            rewards = [
-                end_of_begun_run(
-                    parts[at],
-                    last_tenth(pilots[at].pilot),
-                    corpus=corpus,
-                    bounds=like.bounds,
-                    curve=curve_of_begun_run(posterior, parts[at], last_tenth(pilots[at].pilot)),
-                ).draws.mean()
-                for at in own
-            ]
-            reward = float(np.mean(rewards))
-        else:
-            reward = float(new_run_reward(posterior, target, settings, steps).mean())
-        stable = p_stable(posterior, target, settings, float(steps[-1]))
-        found[key] = Said(reward, stable, bool(own))
     return found
-
-
-def p_stable(posterior: Posterior, target: Target, settings: Settings, steps: float) -> float:
-    """P(stable) of a setting by the last step of a run."""
-    forecaster = Forecaster(posterior, target)
-    planned = settings.or_planned_over(int(steps))
-    return stability(forecaster, planned, int(steps)).probability
 
 
 def named_by_advisor(said: dict[Key, Said]) -> Key:
