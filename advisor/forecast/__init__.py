@@ -34,6 +34,7 @@ from advisor.forecast.run_in_progress import Curve as Curve
 from advisor.forecast.run_in_progress import curve_fit as curve_fit
 from advisor.forecast.run_in_progress import curve_of_begun_run as curve_of_begun_run
 from advisor.forecast.run_in_progress import end_of_begun_run as end_of_begun_run
+from advisor.forecast.run_in_progress import p_unstable_of_begun_run as p_unstable_of_begun_run
 from advisor.forecast.run_likelihood import ObservedRun as ObservedRun
 from advisor.forecast.run_likelihood import ReweightedDraws as ReweightedDraws
 from advisor.forecast.run_likelihood import observe as observe

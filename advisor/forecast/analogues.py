@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
-from advisor.model import RunSummary, all_small, preset_folder
+from advisor.model import RunSummary, all_small, preset_folder, sigmoid
 from advisor.runs import LEAST_REWARDS, PilotRun, fingerprint, row_noise
 from advisor.theory import BoolArray, FloatArray
 
@@ -63,6 +63,13 @@ public cohorts, counted as two siblings more."""
 
 LEAST_RESEMBLANCE = 1e-6
 """Of any run: one that resembles none is forecast by all."""
+
+DEATH_TERMS = ("intercept", "log_time_left", "signal", "log_update_norm")
+"""What the log-odds that a run dies turn on: a level, the log of log(end / now), the trend in its
+standard errors as in FEATURES, and the log norm of an Adam update, rate x root of parameters."""
+
+LAST_LOOK = 0.99
+"""Share of a run beyond which the time left is no shorter."""
 
 NAME = "analogues.json"
 
@@ -147,6 +154,7 @@ class Corpus:
     curve_weights: FloatArray  # of the pooled curve, at SCORED_SHARES
     pool_widenings: FloatArray  # of curve and analogues together, at SCORED_SHARES
     new_curve_weight: float  # of the pooled curve for a run that has not begun
+    death_odds: FloatArray  # (len(DEATH_TERMS),), see `p_dies`
 
     @cached_property
     def weight(self) -> FloatArray:
@@ -186,6 +194,17 @@ def end_of_run(
     quantiles = weighted_quantiles(gain, weight, (np.arange(size) + 0.5) / size)
     median = quantiles[size // 2]
     return np.asarray(seen.level + seen.unit * (median + corpus.widening * (quantiles - median)))
+
+
+def death_terms(seen: Description, log_norm: float) -> FloatArray:
+    """Values of DEATH_TERMS for a run that lives, shape (4,)."""
+    left = np.log(-min(seen.features[0], np.log(LAST_LOOK)))
+    return np.array([1.0, left, seen.features[FEATURES.index("signal")], log_norm])
+
+
+def p_dies(corpus: Corpus, seen: Description, log_norm: float) -> float:
+    """Probability that a run which lives has fallen at its end, as runs that stood so had."""
+    return float(sigmoid(corpus.death_odds @ death_terms(seen, log_norm)))
 
 
 def gain_of_siblings(
@@ -298,6 +317,7 @@ def load_corpus(path: Path) -> Corpus:
             curve_weights=np.array(saved["curve_weights"], dtype=float),
             pool_widenings=np.array(saved["pool_widenings"], dtype=float),
             new_curve_weight=float(saved["new_curve_weight"]),
+            death_odds=np.array([saved["death_odds"][name] for name in DEATH_TERMS], dtype=float),
         )
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise InputError(

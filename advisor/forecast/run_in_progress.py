@@ -17,14 +17,17 @@ import numpy as np
 from advisor.errors import InputError
 from advisor.forecast.analogues import (
     SCORED_SHARES,
+    USUAL_PARAMETERS,
     Corpus,
     describe,
     end_of_run,
     gain_of_siblings,
     kind_of,
+    p_dies,
     tabulated,
 )
 from advisor.forecast.predictive import begun_run_reward
+from advisor.forecast.survival import log_update_norm
 from advisor.model import Posterior
 from advisor.runs import LEAST_REWARDS, PilotRun
 from advisor.theory import FloatArray
@@ -114,6 +117,22 @@ def end_of_begun_run(
         parts.append((related[0], related[1] / (1 - related[1]) * others))
     of_curve = shared * weight / sum(part for _, part in parts)
     return EndOfRun(widened(pooled(parts), widening), of_curve, curve, analogues)
+
+
+def p_unstable_of_begun_run(
+    run: PilotRun, end: float, learning_rate: float, corpus: Corpus
+) -> float | None:
+    """Probability that a run which lives is unstable at its end, by how others like it stood.
+
+    By its trend and the length of its updates alone: what the posterior of its pilots says of
+    collapses was worse than the base rate on public runs. None where it shows too few rewards.
+    """
+    known = np.isfinite(run.reward)
+    if known.sum() < LEAST_REWARDS:
+        return None
+    seen = describe(run.step[known], run.reward[known], end, kind_of(run))
+    norm = log_update_norm(learning_rate, run.parameters or USUAL_PARAMETERS)
+    return p_dies(corpus, seen, float(norm))
 
 
 def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:

@@ -29,6 +29,7 @@ from advisor.forecast import (
     interval_of,
     level_of_fallen_run,
     observe,
+    p_unstable_of_begun_run,
     peak_rate,
     probability_as_low,
     rest_of_run,
@@ -198,12 +199,13 @@ class Watch:
         gentler = None
         if fall.unstable:
             rest = self._fallen(rest, forecaster.as_share(latest), observed)
-            p_stable = np.full(forecaster.size, 1 - STAYS_FALLEN)
+            p_unstable = STAYS_FALLEN
         else:
-            end = rest.curve[:, -1]
-            p_stable = rest_stable(forecaster, observed.settings, observed.exposure_left, end)
-            if p_stable.mean() < self.level:
-                gentler = self._gentler(forecaster, observed, rest.curve[:, 0])
+            p_unstable = self._p_unstable(
+                run, forecaster, observed, observed.settings, rest.curve[:, -1]
+            )
+            if 1 - p_unstable < self.level:
+                gentler = self._gentler(run, forecaster, observed, rest.curve[:, 0])
         reward = forecaster.in_reward_units(rest.path)
         held_out = None
         if forecaster.is_evaluated and not fall.unstable:
@@ -222,7 +224,7 @@ class Watch:
             final=self._final(rest, observed, forecaster, run),
             final_eval=held_out,
             p_reach=self._p_reach(rest, observed, forecaster, reward),
-            p_unstable=float(1 - p_stable.mean()),
+            p_unstable=p_unstable,
             p_little_left=float(np.mean(gain - gained < LITTLE)),
             share_made=float(np.clip(gained.mean() / max(gain.mean(), 1e-9), 0.0, 1.0)),
             surprise=None if fall.unstable else self._surprise(fewer, run, planned),
@@ -289,14 +291,30 @@ class Watch:
         ended = end_of_begun_run(run, steps, corpus=corpus, bounds=bounds, curve=final)
         return interval_of(ended.draws)
 
+    def _p_unstable(
+        self,
+        run: PilotRun,
+        forecaster: Forecaster,
+        observed: ObservedRun,
+        settings: Settings,
+        level: FloatArray,
+    ) -> float:
+        """Of ending unstable: as others that stood so; of small models, as the pilots say."""
+        corpus, found = corpus_for([run]), None
+        if corpus is not None:
+            found = p_unstable_of_begun_run(run, observed.end, settings.learning_rate, corpus)
+        if found is not None:
+            return found
+        stable = rest_stable(forecaster, settings, observed.exposure_left, level)
+        return float(1 - stable.mean())
+
     def _gentler(
-        self, forecaster: Forecaster, observed: ObservedRun, level: FloatArray
+        self, run: PilotRun, forecaster: Forecaster, observed: ObservedRun, level: FloatArray
     ) -> float | None:
         rate = observed.settings.learning_rate
         for share in GENTLER:
             settings = observed.settings.model_copy(update={"learning_rate": share * rate})
-            stable = rest_stable(forecaster, settings, observed.exposure_left, level)
-            if stable.mean() >= self.level:
+            if 1 - self._p_unstable(run, forecaster, observed, settings, level) >= self.level:
                 return share * rate
         return None
 

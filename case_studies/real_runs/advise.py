@@ -1,13 +1,14 @@
 """Whether what `advise` says of a new run's end holds, from pilots a part as long.
 
     python case_studies/real_runs/advise.py FOLDER... [--seen 0.1 0.25 0.5] [--preset shipped]
-        [--json] [--predictions FILE] [--out FILE] [--interim FOLDER]
+        [--json] [--predictions FILE] [--out FILE] [--interim FOLDER] [--only FOLDER]
 
 Runs of a cohort are cut at a share and fitted as pilots are. The mean of the last tenth of each is
 then forecast as that of a new run of its settings, which is what `advise` and `what-if` say; beside
 it stand the pilot's last rows and its own exponential, carried on. By default what is learned from
 real runs is learned again without the repository that is asked about; ``--preset shipped`` takes
-what the package ships, for repositories that it has not seen.
+what the package ships, for repositories that it has not seen. ``--only`` asks of the runs of one
+folder, what is learned being learned from all.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import numpy as np  # noqa: E402
 from engine_flags import on_engine, results  # noqa: E402
 from manifest import manifest  # noqa: E402
-from run import Run, asked_for, by_cohort, corpora, first_part, load, marks_of, presets  # noqa: E402
+from run import Run, asked_for, by_cohort, corpora, first_part, load, marks_of, of_folder, presets  # noqa: E402
 
 from advisor.backtesting.cases import is_lora  # noqa: E402
 from advisor.backtesting.scores import crps  # noqa: E402
@@ -145,6 +146,7 @@ def main() -> None:
     given = asked_for(__doc__)
     runs, unread = load(given.folders)
     corpus, priors = corpora(runs, given.preset), presets(runs, given.preset, given.interim)
+    runs = of_folder(runs, given.only)
     items = []
     for share in given.seen:
         for name, cohort in by_cohort(runs).items():

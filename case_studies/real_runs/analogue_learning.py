@@ -11,17 +11,24 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.forecast.analogues import (
+    DEATH_TERMS,
     FEATURES,
     LEAST_RESEMBLANCE,
     SCORED_SHARES,
     SHARES,
     SIBLING_REACH,
+    USUAL_PARAMETERS,
     Corpus,
+    death_terms,
+    describe,
     final_rows,
+    kind_of,
     mark_of,
     tabulated,
     weighted_quantiles,
 )
+from advisor.forecast.survival import log_update_norm
+from advisor.runs import LEAST_REWARDS, find_final_fall
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import BoolArray, FloatArray
 
@@ -51,6 +58,12 @@ POOL_WIDENINGS = (1.1, 1.0, 1.0)
 """Of all together. 0.85 and 0.75 at a quarter and a half make intervals hold 80 % in the
 repositories that they were chosen on, and held 71 and 70 % in eighteen that nobody had seen."""
 
+DEATH_SLOPE_SD = 0.5
+"""Of the prior of a slope, in log-odds for a standard deviation of a term."""
+
+NO_DEATH, NEWTON_STEPS = -7.0, 30
+USUAL_RATE = 5e-6
+
 INTERVAL = 0.8
 """Interval whose coverage chooses the widening."""
 
@@ -59,7 +72,9 @@ DIGITS = 4
 
 
 def learned_corpus(
-    runs: Mapping[str, Sequence[PilotRun]], cohort_of: Mapping[str, str] | None = None
+    runs: Mapping[str, Sequence[PilotRun]],
+    cohort_of: Mapping[str, str] | None = None,
+    floor_of: Mapping[str, float] | None = None,
 ) -> Corpus:
     """Learn a corpus of analogues from finished runs.
 
@@ -68,6 +83,8 @@ def learned_corpus(
     runs : mapping of repository to sequence of PilotRun
     cohort_of : mapping of run id to name, optional
         Runs of one name are siblings [default: those of one task and model in a repository].
+    floor_of : mapping of run id to float, optional
+        Least reward of each, by which it is judged whether it died [default: 0].
 
     Returns
     -------
@@ -93,6 +110,7 @@ def learned_corpus(
         curve_weights=np.array(CURVE_WEIGHTS),
         pool_widenings=np.array(POOL_WIDENINGS),
         new_curve_weight=NEW_CURVE_WEIGHT,
+        death_odds=np.zeros(len(DEATH_TERMS)),
     )
     scored = tabulated(runs, SCORED_SHARES, plain)
     if len(scored.names) < FEWEST_REPOSITORIES:
@@ -117,7 +135,64 @@ def learned_corpus(
         widening=widening,
         sibling_weight=sibling_weight,
         sibling_errors=_sibling_errors(runs, names),
+        death_odds=learned_death_odds(runs, floor_of or {}),
     )
+
+
+def learned_death_odds(
+    runs: Mapping[str, Sequence[PilotRun]], floor_of: Mapping[str, float]
+) -> FloatArray:
+    """Penalised logistic regression of deaths on looks at every share at which a run lives.
+
+    The signs were fixed before they were scored: the trend, whose standard errors tell a fall under
+    way, and the length of an update, which theory and tiny worlds make the cause.
+    """
+    looks: list[tuple[str, bool, FloatArray]] = []
+    for members in runs.values():
+        for run in members:
+            floor = floor_of.get(run.id, 0.0)
+            died = find_final_fall(run.step, run.reward, floor)[0].unstable
+            looks += [(run.id, died, terms) for terms in looks_at(run, floor)]
+    if not any(died for _, died, _ in looks):
+        return np.array([NO_DEATH, 0.0, 0.0, 0.0])
+    terms = np.array([look[2] for look in looks])
+    died = np.array([look[1] for look in looks], dtype=float)
+    _, place, count = np.unique(
+        [look[0] for look in looks], return_inverse=True, return_counts=True
+    )
+    weight = 1 / count[place]
+    mean, spread = terms[:, 1:].mean(axis=0), np.maximum(terms[:, 1:].std(axis=0), 1e-6)
+    design = np.column_stack([np.ones(died.size), (terms[:, 1:] - mean) / spread])
+    odds = np.zeros(design.shape[1])
+    penalty = np.diag([0.0, *np.full(mean.size, DEATH_SLOPE_SD**-2.0)])
+    for _ in range(NEWTON_STEPS):
+        p = 1 / (1 + np.exp(-design @ odds))
+        bend = (design * (weight * p * (1 - p))[:, None]).T @ design + penalty
+        odds += np.linalg.solve(bend, design.T @ (weight * (died - p)) - penalty @ odds)
+    slopes = odds[1:] / spread
+    return np.array([odds[0] - slopes @ mean, *slopes])
+
+
+def looks_at(run: PilotRun, floor: float) -> list[FloatArray]:
+    """How a run stood at each share of its length at which it lived."""
+    norm = update_norm_of(run)
+    found = []
+    for share in SHARES:
+        part = run.first_part(share)
+        known = np.isfinite(part.reward)
+        if known.sum() < LEAST_REWARDS:
+            continue
+        if not find_final_fall(part.step, part.reward, floor)[0].unstable:
+            end = float(run.step[-1])
+            seen = describe(part.step[known], part.reward[known], end, kind_of(run))
+            found.append(death_terms(seen, norm))
+    return found
+
+
+def update_norm_of(run: PilotRun) -> float:
+    """Log norm of an Adam update; where rate or size is unknown, as of a usual one."""
+    rate = run.hyperparameters.learning_rate or USUAL_RATE
+    return float(log_update_norm(rate, run.parameters or USUAL_PARAMETERS))
 
 
 def _sibling_errors(runs: Mapping[str, Sequence[PilotRun]], names: Mapping[str, str]) -> FloatArray:
@@ -252,6 +327,7 @@ def corpus_json(corpus: Corpus, evidence: str) -> str:
         "curve_weights": corpus.curve_weights.tolist(),
         "pool_widenings": corpus.pool_widenings.tolist(),
         "new_curve_weight": corpus.new_curve_weight,
+        "death_odds": dict(zip(DEATH_TERMS, _rounded(corpus.death_odds), strict=True)),
         "sibling_errors": _rounded(corpus.sibling_errors),
         "columns": ["repository", "run", "gain", "span", *FEATURES],
     }

@@ -259,11 +259,19 @@ def corpora(runs: Sequence[Run], preset: str | None) -> dict[str, Corpus]:
     found = {}
     for fold in range(FOLDS):
         out = set(names[fold::FOLDS])
-        reached = learned_corpus(by_repository(runs, out) | runs_of_tasks(), of)
+        reached = learned_corpus(by_repository(runs, out) | runs_of_tasks(), of, floors(runs))
         for name in out:
             others = by_repository(runs, {name}) | runs_of_tasks()
             found[name] = tabulated(others, SHARES, reached)
     return found
+
+
+def of_folder(runs: list[Run], folder: Path | None) -> list[Run]:
+    """Those of one folder, or all."""
+    if folder is None:
+        return runs
+    names = {run.pilot.id for run in load([folder])[0]}
+    return [run for run in runs if run.pilot.id in names]
 
 
 def by_cohort(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -272,6 +280,11 @@ def by_cohort(runs: Sequence[Run]) -> dict[str, list[Run]]:
     for run in runs:
         found[run.cohort].append(run)
     return dict(found)
+
+
+def floors(runs: Sequence[Run]) -> dict[str, float]:
+    """Least reward of each run's cohort, by the id of the run."""
+    return {run.pilot.id: run.bounds[0] for run in runs}
 
 
 def by_repository(runs: Sequence[Run], without: set[str]) -> dict[str, list[PilotRun]]:
@@ -477,6 +490,7 @@ def asked_for(about: str | None) -> argparse.Namespace:
     parser.add_argument("--predictions", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--interim", type=Path, help="folder in which fits are kept")
+    parser.add_argument("--only", type=Path, help="one of the folders: others are learned from")
     add_engine_flags(parser)
     given = parser.parse_args()
     given.interim = given.interim or Path(tempfile.mkdtemp())
@@ -488,9 +502,10 @@ def main() -> None:
     """Ask, score, print."""
     given = asked_for(__doc__)
     runs, unread = load(given.folders)
-    members = list(by_cohort(runs).values())
     folder = given.interim
     learned_for = corpora(runs, given.preset), presets(runs, given.preset, folder)
+    runs = of_folder(runs, given.only)
+    members = list(by_cohort(runs).values())
     rows: list[Scored] = []
     document: dict[str, Any] = {scene: {} for scene in SCENES}
     where: EngineSettings = {**on_engine(given), "keep": given.keep or folder}

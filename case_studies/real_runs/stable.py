@@ -1,11 +1,12 @@
-"""How right P(stable) of real runs is, asked when a quarter of each is seen.
+"""How right P(stable) of real runs is, asked when a tenth, a quarter and a half of each is seen.
 
     python case_studies/real_runs/stable.py FOLDER... --interim FITS [--seen 0.25] [--out FILE]
 
-Every cohort is cut and fitted under a preset learned without its repository; every run that had not
-collapsed by the cut is asked for the probability that it has not by its end. Beside it stand the
-base rate of the other repositories and a logistic regression on settings and on how the run stands,
-fitted to the other repositories. Without scikit-learn that one is left out.
+Every run that had not collapsed by the cut is asked for the probability that it has not by its end:
+by how other runs stood that fell (what `watch` says), learned without its repository. Beside it
+stand the base rate of the other repositories, what the posterior of its cohort says, cut at --seen
+and fitted under a preset learned without the repository, and a logistic regression on settings and
+on how the run stands, fitted to the other repositories. Without scikit-learn that one is left out.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from run import BOOTSTRAPS, Run, by_cohort, first_part, load, marks_of, presets
+from run import BOOTSTRAPS, Run, by_cohort, corpora, first_part, load, marks_of, presets
 
 from advisor.backtesting.cases import is_lora
 from advisor.common import EngineSettings, Item
 from advisor.forecast.analogues import describe, kind_of
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.run_in_progress import p_unstable_of_begun_run
 from advisor.forecast.survival import LOGITS, log_update_norm, stability_draws
 from advisor.model.priors import Priors
 from advisor.runs.diagnosis.collapse import find_final_fall
@@ -36,6 +38,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from engine_flags import add_engine_flags, on_engine, results
 from recalibration import learn_line
+
+LOOKS = (0.1, 0.25, 0.5, 0.75)
+"""Shares of a run at which `watch` is asked."""
 
 LEAST_SURVIVAL = 1e-9
 """Chance of having lived so far below which a draw counts as if it had that."""
@@ -131,7 +136,36 @@ def left_out(asked: Sequence[Asked], norm: FloatArray) -> dict[str, FloatArray]:
         found["recalibrated"][own] = np.where(told[own], 1 - lowered, base)
         found["logistic"][own] = _logistic(features[others], died[others], features[own])
     least = 1 / (1 + np.exp(LOGITS))
-    found["advisor"] = np.where(told, np.clip(1 - stable, least, 1 - least), found["base rate"])
+    found["posterior"] = np.where(told, np.clip(1 - stable, least, 1 - least), found["base rate"])
+    return found
+
+
+def by_looks(runs: Sequence[Run]) -> dict[str, Any]:
+    """Scores of what `watch` says at each share seen, of all runs that live there."""
+    corpus_of = corpora(runs, None)
+    found = {}
+    for share in LOOKS:
+        asked, p_dies = [], []
+        for run in runs:
+            part, floor = first_part(run.pilot, share), run.bounds[0]
+            if find_final_fall(part.step, part.reward, floor)[0].unstable:
+                continue
+            settings, end = run.pilot.hyperparameters.completed(), float(run.pilot.step[-1])
+            rate, corpus = settings.learning_rate, corpus_of[run.repository]
+            died = find_final_fall(run.pilot.step, run.pilot.reward, floor)[0].unstable
+            asked.append(Asked(run.pilot.id, run.repository, run.cohort, None, died, ()))
+            p_dies.append(p_unstable_of_begun_run(part, end, rate, corpus))
+        of = np.array([one.repository for one in asked])
+        dead = np.array([one.died for one in asked], dtype=float)
+        base = np.array([(dead[of != name].sum() + 0.5) / ((of != name).sum() + 1) for name in of])
+        said = {"base rate": base, "advisor": np.array(p_dies, dtype=float)}
+        found[f"{share:g}"] = {
+            "runs": len(asked),
+            "repositories": len(set(of)),
+            "died": int(dead.sum()),
+            "scores": scores(asked, said),
+            "classes": classes(dead > 0, said["advisor"]),
+        }
     return found
 
 
@@ -168,10 +202,12 @@ def scores(asked: Sequence[Asked], said: dict[str, FloatArray]) -> dict[str, Any
     found = {}
     for name in said:
         better = [float((brier[name] - brier["base rate"])[d].mean()) for d in draws]
+        nearer = [float((logs[name] - logs["base rate"])[d].mean()) for d in draws]
         found[name] = {
             "brier": float(brier[name].mean()),
             "log_score": float(logs[name].mean()),
             "brier_less_base_rate_95": np.quantile(better, [0.025, 0.975]).tolist(),
+            "log_score_less_base_rate_95": np.quantile(nearer, [0.025, 0.975]).tolist(),
         }
     return found
 
@@ -237,6 +273,7 @@ def main() -> None:
         "with_pooled_curve": int(told.sum()),
         "repositories": len({one.repository for one in asked}),
         "died": int(died.sum()),
+        "looks": by_looks(runs),
         "scores": scores(asked, said),
         "classes": {name: classes(died, p) for name, p in said.items()},
         "line": learn_line(stable, ~died[told], of[told], log_norm=norm[told])._asdict()
@@ -247,7 +284,9 @@ def main() -> None:
         given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     for name, found in document["scores"].items():
         print(name, found)
-    print(document["classes"]["advisor"], document["line"])
+    for share, found in document["looks"].items():
+        print(share, found["died"], found["scores"])
+    print(document["classes"]["posterior"], document["line"])
 
 
 if __name__ == "__main__":
