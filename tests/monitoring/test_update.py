@@ -117,6 +117,25 @@ def test_living_on_speaks_for_stability():
     assert risks[2] < 0.2
 
 
+def test_a_language_model_is_judged_by_how_others_stood_and_a_small_one_by_its_pilots():
+    """Control: the collapses that a posterior expects move the risk of the small model alone."""
+    risks = {}
+    for size in (1e6, 1.5e9):
+        plan = Plan(1e-6, 8, 2, steps=100, parameters=size)
+        run = plan.run(0.8 - 0.6 * np.exp(-np.arange(END) / 20))
+        sagging = run.with_updates(series={"reward": run.reward - 0.004 * np.arange(END)})
+        for hazard in (-8.0, -4.0):
+            posterior = made_up_posterior([plan], draws=300, moved={"hazard.level": hazard})
+            watch = Watch(posterior, planned_steps=END)
+            risks[size, hazard] = [
+                watch.update(one.before(60)).p_unstable for one in (run, sagging)
+            ]
+    assert risks[1e6, -4.0][0] > risks[1e6, -8.0][0] + 0.1
+    assert risks[1.5e9, -4.0] == risks[1.5e9, -8.0]
+    rises, sags = risks[1.5e9, -8.0]
+    assert sags > rises
+
+
 def test_a_learning_rate_that_jumps_in_the_log_is_taken_up(posterior, rows):
     rate = np.where(np.arange(END) < 50, 3e-4, 1e-2)
     run = PLAN.run(rows, series={"reward": rows, "learning_rate": rate})
