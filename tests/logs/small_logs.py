@@ -338,7 +338,7 @@ LOGS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
         {"settings": {**TRL_FACTS, **COUNTED, "planned_steps": ROWS}},
     ),
     "trl_console": (trl_console, "TRL console log", "TRL", {"digits": 4, "settings": TRL_FACTS}),
-    "swift": (swift, "ms-swift log", "TRL", {"settings": {**TRL_FACTS, **COUNTED}}),
+    "swift": (swift, TABLE, "TRL", {"settings": {**TRL_FACTS, **COUNTED}}),
     "notebook": (
         notebook,
         "notebook with progress tables",

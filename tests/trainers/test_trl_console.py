@@ -356,7 +356,6 @@ def test_a_mapped_reward_is_looked_for(read: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "{'loss': 0.1, 'reward': 0.5, 'epoch': 0.1, 'global_step/max_steps': '1/9'}",
         "✨ Global step 12: {'policy_loss': 0.1, 'reward': 0.5, 'kl': 0.1, 'actor_lr': 1e-06}",
         "{'loss': 0.1, 'learning_rate': 1e-05, 'epoch': 0.1}",
         '{"loss": 0.1, "reward": 0.5, "epoch": 0.1}',

@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,22 +45,17 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
     raise InputError(problem, path=path, row=row, advice=CUT)
 
 
-def json_rows(
-    log: LogFile, notes: list[str] | None = None, having: Sequence[str] = ("",)
-) -> Iterator[Row]:
+def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
     """Objects of a JSONL file; a last line that is cut is noted, or without ``notes`` an error."""
     pending: InputError | None = None
     rows = 0
-    for line in log.lines():
-        # What stands last may have lost what is sought; a closing message may have no end.
-        may_be_cut = line.is_open and not line.is_cut
-        if not line.text.strip() or not (may_be_cut or any(part in line.text for part in having)):
-            continue
+    for line in filter(lambda line: line.text.strip(), log.lines()):
         if pending is not None:
             raise pending
-        if line.is_cut:
+        if line.is_cut:  # as ms-swift's last one may be, which repeats all rows
             problem = "the line is longer than a million characters"
-            raise InputError(problem, path=log.path, row=line.number, advice=TOO_LONG)
+            pending = InputError(problem, path=log.path, row=line.number, advice=TOO_LONG)
+            continue
         try:
             cells = parse_json(line.text, log.path, line.number)
         except InputError as error:
@@ -72,7 +67,9 @@ def json_rows(
     if pending is not None:
         if not rows or notes is None:
             raise pending
-        notes.append("the last line is cut and was left out")
+        is_long = pending.advice == TOO_LONG
+        what = "longer than a million characters" if is_long else "cut"
+        notes.append(f"the last line is {what} and was left out")
     if notes is not None:
         _note_holes(log, notes)
 

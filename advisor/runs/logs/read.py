@@ -23,7 +23,7 @@ from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import history, wandb_csv
 from advisor.runs.pilot_run import PilotRun, mark_copies
 from advisor.runs.readiness import evaluations_as_rewards, none_moved
-from advisor.runs.trainers.keys import choose_framework, restore_slashes
+from advisor.runs.trainers.keys import choose_framework, count_fractions, restore_slashes
 
 PathLike = str | os.PathLike[str]
 
@@ -284,6 +284,9 @@ class LogSearch:
             table, remark = restore_slashes(logged.table, logged.table.keys)
             if remark is not None:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))
+            table, planned = count_fractions(table)
+            if planned is not None:
+                logged = replace(logged, table=table, planned_steps=planned)
             framework = choose_framework(table.keys, logged.framework)
             stated = stated_settings(logged, sources, framework, path, known.get("group_size"))
             try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
@@ -31,15 +31,6 @@ from advisor.runs.trainers.trl.trainer_state import (
     is_evaluation,
     is_event,
 )
-
-
-class PrintedRun(Protocol):
-    """A run that was printed, with the number of its rewards."""
-
-    rewards: int
-
-    def logged(self, label: str | None) -> Logged:
-        """The run under its label."""
 
 
 class Plan(NamedTuple):
@@ -248,7 +239,7 @@ class ConsoleRun:
         return Plan(every, lost=tuple(lost)) if len(lost) <= 4 else None
 
 
-def logged_runs(runs: Sequence[PrintedRun]) -> Iterator[Logged]:
+def logged_runs(runs: Sequence[ConsoleRun]) -> Iterator[Logged]:
     """Runs with rewards, else all of them, numbered where there are several."""
     shown = [run for run in runs if run.rewards] or runs
     for place, run in enumerate(shown, start=1):
