@@ -357,7 +357,7 @@ LOGS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
     ),
     "verl_jsonl": (
         verl_jsonl,
-        "verl file logger (JSONL)",
+        TABLE,
         "verl",
         {"settings": VERL_FACTS, "unit": "refresh"},
     ),

@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,19 +104,14 @@ def _row(number: int, cells: Any, what: str, path: Path, key: str | None = None)
     raise InputError(problem, path=path, row=number, key=key, advice=advice)
 
 
-def csv_head(log: LogFile, most: int = 1) -> list[list[str]]:
-    """Cells of the first lines, as far as they lie in the head; nothing where it is no CSV."""
+def csv_header(log: LogFile) -> list[str]:
+    """Names of the columns of a CSV, as far as they lie in the head; none where it is no CSV."""
     text = log.head_text().lstrip(b"\xef\xbb\xbf\r\n ").decode("utf-8", "replace")
-    lines = text.split("\n", most)[:most]
+    first = text.partition("\n")[0].rstrip("\r")
     try:
-        return list(csv.reader([line.rstrip("\r") for line in lines], delimiter=_separator(lines)))
+        return [cell.strip() for cell in next(csv.reader([first], delimiter=_separator(first)), [])]
     except csv.Error:
         return []
-
-
-def csv_header(log: LogFile) -> list[str]:
-    """Names of the columns of a CSV."""
-    return [cell.strip() for header in csv_head(log) for cell in header]
 
 
 def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -134,7 +129,7 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
             yield last.text + "\n"
 
     # A quoted cell may span lines, so the parser, not the line ends, must find the rows.
-    reader = csv.reader(texts(), delimiter=_separator([first.text]), strict=True)
+    reader = csv.reader(texts(), delimiter=_separator(first.text), strict=True)
     width, problem, held = 0, "", list[tuple[int, list[str]]]()
     try:
         for cells in reader:
@@ -161,8 +156,8 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
         yield from held
 
 
-def _separator(lines: Iterable[str]) -> str:
-    return max(",;\t", key=next(iter(lines), "").count)
+def _separator(line: str) -> str:
+    return max(",;\t", key=line.count)
 
 
 def column_names(log: LogFile) -> list[str]:

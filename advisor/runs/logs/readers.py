@@ -118,7 +118,6 @@ OWN: tuple[Reader, ...] = (
     history.PARQUET_HISTORY,
     table.RUNS,
     wandb_csv.READER,
-    table.LONG,
     table.READER,
     json_runs.READER,
 )

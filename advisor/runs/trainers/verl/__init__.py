@@ -403,7 +403,7 @@ def bare_name(path: str) -> str:
 
 TRAINER = read_trainer(
     "verl",
-    readers=(console.JSONL_READER, console.READER),
+    readers=(console.READER,),
     export=render,
     derive=derive,
     observe=observe,

@@ -1,8 +1,7 @@
-"""Consoles of verl and its forks (``step:12 - key:value``), and JSONL of its file logger."""
+"""Consoles of verl and its forks (``step:12 - key:value``)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,7 +9,6 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import UTF16_MARKS, Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.parsing import Row, json_rows
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import as_bytes
 from advisor.runs.trainers.keys import kept_keys
@@ -225,59 +223,3 @@ class Rows:
 
 
 READER = Reader("verl console log", claims, read, claim=Claim.LINE)
-
-
-def claims_jsonl(log: LogFile) -> bool:
-    """Whether the first object has a step, and the metrics one level down."""
-    if log.suffix not in (".jsonl", ".ndjson", ".json", ".log", ".txt"):
-        return False
-    try:
-        head = log.head_text().lstrip(b"\xef\xbb\xbf \t\r\n")
-    except InputError:
-        return False
-    if not head.startswith(b"{") or b'"step"' not in head:
-        return False
-    try:
-        row = json.loads(head.partition(b"\n")[0])
-    except (ValueError, RecursionError):
-        return False
-    return _is_row(row, log.name)
-
-
-def _is_row(row: Any, name: str) -> bool:
-    step = row.get("step") if isinstance(row, dict) else None
-    if isinstance(step, bool) or not isinstance(step, int | float):
-        return False
-    data = row.get("data")
-    if isinstance(data, dict) and len(row) == 2:
-        return any("/" in key for key in data)
-    # Nested groups of metrics, of which each row of EasyR1 has some.
-    nested = ("actor", "critic", "timing_s", "response_length", "val_response_length")
-    groups = sum(isinstance(row.get(group), dict) for group in nested)
-    return groups >= 2 or (groups == 1 and name == "experiment_log.jsonl")
-
-
-def read_jsonl(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the one run of a file."""
-    (log,) = logs
-    builder = TableBuilder(log.path, kept_keys(columns))
-    notes: list[str] = []
-    for row in json_rows(log, notes):
-        builder.add(row.number, _cells(row))
-    if not len(builder):
-        raise InputError(
-            "the log has no row", path=log.path, advice="Wait until the run has logged some steps"
-        )
-    yield Logged(builder.build(), warnings=tuple(notes))
-
-
-def _cells(row: Row) -> dict[str, Any]:
-    """Cells of a row by the trainer's keys; nested groups are joined by the table."""
-    data = row.cells.get("data")
-    if not isinstance(data, dict):
-        return row.cells
-    rest = {key: cell for key, cell in row.cells.items() if key != "data"}
-    return {**data, **rest}
-
-
-JSONL_READER = Reader("verl file logger (JSONL)", claims_jsonl, read_jsonl, claim=Claim.ROW)
