@@ -374,3 +374,10 @@ def test_wandb_prefix(write):
     (run,) = read_runs(write("a.jsonl", rows))
     assert run.step.tolist() == [1, 2, 3]
     assert run.series["entropy"].tolist() == [1, 1, 1]
+
+
+def test_a_row_for_each_value_must_be_pivoted(tmp_path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text("run,metric,step,value\n" + "a,reward,1,0.5\n" * 5, encoding="utf-8")
+    with pytest.raises(InputError, match=r"row for each value is not read.*columns='metric'"):
+        read_runs(path)

@@ -1,19 +1,17 @@
-"""JSON, CSV and Parquet out of a log, row by row, with every way in which they can be broken."""
+"""JSON and CSV out of a log, row by row, with every way in which they can be broken."""
 
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.log_file import LogFile, check_text, unreadable
+from advisor.runs.logfiles.log_file import LogFile, check_text
 from advisor.runs.logfiles.table import as_float
 
 CUT = "Copy the file again (it may have been cut while it was written)"
@@ -22,8 +20,6 @@ TOO_LONG = "Export the logged rows without texts, as CSV or JSONL"
 DELIMITED = (".csv", ".tsv")
 JSON_LINES = (".jsonl", ".ndjson")
 PARQUET = (".parquet", ".pq")
-SCALARS = ("integer", "floating", "boolean", "string", "large_string", "binary", "null")
-"""Types of the columns of a Parquet file that hold numbers or text."""
 
 
 class Row(NamedTuple):
@@ -158,49 +154,6 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 def _separator(line: str) -> str:
     return max(",;\t", key=line.count)
-
-
-def column_names(log: LogFile) -> list[str]:
-    """Names of the columns of a Parquet file, from its footer; none where the file is broken."""
-    try:
-        with _parquet(log) as file:
-            return [str(name) for name in file.schema_arrow.names]
-    except InputError:
-        return []
-
-
-def parquet_rows(log: LogFile, wanted: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
-    """Cells of each row that are not null, of the columns wanted that hold numbers or text."""
-    import pyarrow as arrow  # type: ignore[import-untyped]
-
-    def is_scalar(kind: Any) -> bool:
-        kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
-        return any(getattr(arrow.types, f"is_{scalar}")(kind) for scalar in SCALARS)
-
-    with _parquet(log) as file:
-        fields = [field for field in file.schema_arrow if wanted(field.name)]
-        names = [str(field.name) for field in fields if is_scalar(field.type)]
-        for batch in file.iter_batches(4096, columns=names, use_threads=False) if names else ():
-            for row in batch.to_pylist():
-                yield {name: cell for name, cell in row.items() if cell is not None}
-
-
-@contextmanager
-def _parquet(log: LogFile) -> Iterator[Any]:
-    """Open a file; what pyarrow raises for a broken one becomes an `InputError`."""
-    import pyarrow as arrow
-    from pyarrow import parquet
-
-    try:
-        # Parquet is read from its end, so a packed file must be held as a whole.
-        log.head(4)
-        most = limits.MOST_PARQUET_BYTES_HELD
-        with io.BytesIO(log.read(most)) if log.is_packed else log.opener() as stream:
-            yield parquet.ParquetFile(stream)
-    except InputError:
-        raise
-    except (arrow.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
-        raise unreadable(log.path, error) from None
 
 
 def cell_number(cell: Any) -> float | None:

@@ -50,6 +50,12 @@ FIRST_ROWS = 20
 HOW_TO_LIST = "Give a list [{...}, {...}], or one object per line in a .jsonl file"
 
 
+HOW_TO_PIVOT = (
+    "Give each metric a column: table.pivot(index='step', columns='metric', values='value') of "
+    "pandas, for each run"
+)
+
+
 def is_wide(log: LogFile) -> bool:
     """Whether a table's header, or a row among its first, has a known name of a reward."""
     if log.suffix in DELIMITED:
@@ -109,6 +115,10 @@ def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> Non
         problem = "two columns have this name"
         raise InputError(problem, path=log.path, row=row, key=twice, advice="Rename one")
     builder.seen(key for key in header if key)
+    names = {key.lower() for key in header}
+    if {"metric", "value"} <= names and not has_reward_key(header):
+        problem = "a table with a row for each value is not read"
+        raise InputError(problem, path=log.path, row=row, advice=HOW_TO_PIVOT)
     used = [(i, key) for i, key in enumerate(header) if key and builder.wants(key)]
     for number, cells in rows:
         builder.add(number, {key: cells[i] for i, key in used if i < len(cells)})

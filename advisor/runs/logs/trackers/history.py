@@ -1,11 +1,11 @@
-"""Histories of trackers, a row per log call: W&B's own run file, JSONL, JSON, CSV or Parquet."""
+"""Histories of trackers, a row per log call: W&B's own run file, JSONL, JSON or CSV."""
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,15 @@ from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Columns, Logged, Reader
 from advisor.runs.logfiles.parsing import (
-    PARQUET,
     cell_number,
-    column_names,
     csv_header,
     csv_rows,
     json_list,
     json_rows,
-    parquet_rows,
 )
 from advisor.runs.logfiles.records import MARK, OWN_COUNTER, read_store
 from advisor.runs.logfiles.table import Column, TableBuilder
-from advisor.runs.trainers import all_key_tables, key_tables, plain, spellings
+from advisor.runs.trainers import key_tables, plain, spellings
 from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
 from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.registry import cached
@@ -67,10 +64,6 @@ class TrackedRun:
             self._count.append(at)
         self._builder.add(number, kept)
 
-    def seen(self, keys: Iterable[str]) -> None:
-        """Note keys whose cells are not read."""
-        self._builder.seen(keys)
-
     def logged(self, warnings: Sequence[str] = (), **fields: Any) -> Logged:
         """The run, with a step on each row that some counter has; with more fields of `Logged`."""
         if not len(self):
@@ -103,8 +96,8 @@ class TrackedRun:
             return []
         return [
             f"{self._own} jumps unevenly (by {gaps[times.argmax()]:g} in only {times.max()} of "
-            f"{total} rows), so the export may be a sample of the run; scan_history() and the "
-            "Parquet history give every row"
+            f"{total} rows), so the export may be a sample of the run; scan_history() gives "
+            "every row"
         ]
 
 
@@ -122,9 +115,6 @@ CONSOLE = ("files", "output.log")
 """Where W&B keeps, next to its own file, what the same run printed."""
 
 LINE = re.compile(rb'"_step"\s*:\s*[-\d"]')
-PART = re.compile(r"\d{1,6}")
-SAMPLE_KEYS = {"prompt", "completion", "response", "messages", "conversations", "question"}
-"""Columns of data sets and of logged samples, which hold one row per completion."""
 
 
 def is_store(log: LogFile) -> bool:
@@ -160,46 +150,18 @@ def is_history(log: LogFile) -> bool:
     return begins is not None and LINE.search(log.head_text()) is not None
 
 
-def is_parquet(log: LogFile) -> bool:
-    """Whether a Parquet file names W&B's columns, or a reward and a counter."""
-    names = set(column_names(log)) if log.suffix in PARQUET else set()
-    if not names or names & SAMPLE_KEYS:
-        return False
-    if OWN_COUNTER in names and names & {"_timestamp", "_runtime"}:
-        return True
-    tables = all_key_tables()
-    plain = names | {name.removeprefix("train/") for name in names}
-    rewards = {key for table in tables for level in table.reward for key in level}
-    steps = {key for table in tables for key in (*table.optimizer_steps, *table.refreshes)}
-    return bool(plain & rewards) and bool(plain & {*steps, *COUNTERS})
-
-
-def group(log: LogFile) -> Path:
-    """Folder of a part (``0000.parquet``), the file itself otherwise."""
-    is_part = PART.fullmatch(PurePosixPath(log.name).stem)
-    return log.path.parent if is_part else log.path
-
-
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the run of a history, or of all parts of one."""
+    """Read the run of a history."""
+    (log,) = logs
     notes: list[str] = []
-    logs = sorted(logs, key=lambda log: log.path)
-    names = column_names(logs[0]) if logs[0].suffix in PARQUET else [OWN_COUNTER]
-    counter = COUNTER if OWN_COUNTER in names else ""
-    run = TrackedRun(logs[0].path, columns, counter, is_export=bool(counter))
-    for log in logs:
-        for cells in _rows(log, notes, columns):
-            run.add(len(run) + 1, cells, cells.pop(OWN_COUNTER, None))
-        if log.suffix in PARQUET:
-            run.seen(name for name in column_names(log) if name != OWN_COUNTER)
+    run = TrackedRun(log.path, columns, COUNTER, is_export=True)
+    for cells in _rows(log, notes):
+        run.add(len(run) + 1, cells, cells.pop(OWN_COUNTER, None))
     yield run.logged(warnings=notes)
 
 
-def _rows(log: LogFile, notes: list[str], columns: Columns) -> Iterator[dict[str, Any]]:
-    if log.suffix in PARQUET:
-        keeps, counters = kept_keys(columns), (*COUNTERS, OWN_COUNTER)
-        yield from parquet_rows(log, lambda k: keeps(k) or is_counter(k) or k in counters)
-    elif log.suffix in (".csv", ".tsv"):
+def _rows(log: LogFile, notes: list[str]) -> Iterator[dict[str, Any]]:
+    if log.suffix in (".csv", ".tsv"):
         table = csv_rows(log, notes)
         _, header = next(table)
         for _, row in table:
@@ -211,4 +173,3 @@ def _rows(log: LogFile, notes: list[str], columns: Columns) -> Iterator[dict[str
 
 STORE = Reader("W&B run file", is_store, read_run_file)
 HISTORY = Reader("W&B history", is_history, read)
-PARQUET_HISTORY = Reader("Parquet history (W&B, tables with a reward)", is_parquet, read, group)
