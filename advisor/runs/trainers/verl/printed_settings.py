@@ -16,7 +16,7 @@ DEEPEST = 64
 
 PLANNED_NAME = "trainer.total_training_steps"
 
-GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.", "worker.")
+GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.")
 """Settings of which a configuration has some."""
 
 WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
@@ -151,48 +151,11 @@ def _value(text: str) -> Any:
     return re.sub(r"\\(.)", r"\1", text[1:-1]) if is_whole else NotImplemented
 
 
-class PrintedYaml:
-    """Scalars of an indented YAML block, as EasyR1 prints its configuration and its metrics."""
-
-    def __init__(self, tag: str, joint: str) -> None:
-        self.tag = tag
-        self.cells: dict[str, str] = {}
-        self._joint = joint
-        self._above: list[tuple[int, str]] = []
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Cells as values."""
-        values = {key: (plain_value(text), text) for key, text in self.cells.items()}
-        return {
-            key: text.strip("'\"") if value is NotImplemented else value
-            for key, (value, text) in values.items()
-        }
-
-    def feed(self, line: Tagged) -> bool:
-        """Read one more line; False where the block has ended before it."""
-        if line.tag != self.tag or line.text.lstrip().startswith("- "):
-            return True  # of another process, or an entry of a list
-        found = PATTERNS["yaml_line"].fullmatch(line.text)
-        if found is None or len(self.cells) + len(self._above) > MOST_SETTINGS:
-            return False
-        indent, key, value = len(found.group(1)), found.group(2), found.group(3)
-        while self._above and self._above[-1][0] >= indent:
-            self._above.pop()
-        if value is None:
-            if len(self._above) < DEEPEST:
-                self._above.append((indent, key))
-        elif len(value) <= LONGEST_VALUE:
-            names = [*(name for _, name in self._above), key]
-            self.cells[self._joint.join(names)] = value.strip()
-        return True
-
-
 class PrintedSettings:
     """Collects settings line by line: configurations, command lines, counts and sizes."""
 
     def __init__(self) -> None:
-        self._open: PrintedDict | PrintedYaml | None = None
+        self._open: PrintedDict | None = None
         self._dumps: list[dict[str, Any]] = []
         self._commands: list[dict[str, Any]] = []
         self._planned: set[int] = set()
@@ -215,8 +178,6 @@ class PrintedSettings:
                 self._planned.add(int(found.group(1)))
         elif "main_ppo" in text or "verl.trainer" in text:
             self._note_command(text)
-        elif "Config" in text and untag(text).text.strip() == "Config":
-            self._open = PrintedYaml(untag(text).tag, ".")
 
     def end(self) -> None:
         """Close a configuration that is still open."""
