@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LFS_MARK, UTF16_MARKS, LogFile
 from advisor.runs.logfiles.parsing import cell_number
 
-OVERLAP = 16_384  # Bytes shared by the blocks of a search, so that no row is lost between two
+SUFFIXES = frozenset({"", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
+
+BEFORE, LONGEST_LINE = 16_384, 65_536
+"""Bytes of a line that are looked at: before a sign, and of it all."""
 
 ITEM = re.compile(
     r"""['"]([^'"\\\n]{1,200})['"] {0,4}: {0,4}"""
@@ -31,35 +35,41 @@ BAR = re.compile(
 )
 
 
-def find_in_console(
-    log: LogFile, sign: bytes, sought: re.Pattern[bytes], accept: Callable[[str], bool]
-) -> bool:
-    """Whether a console log holds a row of some form."""
-    if log.suffix not in (".log", ".txt", ".out", ".err", ""):
-        return False
-    head = log.readable_head()
+def lines_with(log: LogFile, sign: bytes) -> Iterator[str]:
+    """Lines that hold a sign, among the first megabytes of a text log; none of another file."""
+    # A digit behind the last dot is part of a name: "train_qwen2.5-7b".
+    if log.suffix not in SUFFIXES and not log.suffix[1:2].isdigit():
+        return
+    rest = b""
+    for block in _text_blocks(log):
+        text = rest + block
+        end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+        rest = text[end:][:LONGEST_LINE]
+        at = text.find(sign, 0, end)
+        while at >= 0:
+            start = max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at)) + 1
+            ends = (text.find(b"\n", at, end), text.find(b"\r", at, end))
+            stop = min(place for place in ends if place >= 0)
+            first = max(start, at - BEFORE)
+            yield text[first : min(stop, first + LONGEST_LINE)].decode("utf-8", "replace")
+            at = text.find(sign, stop, end)
+
+
+def _text_blocks(log: LogFile) -> Iterator[bytes]:
+    """Head of a log and what follows it, up to where a row must have been found."""
+    head, left = log.readable_head(), limits.SEARCHED_BYTES
     is_wide = head.startswith(UTF16_MARKS)
-    if head.startswith(LFS_MARK) or (b"\0" in head and not is_wide):
-        return False
-    is_whole = is_wide or len(head) < limits.HEAD_BYTES
-    further = () if is_whole else log.blocks(limits.SEARCHED_BYTES, OVERLAP)
-    blocks = itertools.chain((log.head_text(),) if head else (), further)
-    return any(_finds(block, sign, sought, accept) for block in blocks)
-
-
-def _finds(
-    text: bytes, sign: bytes, sought: re.Pattern[bytes], accept: Callable[[str], bool]
-) -> bool:
-    for refused, found in enumerate(sought.finditer(text) if sign in text else ()):
-        first = max(0, found.start() - OVERLAP)
-        start = text.rfind(b"\n", first, found.start()) + 1
-        end = text.find(b"\n", found.end(), found.end() + OVERLAP)
-        line = text[max(start, first) : end if end >= 0 else len(text)]
-        if accept(line[: 4 * OVERLAP].decode("utf-8", "replace")):
-            return True
-        if refused > 200:  # what only looks like rows is no reason to search for long
-            return False
-    return False
+    if not head or head.startswith(LFS_MARK) or (b"\0" in head and not is_wide):
+        return
+    yield log.head_text()
+    if len(head) >= limits.HEAD_BYTES and not is_wide:
+        # Downloads and samples that a reward function prints may fill a console before a row.
+        with contextlib.suppress(InputError), log.open() as stream:
+            stream.read(limits.HEAD_BYTES)
+            while left > 0 and (block := stream.read(limits.BLOCK_BYTES)):
+                yield block
+                left -= len(block)
+    yield b"\n"
 
 
 class Printed(NamedTuple):

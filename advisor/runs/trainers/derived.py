@@ -45,11 +45,6 @@ def patterns(name: str) -> Mapping[str, re.Pattern[str]]:
     return {key: re.compile(pattern) for key, pattern in written.items()}
 
 
-def as_bytes(pattern: re.Pattern[str]) -> re.Pattern[bytes]:
-    """A pattern that is sought in a file before it is decoded."""
-    return re.compile(pattern.pattern.encode())
-
-
 def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
     """Names with braces written out: ``{a,b}/c`` is ``a/c`` and ``b/c``."""
     return tuple(spelling for name in names for spelling in _spellings(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -16,21 +16,23 @@ from advisor.runs.logfiles.console_text import (
     Bar,
     find_bars,
     find_dicts,
-    find_in_console,
     is_number,
+    lines_with,
 )
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
-from advisor.runs.trainers.derived import as_bytes
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.trl.settings import CONSOLE, PATTERNS, PrintedSettings
+from advisor.runs.trainers.trl.settings import CONSOLE, PrintedSettings
 from advisor.runs.trainers.trl.trainer_state import (
     OF_SUMMARY,
     SUMMARY_KEY,
     is_evaluation,
     is_event,
 )
+
+MOST_REFUSED = 200
+"""Lines that only look like rows; where so many stand none is sought any longer."""
 
 
 class Plan(NamedTuple):
@@ -248,7 +250,7 @@ def logged_runs(runs: Sequence[ConsoleRun]) -> Iterator[Logged]:
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a console log with printed dicts that hold a reward."""
-    return find_in_console(log, b"'reward':", as_bytes(PATTERNS["row"]), _holds_row)
+    return any(map(_holds_row, islice(lines_with(log, b"'reward':"), MOST_REFUSED)))
 
 
 def _holds_row(line: str) -> bool:

@@ -1,20 +1,33 @@
-"""Consoles of verl and its forks (``step:12 - key:value``)."""
+"""Consoles of verl and its forks: rows (``step:12 - key:value``), and settings before them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.log_file import UTF16_MARKS, Line, LogFile
+from advisor.runs.logfiles.console_text import lines_with
+from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
-from advisor.runs.trainers.derived import as_bytes
+from advisor.runs.trainers.derived import patterns
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.verl.printed_settings import PATTERNS, PrintedSettings, plain_value
 
-SUFFIXES = frozenset({"", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
+PATTERNS = patterns("verl")
+
+MOST_SETTINGS = 5_000
+LONGEST_LINE = 65_536
+LONGEST_VALUE = 500
+DEEPEST = 64
+
+PLANNED_NAME = "trainer.total_training_steps"
+
+GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.")
+"""Settings of which a configuration has some."""
+
+WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
+
 
 COARSE = (
     "numbers are printed with three decimals: the learning rate, which reads 0.000, was left "
@@ -29,25 +42,7 @@ IN_UNITS = "(1e-4)"
 
 def claims(log: LogFile) -> bool:
     """Whether a text log holds metrics in the form of verl's console."""
-    # A digit behind the last dot is part of a name: "train_qwen2.5-7b".
-    if log.suffix not in SUFFIXES and not log.suffix[1:2].isdigit():
-        return False
-    try:
-        head = log.head_text()
-        if _has_row(head):
-            return True
-        is_long = len(head) >= limits.HEAD_BYTES and log.head(2) not in UTF16_MARKS
-        if not is_long or b"\0" in head:
-            return False
-        # A reward function that prints every sample fills a megabyte before the first step.
-        with log.open() as stream:
-            return _has_row(stream.read(8 << 20))
-    except InputError:
-        return False
-
-
-def _has_row(raw: bytes) -> bool:
-    return as_bytes(PATTERNS["row"]).search(raw) is not None
+    return any(map(PATTERNS["row"].search, lines_with(log, b"step:")))
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
@@ -137,6 +132,213 @@ class Rows:
         if key in RATES and value.lstrip("-") == "0.000" and self._builder.wants(key):
             self.is_coarse, is_number = True, False
         return key, number if is_number else None
+
+
+class Tagged(NamedTuple):
+    """A line without colours and without ray's prefix, and the process that printed it."""
+
+    tag: str
+    text: str
+
+
+def untag(line: str) -> Tagged:
+    """Take ray's prefix ``(TaskRunner pid=1, ip=...)`` and all colours off a line."""
+    found = PATTERNS["tag"].match(line)
+    tag = "" if found is None else found.group(1)
+    text = line if found is None else line[found.end() :]
+    if "\x1b" in text:
+        text = PATTERNS["ansi"].sub("", text)
+    if "[repeated " in text:
+        text = PATTERNS["repeated"].sub("", text)
+    return Tagged(tag, text.rstrip())
+
+
+def plain_value(text: str) -> Any:
+    """Number, switch or None, as Python and YAML write them; else ``NotImplemented``."""
+    if text in WORDS:
+        return WORDS[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:  # also for an integer of more than 4,300 digits
+            continue
+    return NotImplemented
+
+
+class _Level:
+    """An open bracket: the column of its contents, the key being filled, entries of a list."""
+
+    def __init__(self, is_dict: bool, column: int) -> None:
+        self.column = column
+        self.key: str | None = None
+        self.entries: list[Any] | None = None if is_dict else []
+
+
+class PrintedDict:
+    """Settings of a dictionary that ``pprint`` spread over lines, known by their column."""
+
+    def __init__(self, first: Tagged) -> None:
+        self.settings: dict[str, Any] = {}
+        self._tag = first.tag
+        self._levels: list[_Level] = []
+        self._lines = 0
+        self._wrapped: tuple[int, str] | None = None
+        self._read(first)
+
+    def feed(self, line: Tagged) -> bool:
+        """Read one more line; False where the dictionary is at its end."""
+        self._lines += 1
+        if self._lines > 8_000 or len(self.settings) > MOST_SETTINGS:
+            return False
+        if line.tag == self._tag and self._levels and self._is_own(line.text):
+            self._read(line)
+        return 0 < len(self._levels) < DEEPEST
+
+    def _read(self, line: Tagged) -> None:
+        for token in PATTERNS["token"].finditer(line.text[:LONGEST_LINE]):
+            self._take(token)
+
+    def _is_own(self, text: str) -> bool:
+        """Whether a line goes on with the dictionary, by the column at which it begins."""
+        column = len(text) - len(text.lstrip())
+        if len(text) > LONGEST_LINE:
+            return False
+        if self._wrapped is not None and column == self._wrapped[0]:
+            # A long string goes on here: what was read of it is not all.
+            self.settings.pop(self._wrapped[1], None)
+            return False
+        if all(level.column != column for level in self._levels):
+            return False
+        while self._levels[-1].column != column:
+            self._levels.pop()
+        self._levels[-1].key = self._wrapped = None
+        return True
+
+    def _take(self, token: re.Match[str]) -> None:
+        kind, text = token.lastgroup, token.group()
+        if kind == "open" and len(self._levels) < DEEPEST:
+            self._levels.append(_Level(text == "{", token.end()))
+        elif not self._levels or kind in ("blank", "colon"):
+            return
+        elif kind == "close":
+            self._close()
+        elif kind == "comma":
+            self._levels[-1].key = self._wrapped = None
+        elif kind in ("string", "bare"):
+            self._fill(_value(text), token.start(), kind == "string")
+
+    def _fill(self, value: Any, column: int, is_string: bool) -> None:
+        level = self._levels[-1]
+        if level.entries is not None:
+            if len(level.entries) < 16:
+                level.entries.append(value)
+        elif level.key is None:
+            level.key = str(value)
+        elif value is not NotImplemented and not self._is_listed(self._levels):
+            self.settings[self._path()] = value
+            self._wrapped = (column, self._path()) if is_string else None
+
+    def _close(self) -> None:
+        level = self._levels.pop()
+        if level.entries is None or self._is_listed(self._levels):
+            return
+        if self._levels and self._levels[-1].key is not None:
+            for place, entry in enumerate(level.entries):
+                if entry is not NotImplemented:
+                    self.settings[f"{self._path()}.{place}"] = entry
+
+    @staticmethod
+    def _is_listed(levels: list[_Level]) -> bool:
+        return any(level.entries is not None for level in levels)
+
+    def _path(self) -> str:
+        return ".".join(level.key for level in self._levels if level.key is not None)
+
+
+def _value(text: str) -> Any:
+    """Value of a printed token; ``NotImplemented`` where it is none that a setting may have."""
+    if text[0] not in "'\"":
+        return plain_value(text)
+    is_whole = len(text) > 1 and text[-1] == text[0] and len(text) <= LONGEST_VALUE
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if is_whole else NotImplemented
+
+
+class PrintedSettings:
+    """Collects settings line by line: configurations, command lines, counts and sizes."""
+
+    def __init__(self) -> None:
+        self._open: PrintedDict | None = None
+        self._dumps: list[dict[str, Any]] = []
+        self._commands: list[dict[str, Any]] = []
+        self._planned: set[int] = set()
+        self._sizes: set[float] = set()
+
+    def feed(self, text: str) -> None:
+        """Read one line that holds no metrics."""
+        if self._open is not None:
+            if not self._open.feed(untag(text)):
+                self.end()
+        elif "{'" in text:
+            line = untag(text)
+            if PATTERNS["dict_start"].match(line.text):
+                self._open = PrintedDict(line)
+        elif " contains " in text:
+            self._note_size(text)
+        elif "Total training steps: " in text:
+            found = PATTERNS["planned"].search(text)
+            if found is not None:
+                self._planned.add(int(found.group(1)))
+        elif "main_ppo" in text or "verl.trainer" in text:
+            self._note_command(text)
+
+    def end(self) -> None:
+        """Close a configuration that is still open."""
+        found = {} if self._open is None else self._open.settings
+        # Another dictionary may begin as a configuration does.
+        if any(key.startswith(GROUPS) for key in found):
+            self._dumps.append(found)
+        self._open = None
+
+    def settings(self) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+        """Settings under verl's names, what was assumed, and warnings."""
+        sources = self._dumps or self._commands
+        settings: dict[str, Any] = {}
+        unlike: set[str] = set()
+        for source in sources:
+            for key, value in source.items():
+                if settings.setdefault(key, value) != value:
+                    unlike.add(key)
+        settings = {key: value for key, value in settings.items() if key not in unlike}
+        warnings = []
+        if unlike:
+            warnings.append(
+                f"the log holds {len(sources)} configurations that differ in {len(unlike)} "
+                f"settings, which were left out: {', '.join(sorted(unlike)[:5])}"
+            )
+        assumptions = []
+        is_open = settings.get(PLANNED_NAME) is None and PLANNED_NAME not in unlike
+        if is_open and len(self._planned) == 1:
+            (settings[PLANNED_NAME],) = self._planned
+            assumptions.append(f"{PLANNED_NAME} is the printed 'Total training steps'")
+        return settings, tuple(assumptions), tuple(warnings)
+
+    def facts(self) -> dict[str, Any]:
+        """Size of the model, where one alone is printed."""
+        return {"parameters": next(iter(self._sizes))} if len(self._sizes) == 1 else {}
+
+    def _note_size(self, text: str) -> None:
+        found = PATTERNS["size"].search(text[:LONGEST_LINE])
+        if found is not None:
+            self._sizes.add(float(found.group(1)) * {"B": 1e9, "M": 1e6, "K": 1e3}[found.group(2)])
+
+    def _note_command(self, text: str) -> None:
+        overrides = {}
+        for match in PATTERNS["override"].finditer(text[:LONGEST_LINE]):
+            value = match.group(2).strip("'\"")
+            if "$" not in value and len(value) <= LONGEST_VALUE:
+                overrides[match.group(1)] = value
+        if overrides:
+            self._commands.append(overrides)
 
 
 READER = Reader("verl console log", claims, read, claim=Claim.LINE)
