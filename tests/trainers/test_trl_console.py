@@ -11,9 +11,9 @@ import pytest
 from processor_time import at_most
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.console_text import find_dicts
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
+from advisor.runs.logfiles.parsing import find_dicts
 from advisor.runs.logs import read_runs
 from advisor.runs.trainers.trl import console as trl_console
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings

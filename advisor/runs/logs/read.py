@@ -339,7 +339,7 @@ class LogSearch:
         if raw.label is not None:
             # Two files may use one name; within a file that is a mistake.
             twin = taken.get(raw.label)
-            is_own = raw.has_own_id and (twin is None or twin.path == str(raw.path))
+            is_own = raw.has_own_id and (twin is None or twin.path == raw.path)
             run_id = raw.label if is_own else f"{run_id}:{raw.label}"
         others = [short.candidate.path for short in shorter]
         settings, run_id = self.sidecars.for_run(located.candidate, raw, run_id, others)

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.console_text import lines_with
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.parsing import lines_with
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data
 from advisor.runs.trainers.key_table import passes, plain, read_key_table, spellings

@@ -12,7 +12,7 @@ from advisor.runs.trainers.derived import read_data
 from advisor.runs.trainers.export import Launch, fill_template, per_device, words_for
 from advisor.runs.trainers.key_table import KeyTable
 from advisor.runs.trainers.registry import read_trainer
-from advisor.runs.trainers.trl import console, trainer_state
+from advisor.runs.trainers.trl import console
 from advisor.runs.trainers.trl.settings import derive
 
 
@@ -99,7 +99,7 @@ def _adapter(launch: Launch) -> str:
 
 TRAINER = read_trainer(
     "trl",
-    readers=(trainer_state.READER, console.READER),
+    readers=(console.STATE_READER, console.READER),
     export=render,
     derive=derive,
 )

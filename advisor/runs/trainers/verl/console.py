@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.console_text import lines_with
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.parsing import lines_with
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import patterns
 from advisor.runs.trainers.keys import kept_keys
