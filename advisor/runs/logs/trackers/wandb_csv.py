@@ -19,7 +19,7 @@ from advisor.runs.logs.trackers.history import OF_WANDB, TrackedRun, is_counter
 from advisor.runs.trainers import all_key_tables, plain
 
 SEPARATOR = " - "
-LEAST, MOST = BOUNDS = ("__MIN", "__MAX")
+BOUNDS = ("__MIN", "__MAX")
 OWN_AXES = ("Step", OWN_COUNTER)
 AXES = re.compile(
     r"Step|_step|_runtime|_timestamp|_absolute_runtime|Wall Time|Relative Time(?: \(\w+\))?"
@@ -64,34 +64,42 @@ def group(log: LogFile) -> Path:
     return log.path.parent
 
 
+Place = tuple[str, str]
+"""An axis, and where a point lies on it."""
+
+Points = dict[Place, tuple[int, dict[str, str]]]
+"""Row and cells of each point of a run; W&B's own counter is one of them."""
+
+
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a chart, or of all charts of a folder."""
-    charts: list[_Chart] = []
+    runs: dict[str, Points] = {}
     notes: list[str] = []
     failures: list[InputError] = []
+    assumptions: list[str] = []
+    averaged: set[str] = set()
     for log in sorted(logs, key=lambda log: log.path):
+        own: list[str] = []
         try:
-            chart = _Chart(log, columns, is_alone=len(logs) == 1)
+            chart, assumed, means = _chart(log, columns, own, is_alone=len(logs) == 1)
         except InputError as error:
             failures.append(error)
             notes.append(f"{log.name} was left out: {error.problem}")
             continue
-        charts.append(chart)
-        notes += [note if len(logs) == 1 else f"{log.name}: {note}" for note in chart.notes]
-    if not charts:
+        _join(runs, chart, PurePosixPath(log.name).stem)
+        averaged |= means
+        assumptions += assumed
+        notes += own if len(logs) == 1 else [f"{log.name}: {note}" for note in own]
+    if len(failures) == len(logs):
         raise failures[0]
-    points = charts[0].points if len(logs) == 1 else _merged(charts)
-    runs: dict[str, TrackedRun] = {}
-    for point in points:
-        if point.run not in runs:
-            runs[point.run] = TrackedRun(logs[0].path, columns, OF_WANDB, is_export=True)
-        runs[point.run].add(point.row, point.cells, point.own)
     if not runs:
         yield TrackedRun(logs[0].path, columns, OF_WANDB).logged()  # says that there are no rows
     stated = _settings_by_run(logs[0])
-    averaged = {run for chart in charts for run in chart.averaged}
-    assumptions = [text for chart in charts for text in chart.assumptions]
-    for name, run in runs.items():
+    for name, points in runs.items():
+        run = TrackedRun(logs[0].path, columns, OF_WANDB, is_export=True)
+        for place in sorted(points, key=_place_on_axis):
+            row, cells = points[place]
+            run.add(row, cells, cells.pop(OWN_COUNTER, None))
         warnings = [IS_GROUPED.format(name)] if name.startswith("Group: ") else []
         warnings = warnings or ([IS_AVERAGED] if name in averaged else [])
         settings = stated.get(name, {})
@@ -107,102 +115,70 @@ class _Column(NamedTuple):
     bound: str
 
 
-class _Point(NamedTuple):
-    """Cells of one run in one row of a chart, and where it lies on the axis."""
-
-    run: str
-    row: int
-    at: tuple[str, str]
-    own: str | None
-    cells: dict[str, str]
-
-
-class _Chart:
-    """A file with a column per run and metric."""
-
-    def __init__(self, log: LogFile, columns: Columns, *, is_alone: bool) -> None:
-        self.name = PurePosixPath(log.name).stem
-        self.notes: list[str] = []
-        self.assumptions: list[str] = []
-        self.averaged: set[str] = set()
-        rows = csv_rows(log, self.notes)
-        _, names = next(rows)
-        parsed = list(_parse(names))
-        if any(column.run and not column.metric for column in parsed[1:]):
-            metric, source = _metric_of(log, columns, names, is_alone)
-            if metric:
-                self.assumptions.append(f"every column of {log.name} holds {metric} ({source})")
-            parsed = [c if c.metric else c._replace(metric=metric) for c in parsed]
-        self.points = list(self._points(rows, names, parsed, set(columns.keys.values())))
-
-    def _points(
-        self,
-        rows: Iterable[tuple[int, list[str]]],
-        names: list[str],
-        columns: list[_Column],
-        mapped: set[str],
-    ) -> Iterator[_Point]:
-        axis = names[0]
-        # A mapped header is read under its whole name, and so is an axis that a trainer counts.
-        keys = [n if n in mapped else c.metric for n, c in zip(names, columns, strict=True)]
-        is_key = axis in mapped or (axis not in OWN_AXES and is_counter(axis))
-        used = [p for p, c in enumerate(columns) if p and keys[p] and not c.bound]
-        counters = {columns[p].run: p for p in used if columns[p].metric == OWN_COUNTER}
-        means = [p for p in used if columns[p].metric != OWN_COUNTER]
-        places = {column: place for place, column in enumerate(columns)}
-        bounds = [
-            (column.run, place, places[column._replace(bound=MOST)])
-            for column, place in places.items()
-            if column.bound == LEAST
-            and column.metric != OWN_COUNTER
-            and column._replace(bound=MOST) in places
-        ]
-        for number, cells in rows:
-            cells += [""] * (len(columns) - len(cells))
-            by_run: dict[str, dict[str, str]] = {}
-            for place in means:
-                if cells[place].strip():
-                    by_run.setdefault(columns[place].run, {})[keys[place]] = cells[place]
-            for run, found in by_run.items():
-                if is_key:
-                    found.setdefault(axis, cells[0])
-                own = cells[counters[run]] if run in counters else None
-                own = cells[0] if axis in OWN_AXES else own
-                at = (OWN_COUNTER, own) if own else (axis, cells[0])
-                yield _Point(run, number, at, own, found)
-            for run, least, most in bounds:
-                if run not in self.averaged and cells[least] != cells[most]:
-                    low, high = cell_number(cells[least]), cell_number(cells[most])
-                    if low is not None and high is not None and low < high:
-                        self.averaged.add(run)
+def _chart(
+    log: LogFile, columns: Columns, notes: list[str], *, is_alone: bool
+) -> tuple[dict[str, Points], list[str], set[str]]:
+    """Runs of a file with a column per run and metric, what was assumed, and runs of means."""
+    rows = csv_rows(log, notes)
+    _, names = next(rows)
+    parsed, assumed = list(_parse(names)), list[str]()
+    if any(column.run and not column.metric for column in parsed[1:]):
+        metric, source = _metric_of(log, columns, names, is_alone)
+        if metric:
+            assumed.append(f"every column of {log.name} holds {metric} ({source})")
+        parsed = [c if c.metric else c._replace(metric=metric) for c in parsed]
+    axis, mapped = names[0], set(columns.keys.values())
+    # A mapped header is read under its whole name, and so is an axis that a trainer counts.
+    keys = [n if n in mapped else c.metric for n, c in zip(names, parsed, strict=True)]
+    is_key = axis in mapped or (axis not in OWN_AXES and is_counter(axis))
+    runs: dict[str, Points] = {}
+    averaged: set[str] = set()
+    for number, cells in rows:
+        found: dict[str, dict[str, str]] = {}
+        bounds: dict[tuple[str, str], dict[str, str]] = {}
+        for column, key, cell in zip(parsed[1:], keys[1:], cells[1:], strict=False):
+            if column.bound and key != OWN_COUNTER:
+                bounds.setdefault((column.run, key), {})[column.bound] = cell
+            elif key and cell.strip() and not column.bound:
+                found.setdefault(column.run, {})[key] = cell
+        averaged |= {run for (run, _), own in bounds.items() if _is_wide(own)}
+        for run, own in found.items():
+            counter = own.pop(OWN_COUNTER, None)
+            counter = cells[0] if axis in OWN_AXES else counter
+            if not own:
+                continue
+            if is_key:
+                own.setdefault(axis, cells[0])
+            own |= {OWN_COUNTER: counter} if counter else {}
+            place = (OWN_COUNTER, counter) if counter else (axis, cells[0])
+            runs.setdefault(run, {})[place] = number, own
+    return runs, assumed, averaged
 
 
-def _merged(charts: Iterable[_Chart]) -> Iterator[_Point]:
-    """Points of several charts of the same runs: one per run and place, in the axis's order."""
-    runs: dict[str, dict[tuple[str, str], _Point]] = {}
-    for chart in charts:
-        found: dict[str, list[_Point]] = {}
-        for point in chart.points:
-            found.setdefault(point.run, []).append(point)
-        for run, points in found.items():
+def _is_wide(bounds: dict[str, str]) -> bool:
+    """Whether the least and the largest value behind a point differ."""
+    low, high = (cell_number(bounds.get(name)) for name in BOUNDS)
+    return low is not None and high is not None and low < high
+
+
+def _join(runs: dict[str, Points], chart: dict[str, Points], name: str) -> None:
+    """Put the points of one more chart to those of the same runs."""
+    for run, points in chart.items():
+        known = runs.get(run, {})
+        both = [(known[place][1], points[place][1]) for place in points if place in known]
+        if any(one[key] != other[key] for one, other in both for key in one.keys() & other):
+            # Another run of the same name, or the same one at another time.
+            run = f"{run} ({name})"
             known = runs.get(run, {})
-            both = [(known[p.at].cells, p.cells) for p in points if p.at in known]
-            if any(one[key] != other[key] for one, other in both for key in one.keys() & other):
-                # Another run of the same name, or the same one at another time.
-                run = f"{run} ({chart.name})"
-                known = runs.get(run, {})
-            for point in points:
-                before = known[point.at].cells if point.at in known else {}
-                known[point.at] = point._replace(run=run, cells={**before, **point.cells})
-            runs[run] = known
-    for known in runs.values():
-        points = sorted(known.values(), key=_place_on_axis)
-        yield from (point._replace(row=number) for number, point in enumerate(points, start=1))
+        for place, (row, cells) in points.items():
+            first, before = known.get(place, (row, {}))
+            known[place] = first, {**before, **cells}
+        runs[run] = known
 
 
-def _place_on_axis(point: _Point) -> float:
-    place = cell_number(point.at[1])
-    return math.inf if place is None or math.isnan(place) else place
+def _place_on_axis(place: Place) -> float:
+    number = cell_number(place[1])
+    return math.inf if number is None or math.isnan(number) else number
 
 
 def _parse(names: Iterable[str]) -> Iterator[_Column]:
