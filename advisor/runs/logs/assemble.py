@@ -30,7 +30,6 @@ from advisor.runs.logs.series import (
     add_silent_share,
     add_step_time,
     drop_unusable,
-    join_rows,
     measured_evaluations,
     measured_rows,
     place_rows,
@@ -155,11 +154,10 @@ class _Attempt:
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
-        train, rewards, remarks = self._measured_rows(train, keys, step_key)
+        train, rewards, remarks = self._measured_rows(train, keys)
         unit = unit_of(step_key, self.framework, self.columns, self.known)
-        rates = np.zeros(0) if step_key else train.column(keys.found.get("learning_rate"))
         spacing = self.logged.logging_steps
-        placed = place_rows(train, step_key, unit, self.known, self.path, spacing, rates)
+        placed = place_rows(train, step_key, unit, self.known, self.path, spacing)
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
         series, missing = read_series(train, rewards, keys.found)
@@ -238,19 +236,14 @@ class _Attempt:
         lines = f"{counted(lost, 'line')} {'was' if lost == 1 else 'were'}"
         return [f"{lines} cut before the reward (W&B keeps 4,096 characters), and left out"]
 
-    def _measured_rows(
-        self, train: Table, keys: Keys, step_key: str | None
-    ) -> tuple[Table, FloatArray, tuple[str, ...]]:
-        """Rows that were measured, one per step, their rewards, and what was done to get there."""
-        reward = keys.found["reward"]
-        rewards = read_rewards(train, reward, self.path)
+    def _measured_rows(self, train: Table, keys: Keys) -> tuple[Table, FloatArray, tuple[str, ...]]:
+        """Rows that were measured, their rewards, and what was done to get there."""
+        rewards = read_rewards(train, keys.found["reward"], self.path)
         others = [key for name, key in keys.found.items() if name not in UNMEASURED]
         measured, repeated = measured_rows(train, rewards, [*others, *keys.parts.values()])
-        if repeated is not None:
-            train = train.take(measured)
-        train, joined = join_rows(train, step_key)
-        remarks = tuple(remark for remark in (repeated, joined) if remark is not None)
-        return train, read_rewards(train, reward, self.path) if remarks else rewards, remarks
+        if repeated is None:
+            return train, rewards, ()
+        return train.take(measured), rewards[measured], (repeated,)
 
     def _assumed_reward(self, keys: Keys) -> tuple[str, ...]:
         key = keys.found["reward"]
