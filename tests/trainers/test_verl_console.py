@@ -215,6 +215,7 @@ SETTINGS = {
     "actor_rollout_ref.rollout.n": 4,
     "algorithm.kl_ctrl.kl_coef": 0.001,
     "algorithm.kl_ctrl.type": "fixed",
+    "data.prompt": "a long text that is spread over lines",
     "data.train_batch_size": 32,
     "trainer.total_training_steps": None,
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
+from advisor.runs.logfiles.config_files import Scalar, flatten
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.parsing import lines_with
@@ -16,10 +17,9 @@ from advisor.runs.trainers.keys import kept_keys
 
 PATTERNS = patterns("verl")
 
-MOST_SETTINGS = 5_000
+MOST_LINES = 8_000
 LONGEST_LINE = 65_536
 LONGEST_VALUE = 500
-DEEPEST = 64
 
 PLANNED_NAME = "trainer.total_training_steps"
 
@@ -165,102 +165,35 @@ def plain_value(text: str) -> Any:
     return NotImplemented
 
 
-class _Level:
-    """An open bracket: the column of its contents, the key being filled, entries of a list."""
-
-    def __init__(self, is_dict: bool, column: int) -> None:
-        self.column = column
-        self.key: str | None = None
-        self.entries: list[Any] | None = None if is_dict else []
-
-
 class PrintedDict:
-    """Settings of a dictionary that ``pprint`` spread over lines, known by their column."""
+    """A dictionary that ``pprint`` spread over lines, among lines of others."""
 
     def __init__(self, first: Tagged) -> None:
-        self.settings: dict[str, Any] = {}
-        self._tag = first.tag
-        self._levels: list[_Level] = []
-        self._lines = 0
-        self._wrapped: tuple[int, str] | None = None
-        self._read(first)
+        self._tag, self._lines, self._seen, self._depth = first.tag, list[str](), 0, 0
+        self._add(first.text)
+
+    @property
+    def settings(self) -> dict[str, Scalar]:
+        """Its scalars and short lists by dotted names; none where its end is lost."""
+        try:
+            return flatten(ast.literal_eval("\n".join(self._lines)))
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            return {}
 
     def feed(self, line: Tagged) -> bool:
         """Read one more line; False where the dictionary is at its end."""
-        self._lines += 1
-        if self._lines > 8_000 or len(self.settings) > MOST_SETTINGS:
-            return False
-        if line.tag == self._tag and self._levels and self._is_own(line.text):
-            self._read(line)
-        return 0 < len(self._levels) < DEEPEST
+        self._seen += 1
+        found = PATTERNS["continued"].match(line.text)
+        # Where a line was printed in pieces, others of the process may come between them.
+        is_piece = not self._lines[-1].endswith((",", "{", "[", "("))
+        if line.tag == self._tag and found is not None and (found[1] or is_piece):
+            self._add(line.text)
+        return self._depth > 0 and self._seen <= MOST_LINES
 
-    def _read(self, line: Tagged) -> None:
-        for token in PATTERNS["token"].finditer(line.text[:LONGEST_LINE]):
-            self._take(token)
-
-    def _is_own(self, text: str) -> bool:
-        """Whether a line goes on with the dictionary, by the column at which it begins."""
-        column = len(text) - len(text.lstrip())
-        if len(text) > LONGEST_LINE:
-            return False
-        if self._wrapped is not None and column == self._wrapped[0]:
-            # A long string goes on here: what was read of it is not all.
-            self.settings.pop(self._wrapped[1], None)
-            return False
-        if all(level.column != column for level in self._levels):
-            return False
-        while self._levels[-1].column != column:
-            self._levels.pop()
-        self._levels[-1].key = self._wrapped = None
-        return True
-
-    def _take(self, token: re.Match[str]) -> None:
-        kind, text = token.lastgroup, token.group()
-        if kind == "open" and len(self._levels) < DEEPEST:
-            self._levels.append(_Level(text == "{", token.end()))
-        elif not self._levels or kind in ("blank", "colon"):
-            return
-        elif kind == "close":
-            self._close()
-        elif kind == "comma":
-            self._levels[-1].key = self._wrapped = None
-        elif kind in ("string", "bare"):
-            self._fill(_value(text), token.start(), kind == "string")
-
-    def _fill(self, value: Any, column: int, is_string: bool) -> None:
-        level = self._levels[-1]
-        if level.entries is not None:
-            if len(level.entries) < 16:
-                level.entries.append(value)
-        elif level.key is None:
-            level.key = str(value)
-        elif value is not NotImplemented and not self._is_listed(self._levels):
-            self.settings[self._path()] = value
-            self._wrapped = (column, self._path()) if is_string else None
-
-    def _close(self) -> None:
-        level = self._levels.pop()
-        if level.entries is None or self._is_listed(self._levels):
-            return
-        if self._levels and self._levels[-1].key is not None:
-            for place, entry in enumerate(level.entries):
-                if entry is not NotImplemented:
-                    self.settings[f"{self._path()}.{place}"] = entry
-
-    @staticmethod
-    def _is_listed(levels: list[_Level]) -> bool:
-        return any(level.entries is not None for level in levels)
-
-    def _path(self) -> str:
-        return ".".join(level.key for level in self._levels if level.key is not None)
-
-
-def _value(text: str) -> Any:
-    """Value of a printed token; ``NotImplemented`` where it is none that a setting may have."""
-    if text[0] not in "'\"":
-        return plain_value(text)
-    is_whole = len(text) > 1 and text[-1] == text[0] and len(text) <= LONGEST_VALUE
-    return re.sub(r"\\(.)", r"\1", text[1:-1]) if is_whole else NotImplemented
+    def _add(self, text: str) -> None:
+        self._lines.append(text[:LONGEST_LINE])
+        bare = PATTERNS["string"].sub("", self._lines[-1])
+        self._depth += sum(map(bare.count, "{[(")) - sum(map(bare.count, "}])"))
 
 
 class PrintedSettings:
