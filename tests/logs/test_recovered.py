@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.runs.logs.recovered import (
+from advisor.runs.logs.guesses import (
     Guess,
     completions_per_row,
     group_size_of,

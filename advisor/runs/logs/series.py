@@ -14,6 +14,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.logged import Columns
 from advisor.runs.logfiles.table import Table
+from advisor.runs.logs.learning_rates import steps_per_row
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
@@ -64,15 +65,18 @@ def place_rows(
     known: Mapping[str, Any],
     path: Path,
     logging_steps: int | None,
+    rates: FloatArray,
 ) -> Placed:
     """Place rows on the axis of steps, in the unit of the log's counter."""
     is_refresh = unit == "refresh"
     stated = None if is_refresh else logging_steps
     if key is None:
         given = None if is_refresh else known.get("logging_steps")
-        window = int(given or logging_steps or 1)
+        falling = None if is_refresh or given or logging_steps else steps_per_row(rates)
+        window = int(given or logging_steps or falling or 1)
         by = "" if window == 1 else f" x {window}"
-        line = f"step = row number{by} assumed (no step is logged)"
+        why = "; the learning rate falls by that many steps a row" if by and falling else ""
+        line = f"step = row number{by} assumed (no step is logged{why})"
         rows = np.arange(1.0, len(table) + 1)
         return Placed([*range(len(table))], rows * window, unit, window, 0, stated, window, (line,))
     count = read_counts(table, key, path)

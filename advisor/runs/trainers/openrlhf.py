@@ -11,11 +11,9 @@ import numpy as np
 
 from advisor.runs.logfiles.config_files import Scalar, literal
 from advisor.runs.logfiles.table import Table
-from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, share
+from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, share
 from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse
 from advisor.runs.trainers.registry import read_trainer
-
-NUMBER = patterns("openrlhf")["number"]
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
@@ -166,15 +164,12 @@ def _derive_loss(extractor: SettingsExtractor) -> None:
 
 
 def _pair(extractor: SettingsExtractor, ours: str) -> tuple[str, list[float]] | None:
-    """Numbers of an argument that takes two: as text, or each under a name of its own."""
+    """Numbers of an argument that takes two."""
     for name in extractor.names[ours]:
-        parts = [extractor.settings.get(f"{name}.{place}") for place in (0, 1)]
-        written = extractor.settings.get(name)
-        if parts[0] is not None:
-            written = f"{parts[0]} {parts[1]}"
-        if written is None or isinstance(written, bool) or written == "None":
-            continue
-        return name, [float(each) for each in NUMBER.findall(str(written))]
+        found = [number(each) for each in extractor.listed(name)]
+        numbers = [each for each in found if each is not None]
+        if numbers:
+            return name, numbers
     return None
 
 
