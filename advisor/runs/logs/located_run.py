@@ -12,12 +12,12 @@ import numpy as np
 from pydantic import Field
 
 from advisor.runs.logfiles.logged import LogCandidate, Reader
-from advisor.runs.logs.trackers import history
+from advisor.runs.logs.trackers import wandb
 from advisor.runs.pilot_run import PilotRun, Score
 from advisor.runs.trainers import Derived
 from advisor.theory import FloatArray
 
-CONSOLE = history.CONSOLE[-1]
+CONSOLE = wandb.CONSOLE[-1]
 CHECKPOINT = re.compile(r"checkpoint-\d+(?:__)?")
 
 
@@ -101,8 +101,8 @@ def _one_of_wandb(
     consoles = {run.candidate.path: run for run in runs if run.candidate.log.name == CONSOLE}
     folded: dict[Path, list[LocatedRun]] = {}
     dropped: set[Path] = set()
-    for store in (run for run in runs if run.reader is history.STORE):
-        console = consoles.get(history.console_of(store.candidate.path))
+    for store in (run for run in runs if run.reader is wandb.STORE):
+        console = consoles.get(wandb.console_of(store.candidate.path))
         if console is not None:
             longer, other = sorted((store, console), key=lambda run: -run.raw.rows)
             dropped.add(other.candidate.path)

@@ -20,7 +20,7 @@ from advisor.runs.logs.merge import merge_run
 from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, why_no_log
 from advisor.runs.logs.sidecar import SidecarIndex
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
-from advisor.runs.logs.trackers import history, wandb_csv
+from advisor.runs.logs.trackers import wandb
 from advisor.runs.pilot_run import PilotRun, mark_copies
 from advisor.runs.readiness import evaluations_as_rewards, none_moved
 from advisor.runs.trainers.keys import choose_framework, count_fractions, restore_slashes
@@ -260,9 +260,9 @@ class LogSearch:
             else:
                 groups.setdefault((reader, _group(reader, candidate)), []).append(candidate)
         # A table of runs tells the settings of those in the chart beside it, and is no log.
-        charts = {folder for reader, folder in groups if reader is wandb_csv.READER}
+        charts = {folder for reader, folder in groups if reader is wandb.CHART}
         for file in (each for each in files if each.path.parent in charts):
-            if wandb_csv.is_runs_table(file.log):
+            if wandb.is_runs_table(file.log):
                 groups = {key: logs for key, logs in groups.items() if file not in logs}
                 self.unread = [item for item in self.unread if item.path != file.path]
                 self.unread.append(Unread(file.path, SIDECAR))
@@ -360,7 +360,7 @@ def _runs_below(groups: Mapping[tuple[Reader, Path], Sequence[LogCandidate]]) ->
     """How many logs each folder holds, at every depth."""
     # The checkpoints of a run are one, and so are W&B's file and its console.
     heads = {family(members[0].path): members[0] for members in groups.values()}
-    stores = [own[0] for (reader, _), own in groups.items() if reader is history.STORE]
-    consoles = {history.console_of(store.whole_path) for store in stores}
+    stores = [own[0] for (reader, _), own in groups.items() if reader is wandb.STORE]
+    consoles = {wandb.console_of(store.whole_path) for store in stores}
     paths = [head.whole_path for head in heads.values()]
     return Counter(folder for path in paths if path not in consoles for folder in path.parents)

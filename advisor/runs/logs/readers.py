@@ -13,7 +13,7 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, check_text
 from advisor.runs.logfiles.logged import Columns, LogCandidate, Reader
 from advisor.runs.logs.tables import json_runs, table
-from advisor.runs.logs.trackers import history, notebook, tensorboard, wandb_csv
+from advisor.runs.logs.trackers import notebook, tensorboard, wandb
 from advisor.runs.trainers.registry import trainer_readers
 
 MLFLOW_TABLE = re.compile(
@@ -97,10 +97,10 @@ STORES: tuple[Reader, ...] = (
 OWN: tuple[Reader, ...] = (
     tensorboard.READER,
     notebook.READER,
-    history.STORE,
-    history.HISTORY,
+    wandb.STORE,
+    wandb.HISTORY,
     table.RUNS,
-    wandb_csv.READER,
+    wandb.CHART,
     table.READER,
     json_runs.READER,
 )
