@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-import numpy as np
-
 from advisor.runs.logfiles.table import Table
 from advisor.runs.trainers.derived import Derived, Setting, SettingsExtractor, share
 from advisor.runs.trainers.registry import read_trainer
@@ -206,15 +204,8 @@ def derive_cs336(settings: Mapping[str, Any]) -> Derived:
 
 def observe_cs336(table: Table) -> Derived:
     """Settings of one loop from its rows, where one value stands in all that have any."""
-    settings: dict[str, Any] = {}
-    for key in CS336.keys[0].observed:
-        column = table.column(key)
-        values = np.unique(column[np.isfinite(column)])
-        texts = set(table.text(key).values())
-        if values.size == 1 and not texts:
-            settings[key] = float(values[0])
-        elif len(texts) == 1 and not values.size:
-            settings[key] = texts.pop()
+    constants = {key: table.constant(key) for key in CS336.keys[0].observed}
+    settings = {key: value for key, value in constants.items() if value is not None}
     extractor = SettingsExtractor(settings, "cs336")
     _cs336_batches(extractor)
     _cs336_loss(extractor)
