@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -313,13 +312,6 @@ class ConsoleRun:
         return Plan(every, lost=tuple(lost)) if len(lost) <= 4 else None
 
 
-def logged_runs(runs: Sequence[ConsoleRun]) -> Iterator[Logged]:
-    """Runs with rewards, else all of them, numbered where there are several."""
-    shown = [run for run in runs if run.rewards] or runs
-    for place, run in enumerate(shown, start=1):
-        yield run.logged(str(place) if len(shown) > 1 else None)
-
-
 def claims(log: LogFile) -> bool:
     """Whether a file is a console log with printed dicts that hold a reward."""
     return any(map(_holds_row, islice(lines_with(log, b"'reward':"), MOST_REFUSED)))
@@ -334,45 +326,36 @@ def _holds_row(line: str) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a console log."""
+    """Read the runs of a console log: those with rewards, else all of them."""
     (log,) = logs
-
-    def lines() -> Iterator[tuple[int, str]]:
-        return ((line.number, line.text) for line in log.lines(strict=False))
-
-    runs = read_console(lines, log.path, columns)
+    runs = _Console(log, columns, {}).read()
+    plans = {place: plan for place, run in enumerate(runs) if (plan := run.revise()) is not None}
+    # Whether bars can be trusted, and how far apart rows stand, shows only at the end.
+    runs = _Console(log, columns, plans).read() if plans else runs
     if not runs:
         raise InputError(
             "no line holds a logged row ({'loss': ..., 'reward': ...})",
             path=log.path,
             advice="Give the console output of the trainer, or its trainer_state.json",
         )
-    yield from logged_runs(runs)
-
-
-def read_console(
-    lines: Callable[[], Iterator[tuple[int, str]]], path: Path, columns: Columns
-) -> list[ConsoleRun]:
-    """Runs that were printed on a console."""
-    runs = _Console(path, columns, {}).read(lines())
-    plans = {place: plan for place, run in enumerate(runs) if (plan := run.revise()) is not None}
-    # Whether bars can be trusted, and how far apart rows stand, shows only at the end.
-    return _Console(path, columns, plans).read(lines()) if plans else runs
+    shown = [run for run in runs if run.rewards] or runs
+    for place, run in enumerate(shown, start=1):
+        yield run.logged(str(place) if len(shown) > 1 else None)
 
 
 class _Console:
     """One reading of a console."""
 
-    def __init__(self, path: Path, columns: Columns, plans: Mapping[int, Plan]) -> None:
-        self._path, self._columns, self._plans = path, columns, plans
+    def __init__(self, log: LogFile, columns: Columns, plans: Mapping[int, Plan]) -> None:
+        self._log, self._columns, self._plans = log, columns, plans
         self._printed = PrintedSettings()
         self._begun = 0
         self._runs: list[ConsoleRun] = []
         self._bars: dict[int, int] = {}
         self._last_total: int | None = None
 
-    def read(self, lines: Iterable[tuple[int, str]]) -> list[ConsoleRun]:
-        for number, text in lines:
+    def read(self) -> list[ConsoleRun]:
+        for number, text, *_ in self._log.lines(strict=False):
             at = 0
             for row in find_dicts(text):
                 self._between(text[at : row.start])
@@ -427,7 +410,7 @@ class _Console:
     def _begin(self) -> ConsoleRun:
         printed = self._printed
         run = ConsoleRun(
-            TableBuilder(self._path, kept_keys(self._columns)),
+            TableBuilder(self._log.path, kept_keys(self._columns)),
             dict(printed.settings),
             printed.planned_steps if self._is_announced else None,
             printed.resumed_at if self._is_announced else 0,
