@@ -213,22 +213,22 @@ def verl_jsonl(run: Simulated) -> dict[str, str]:
     return {"gsm8k.jsonl": "".join(map(dumped, rows))}
 
 
-def openrlhf_console(run: Simulated) -> dict[str, str]:
-    """OpenRLHF 0.9 under ray: a dict per global step, whose return holds the KL penalty."""
-    lines = ["Setting ds_accelerator to cuda (auto detect)"]
+def openrlhf(run: Simulated) -> dict[str, str]:
+    """Rows of OpenRLHF as trackers keep them, whose return holds the KL penalty."""
+    rows = []
     for n in range(run.rows):
-        cells = {
-            "policy_loss": -0.01,
-            "reward": float(run.reward[n]),
-            "return": float(run.reward[n] - 0.5),
-            "response_length": float(run.length[n]),
-            "kl": float(run.kl[n]),
-            "entropy_loss": float(run.entropy[n]),
-            "actor_lr": RATE,
+        row = {
+            "train/policy_loss": -0.01,
+            "train/reward": float(run.reward[n]),
+            "train/return": float(run.reward[n] - 0.5),
+            "train/response_length": float(run.length[n]),
+            "train/kl": float(run.kl[n]),
+            "train/entropy_loss": float(run.entropy[n]),
+            "train/actor_lr": RATE,
+            "train/global_step": n + 1,
         }
-        head = "\x1b[36m(PPOTrainer pid=4711)\x1b[0m INFO 08-13 10:00:00 ppo_trainer.py:547] "
-        lines.append(f"{head}✨ Global step {n + 1}: {cells}")
-    return {"train.log": "\n".join(lines) + "\n"}
+        rows.append(row)
+    return {"metrics.jsonl": "".join(map(dumped, rows))}
 
 
 def tinker(run: Simulated) -> dict[str, str]:
@@ -338,7 +338,7 @@ LOGS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
         {"settings": {**TRL_FACTS, **COUNTED, "planned_steps": ROWS}},
     ),
     "trl_console": (trl_console, "TRL console log", "TRL", {"digits": 4, "settings": TRL_FACTS}),
-    "swift": (swift, "ms-swift log", "TRL", {"settings": {**TRL_FACTS, **COUNTED}}),
+    "swift": (swift, TABLE, "TRL", {"settings": {**TRL_FACTS, **COUNTED}}),
     "notebook": (
         notebook,
         "notebook with progress tables",
@@ -357,13 +357,13 @@ LOGS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
     ),
     "verl_jsonl": (
         verl_jsonl,
-        "verl file logger (JSONL)",
+        TABLE,
         "verl",
         {"settings": VERL_FACTS, "unit": "refresh"},
     ),
-    "openrlhf_console": (
-        openrlhf_console,
-        "OpenRLHF console log",
+    "openrlhf": (
+        openrlhf,
+        TABLE,
         "OpenRLHF",
         {"settings": {"learning_rate": RATE}, "unit": "refresh"},
     ),

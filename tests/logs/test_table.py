@@ -247,16 +247,6 @@ def test_several_rows_per_step(write):
         read_runs(path)
 
 
-def test_as_many_rows_in_each_step_are_averaged(write):
-    rewards = [0.0, 1.0, 0.5, 0.7, 1.0, 1.0, 0.2]
-    rows = [{"step": n // 2, "reward": r, "lr": 1e-5} for n, r in enumerate(rewards)]
-    (run,) = read_runs(write("a.jsonl", rows))
-    assert run.step.tolist() == [1, 2, 3]
-    np.testing.assert_allclose(run.reward, [0.5, 0.6, 1.0])
-    assert any("each step has 2 rows" in said for said in run.assumptions)
-    assert run.hyperparameters.learning_rate == 1e-5
-
-
 def test_samples_of_a_step_are_not_its_rewards(write):
     rows = [{"step": n // 2, "reward": n / 8, "completion": "x"} for n in range(8)]
     with pytest.raises(InputError, match="rows repeat the step"):
@@ -374,3 +364,10 @@ def test_wandb_prefix(write):
     (run,) = read_runs(write("a.jsonl", rows))
     assert run.step.tolist() == [1, 2, 3]
     assert run.series["entropy"].tolist() == [1, 1, 1]
+
+
+def test_a_row_for_each_value_must_be_pivoted(tmp_path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text("run,metric,step,value\n" + "a,reward,1,0.5\n" * 5, encoding="utf-8")
+    with pytest.raises(InputError, match=r"row for each value is not read.*columns='metric'"):
+        read_runs(path)

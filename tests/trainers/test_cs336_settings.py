@@ -11,7 +11,7 @@ import pytest
 
 from advisor.runs.logfiles.table import Table, TableBuilder
 from advisor.runs.logs.stated_settings import check_settings
-from advisor.runs.trainers.cs336 import TRAINER
+from advisor.runs.trainers.tables_only import CS336 as TRAINER
 
 KEY_TABLE = TRAINER.keys[0]
 

@@ -10,7 +10,7 @@ import pytest
 from advisor.runs.logfiles.config_files import parse_command_line
 from advisor.runs.logfiles.table import Table, TableBuilder
 from advisor.runs.trainers.derived import Derived
-from advisor.runs.trainers.openrlhf import TRAINER
+from advisor.runs.trainers.openrlhf import TRAINER, parse_namespace
 
 KEY_TABLE = TRAINER.keys[0]
 
@@ -219,3 +219,24 @@ def test_keys() -> None:
         assert not KEY_TABLE.reads(key)
     assert KEY_TABLE.score(["reward", "step", "loss", "kl", "ppo_kl", "learning_rate"]) == 0
     assert KEY_TABLE.score(["actor_lr", "policy_loss", "reward"]) == 1
+
+
+def test_a_namespace_as_text() -> None:
+    written = (
+        "namespace(actor=namespace(adam=namespace(lr=5e-07, betas=(0.9, 0.95)), optim='adam', "
+        "entropy_coef=None), rollout=namespace(n_samples_per_prompt=8, batch_size=128), "
+        'train=namespace(async_enable=False), data=namespace(prompt_dataset="it\'s, a (set)"), '
+        "local_rank=-1)"
+    )
+    assert parse_namespace(written) == {
+        "actor.adam.lr": 5e-07,
+        "actor.adam.betas": "0.9, 0.95",
+        "actor.optim": "adam",
+        "actor.entropy_coef": None,
+        "rollout.n_samples_per_prompt": 8,
+        "rollout.batch_size": 128,
+        "train.async_enable": False,
+        "data.prompt_dataset": "it's, a (set)",
+        "local_rank": -1,
+    }
+    assert parse_namespace(written[:-30]) == parse_namespace("print(n=1)") == {}

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.runs.logs.stated_settings import check_settings
 from advisor.runs.trainers.derived import read_data
-from advisor.runs.trainers.prime_rl import TRAINER
+from advisor.runs.trainers.tables_only import PRIME_RL as TRAINER
 
 KEY_TABLE = TRAINER.keys[0]
 

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.runs.logs.stated_settings import check_settings
 from advisor.runs.trainers.derived import read_data
-from advisor.runs.trainers.tinker import TRAINER
+from advisor.runs.trainers.tables_only import TINKER as TRAINER
 
 KEY_TABLE = TRAINER.keys[0]
 

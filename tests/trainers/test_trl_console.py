@@ -11,9 +11,9 @@ import pytest
 from processor_time import at_most
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.console_text import find_dicts
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
+from advisor.runs.logfiles.parsing import find_dicts
 from advisor.runs.logs import read_runs
 from advisor.runs.trainers.trl import console as trl_console
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
@@ -356,7 +356,6 @@ def test_a_mapped_reward_is_looked_for(read: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "{'loss': 0.1, 'reward': 0.5, 'epoch': 0.1, 'global_step/max_steps': '1/9'}",
         "✨ Global step 12: {'policy_loss': 0.1, 'reward': 0.5, 'kl': 0.1, 'actor_lr': 1e-06}",
         "{'loss': 0.1, 'learning_rate': 1e-05, 'epoch': 0.1}",
         '{"loss": 0.1, "reward": 0.5, "epoch": 0.1}',

@@ -2,12 +2,12 @@
 
 import json
 
-from advisor.runs.trainers.trl import trainer_state as trl
+from advisor.runs.trainers.trl import console as trl
 from advisor.testing.reader_conformance import ReaderConformance
 
 
 class TestTrainerState(ReaderConformance):
-    reader = trl.READER
+    reader = trl.STATE_READER
 
     def write_sample(self, folder, rewards):
         path = folder / "trainer_state.json"

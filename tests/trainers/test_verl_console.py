@@ -61,32 +61,6 @@ class TestConsole(ReaderConformance):
         return path
 
 
-class TestBlocks(ReaderConformance):
-    reader = verl_console.READER
-    rounds = 50
-
-    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
-        path = folder / "output.log"
-        blocks = [metrics(n, r).replace(" - ", "\n - ") for n, r in enumerate(rewards, 1)]
-        path.write_text("\n".join(blocks) + "\n", encoding="utf-8")
-        return path
-
-
-class TestEasyR1(ReaderConformance):
-    reader = verl_console.READER
-    rounds = 50
-
-    def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
-        path = folder / "train.out"
-        blocks = [
-            f"Step {n}\nactor:\n  entropy_loss: 0.1\n  lr: 1.0e-06\ncritic:\n  rewards:\n"
-            f"    mean: {r - 1}\n  score:\n    max: 1.0\n    mean: {r}\n\n"
-            for n, r in enumerate(rewards, 1)
-        ]
-        path.write_text("".join(blocks), encoding="utf-8")
-        return path
-
-
 def test_values_in_every_form(tmp_path: Path) -> None:
     more = {"actor/grad_norm": "np.float64(nan)", "actor/ppo_kl": "-0.000", "actor/on": "np.True_"}
     run = read_text(tmp_path, metrics(1, -0.5, **more) + "\n" + metrics(2, -1e-05) + "\n")
@@ -206,30 +180,6 @@ def test_learning_rate_of_exactly_zero_is_kept(tmp_path: Path) -> None:
     assert run.warnings == ()
 
 
-def test_block_passes_over_lines_of_others(tmp_path: Path) -> None:
-    text = ""
-    for n in (1, 2):
-        text += f"{TAG}step:{n}\n"
-        text += f"{TAG} - actor/grad_norm:0.5\n(WorkerDict pid=7) actor/grad_norm:9.0\n"
-        text += "WARNING 12:00:00 [x.py:3] 5 tokens\n"
-        text += f" - training/global_step:{n} - critic/score/mean:{n / 8}\n"
-    run = read_text(tmp_path, text)
-    assert rewards(run) == [0.125, 0.25]
-    assert run.table.column("actor/grad_norm").tolist() == [0.5, 0.5]
-
-
-def test_bare_and_quoted_pairs_of_a_block(tmp_path: Path) -> None:
-    text = "step:1\n - actor/grad_norm:0.5\n{'critic/score/mean': np.float64(0.25),\nx/y: 3\n"
-    run = read_text(tmp_path, text)
-    assert rewards(run) == [0.25]
-    assert set(run.table.keys) == {"step", "actor/grad_norm", "critic/score/mean", "x/y"}
-
-
-def test_wrapped_line_goes_on(tmp_path: Path) -> None:
-    text = "step:1 - actor/grad_norm:0.5\n     - critic/score/mean:0.25 - x/y:1\nother - text\n"
-    assert rewards(read_text(tmp_path, text)) == [0.25]
-
-
 CONFIG = """\
 {'actor_rollout_ref': {'actor': {'clip_ratio': 0.2,
                                  'checkpoint': {'contents': ['model',
@@ -265,6 +215,7 @@ SETTINGS = {
     "actor_rollout_ref.rollout.n": 4,
     "algorithm.kl_ctrl.kl_coef": 0.001,
     "algorithm.kl_ctrl.type": "fixed",
+    "data.prompt": "a long text that is spread over lines",
     "data.train_batch_size": 32,
     "trainer.total_training_steps": None,
 }
@@ -322,25 +273,6 @@ def test_command_line_counts_where_nothing_else_is_printed(tmp_path: Path) -> No
     }
     both = read_text(tmp_path, command + CONFIG + metrics(1, 0.5) + "\n")
     assert dict(both.settings) == SETTINGS
-
-
-def test_easyr1_configuration_and_interleaved_blocks(tmp_path: Path) -> None:
-    tag = "\x1b[36m(Runner pid=5)\x1b[0m "
-    lines = ["Config", "data:", "  rollout_batch_size: 512", "trainer:", "  logger:", "  - file"]
-    lines += ["  max_steps: null", "  project_name: 'a b'", "worker:", "  rollout:", "    n: 5", ""]
-    for n in (1, 2):
-        lines += [f"Step {n}", "actor:", "  lr: 1.0e-06", "critic:", "  score:", f"    mean: 0.{n}"]
-        lines += [""]
-    text = "".join(f"{tag}{line}\n(WorkerDict pid=8) critic: 5\n" for line in lines)
-    run = read_text(tmp_path, text)
-    assert rewards(run) == [0.1, 0.2]
-    assert run.table.column("step").tolist() == [1, 2]
-    assert dict(run.settings) == {
-        "data.rollout_batch_size": 512,
-        "trainer.max_steps": None,
-        "trainer.project_name": "a b",
-        "worker.rollout.n": 5,
-    }
 
 
 def test_long_preamble_is_looked_through(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""JSONL of verl's file logger and of EasyR1's."""
+"""JSONL of verl's file logger and of EasyR1's: tables with groups of metrics inside."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.trainers.verl import console as verl_console
+from advisor.runs.logs.tables import table
 from advisor.testing.reader_conformance import ReaderConformance
 
 
@@ -28,20 +26,20 @@ def write(path: Path, rows: Sequence[Any], end: str = "") -> Path:
 
 
 def read(path: Path) -> Logged:
-    assert verl_console.claims_jsonl(on_disk(path))
-    (run,) = verl_console.read_jsonl([on_disk(path)], Columns())
+    assert table.READER.claims(on_disk(path))
+    (run,) = table.READER.read([on_disk(path)], Columns())
     return run
 
 
 class TestFileLogger(ReaderConformance):
-    reader = verl_console.JSONL_READER
+    reader = table.READER
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         return write(folder / "gsm8k.jsonl", [row(n, r) for n, r in enumerate(rewards, 1)])
 
 
 class TestEasyR1(ReaderConformance):
-    reader = verl_console.JSONL_READER
+    reader = table.READER
     rounds = 50
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
@@ -66,59 +64,3 @@ def test_nan_is_a_number_and_text_is_none(tmp_path: Path) -> None:
     run = read(write(tmp_path / "a.jsonl", [row(1, 0.5, **more)]))
     assert run.table.has("actor/kl_coef").all()
     assert np.isnan(run.table.column("actor/kl_coef")[0])
-
-
-def test_cut_last_line_is_left_out(tmp_path: Path) -> None:
-    run = read(write(tmp_path / "a.jsonl", [row(1, 0.5), row(2, 0.25)], end='{"step": 3, "da'))
-    assert run.table.column("critic/score/mean").tolist() == [0.5, 0.25]
-    assert run.warnings == ("the last line is cut and was left out",)
-
-
-def test_broken_line_in_between_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    good = json.dumps(row(1, 0.5))
-    path.write_text(f"{good}\n{good[:20]}\n{good}\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"a\.jsonl, row 2: this is not valid JSON"):
-        list(verl_console.read_jsonl([on_disk(path)], Columns()))
-
-
-def test_file_without_rows(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text("\n\n", encoding="utf-8")
-    with pytest.raises(InputError, match="empty"):
-        list(verl_console.read_jsonl([on_disk(path)], Columns()))
-
-
-@pytest.mark.parametrize(
-    "first",
-    [
-        {"step": 1, "reward": 0.5},
-        {"step": 1, "data": {"reward": 0.5}},
-        {"step": 1, "data": {"critic/score/mean": 0.5}, "type": "train"},
-        {"step": True, "data": {"critic/score/mean": 0.5}},
-        {"step": "1", "data": {"critic/score/mean": 0.5}},
-        {"step": 1, "data": [0.5]},
-        {"step": 1, "actor": {"lr": 1e-6}, "reward": 0.5},
-        {"data": {"critic/score/mean": 0.5}},
-        [1],
-    ],
-)
-def test_rows_of_others_are_not_claimed(tmp_path: Path, first: Any) -> None:
-    assert not verl_console.claims_jsonl(on_disk(write(tmp_path / "a.jsonl", [first])))
-
-
-def test_other_endings_are_not_claimed(tmp_path: Path) -> None:
-    assert not verl_console.claims_jsonl(on_disk(write(tmp_path / "a.csv", [row(1, 0.5)])))
-    assert verl_console.claims_jsonl(on_disk(write(tmp_path / "metrics.log", [row(1, 0.5)])))
-
-
-def test_only_validation_is_claimed_under_easyr1s_name(tmp_path: Path) -> None:
-    first = {"step": 0, "val": {"reward_score": 0.1}, "val_response_length": {"mean": 9.0}}
-    assert verl_console.claims_jsonl(on_disk(write(tmp_path / "experiment_log.jsonl", [first])))
-    assert not verl_console.claims_jsonl(on_disk(write(tmp_path / "other.jsonl", [first])))
-
-
-def test_no_public_log_is_claimed(real_logs: Path) -> None:
-    files = [path for path in real_logs.rglob("*") if path.is_file()]
-    assert files
-    assert [path for path in files if verl_console.claims_jsonl(on_disk(path))] == []

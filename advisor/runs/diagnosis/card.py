@@ -93,6 +93,7 @@ class Finding(NamedTuple):
     headline: str
     steps: tuple[float, float] | None = None
     change: str = ""
+    source: str = ""
 
 
 def finding(
@@ -106,7 +107,8 @@ def finding(
     mode, _, name = kind.partition(".")
     words = CARDS[mode][name]
     headline, change = (filled(words.get(each, ""), run, facts) for each in ("headline", "change"))
-    return Finding(status or words["status"], headline, steps, change)
+    source = words.get("source", CARDS[mode]["source"])
+    return Finding(status or words["status"], headline, steps, change, source)
 
 
 def filled(text: str, run: PilotRun, facts: dict[str, Any]) -> str:
@@ -117,8 +119,7 @@ def filled(text: str, run: PilotRun, facts: dict[str, Any]) -> str:
 
 def card_of(mode: str, found: Finding, **judged: Any) -> Card:
     """Card of a finding; ``judged`` are the card's other fields."""
-    fixed = {name: CARDS[mode][name] for name in ("title", "source")}
-    return Card(**{"mode": mode, **fixed, **judged, **found._asdict()})
+    return Card(**{"mode": mode, "title": CARDS[mode]["title"], **found._asdict(), **judged})
 
 
 def not_applicable(kind: str, run: PilotRun, **facts: Any) -> Card:

@@ -162,17 +162,15 @@ def find_any_fall(
         verdict = _ended_at_the_floor(verdict, step, reward, floor)
     # What kills a run once may kill its twin for good: both count as collapses of their setting.
     fall = None if verdict.unstable else find_passing_fall(step, reward, floor, least)
-    if fall is None:
-        return verdict
-    earlier = step[step < fall.onset_step]
-    return verdict.model_copy(
-        update={
-            "unstable": True,
-            "onset_step": fall.onset_step,
-            "fell_from": fall.onset_step,
-            "healthy_until": float(earlier[-1]) if earlier.size else 0.0,
-        }
-    )
+    return verdict if fall is None else _fallen(verdict, step, fall.onset_step)
+
+
+def _fallen(verdict: Collapse, step: FloatArray, onset: float) -> Collapse:
+    """Verdict on a run that fell at a step."""
+    before = step[step < onset]
+    healthy_until = float(before[-1]) if before.size else 0.0
+    fell = {"unstable": True, "onset_step": onset, "fell_from": onset}
+    return verdict.model_copy(update=fell | {"healthy_until": healthy_until})
 
 
 def _ended_at_the_floor(
@@ -183,9 +181,7 @@ def _ended_at_the_floor(
     step, above = step[kept], reward[kept] - floor
     for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= 0):
         if row >= FEWEST_ALIVE and _shows_nothing(above[row:], above[:row]):
-            onset = {"onset_step": float(step[row]), "fell_from": float(step[row])}
-            before = {"unstable": True, "healthy_until": float(step[row - 1])}
-            return verdict.model_copy(update=onset | before)
+            return _fallen(verdict, step, float(step[row]))
     return verdict
 
 
@@ -282,15 +278,7 @@ def as_stated(run: PilotRun, verdict: Collapse) -> Collapse:
     step, _ = judged_series(run)
     # Where no step is said it had by its last row.
     onset = float(step[-1]) if run.collapsed_at is None else run.collapsed_at
-    before = step[step < onset]
-    return verdict.model_copy(
-        update={
-            "unstable": True,
-            "onset_step": onset,
-            "fell_from": onset,
-            "healthy_until": float(before[-1]) if before.size else 0.0,
-        }
-    )
+    return _fallen(verdict, step, onset)
 
 
 def collapse_onset(run: PilotRun, verdict: Collapse) -> float | None:
@@ -422,16 +410,14 @@ def _stated(run: PilotRun, verdict: Collapse, last: float) -> Card:
     stated = as_stated(run, verdict)
     kind = "collapse.stated" if stated.unstable else "collapse.denied"
     first = stated.onset_step or 0.0
-    found = finding(kind, run, (first, last), step=first)
-    return card_of("collapse", found, source=CARDS["collapse"]["stated"]["source"])
+    return card_of("collapse", finding(kind, run, (first, last), step=first))
 
 
 def dead_at_once(run: PilotRun) -> Card:
     """Card of a run that its first updates killed, as its siblings show."""
     step, reward = judged_series(run)
     span = (float(step[0]), float(step[-1]))
-    found = finding("collapse.dead", run, span, mean=float(reward.mean()))
-    return card_of("collapse", found, source=CARDS["collapse"]["dead"]["source"])
+    return card_of("collapse", finding("collapse.dead", run, span, mean=float(reward.mean())))
 
 
 def _plain_fall(step: FloatArray, reward: FloatArray, floor: float, least: int) -> Fall | None:
@@ -459,7 +445,6 @@ def _extinct(run: PilotRun, step: FloatArray, reward: FloatArray, floor: float) 
         number=1.0,
         unit=CARDS["collapse"]["unit"],
         threshold=LOST_SHARE,
-        source=CARDS["collapse"]["extinct"]["source"],
     )
 
 
@@ -486,25 +471,21 @@ def too_short(run: PilotRun) -> Card:
     """Judge whether the reward has moved by more than its noise."""
     step, reward = judged_series(run)
     rows = reward.size
-    numbers: dict[str, Any] = {
-        "number": float(rows),
-        "unit": "rows",
-        "threshold": 2.0 * WINDOW_ROWS,
-    }
+    judged: dict[str, Any] = {"number": float(rows), "unit": "rows", "threshold": 2.0 * WINDOW_ROWS}
     if rows < 2 * WINDOW_ROWS:
-        return card_of("too_short", finding("too_short.few", run, rows=rows), **numbers)
-    span = (float(step[0]), float(step[-1]))
+        return card_of("too_short", finding("too_short.few", run, rows=rows), **judged)
     first, last = ends(reward)
-    facts: dict[str, Any] = {"rows": rows, "first": first, "last": last}
-    if abs(difference(last, first)) >= Z95:
-        return card_of("too_short", finding("too_short.moved", run, span, **facts), **numbers)
     gap, error = last.mean - first.mean, Z95 * (first.error**2 + last.error**2) ** 0.5
-    numbers |= {"number": gap, "unit": "change of the reward", "threshold": 0.0}
-    numbers["interval"] = (gap - error, gap + error)
-    if _learned_nothing(run, first, gap + error, reward):
-        found = finding("too_short.learned_nothing", run, span, most=gap + error, **facts)
-        return card_of("too_short", found, title="Nothing learned", **numbers)
-    return card_of("too_short", finding("too_short.flat", run, span, **facts), **numbers)
+    kind = "moved"
+    if abs(difference(last, first)) < Z95:
+        judged = {"number": gap, "unit": "change of the reward", "threshold": 0.0}
+        judged["interval"] = (gap - error, gap + error)
+        is_nothing = _learned_nothing(run, first, gap + error, reward)
+        kind = "learned_nothing" if is_nothing else "flat"
+        judged |= {"title": "Nothing learned"} if is_nothing else {}
+    facts: dict[str, Any] = {"rows": rows, "first": first, "last": last, "most": gap + error}
+    span = (float(step[0]), float(step[-1]))
+    return card_of("too_short", finding(f"too_short.{kind}", run, span, **facts), **judged)
 
 
 def _learned_nothing(run: PilotRun, first: Level, most: float, reward: FloatArray) -> bool:

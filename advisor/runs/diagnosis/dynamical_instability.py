@@ -1,9 +1,6 @@
 """Dynamical instability: the updates feed on themselves; entropy, gradient or mismatch blow up.
 
-Early signs of it are worth knowing and no verdict. Samples go stale while a batch is used, so a
-series may depend on the position within a refresh; where the refresh map is close to a flip (an
-eigenvalue near -1, docs/theory, T17) rewards of successive refreshes alternate; near the refresh
-limit fluctuations grow and last longer (T28).
+A reward that swings is worth knowing and no verdict.
 """
 
 from __future__ import annotations
@@ -16,13 +13,11 @@ import numpy.typing as npt
 from advisor.runs.diagnosis.card import CARDS, Card, Finding, card_of, filled, finding
 from advisor.runs.diagnosis.collapse import find_final_fall, judged
 from advisor.runs.diagnosis.levels import (
-    MOST_ROWS,
     ROUNDING,
     SMALLEST,
     SURE,
     Level,
     as_normal,
-    averaged_down,
     ends,
     finite,
     lag_one,
@@ -55,10 +50,9 @@ def dynamical_instability(
     """Judge blow-ups, swings and importance weights; draws of a posterior where they are given."""
     growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
     effective = _effective_samples(run)
-    step, reward, *_ = judged(run)
-    verdict, fall = find_final_fall(*judged(run))
-    before = reward if fall is None or not verdict.unstable else reward[step < fall.onset_step]
-    signs = [] if run.is_eval_only else _signs(run, before)
+    verdict, _ = find_final_fall(*judged(run))
+    swing = None if run.is_eval_only else find_oscillation(run.step, run.reward)
+    signs = [] if swing is None else [CARDS["dynamical_instability"]["swing"].format(swing)]
     logged = [name for name in (*TIMES, "importance_ess") if series_of(run, name) is not None]
     draws = _finite(margin)
     diverging = None if draws is None else float((draws >= 1).mean())
@@ -106,22 +100,6 @@ def _unstable_updates(
         what=what,
         more=f", with {len(warnings) - 1} more" if len(warnings) > 1 else "",
     )
-
-
-def _signs(run: PilotRun, before_fall: FloatArray) -> list[str]:
-    """What the reward and the refreshes show of themselves: worth knowing, no verdict."""
-    texts = CARDS["dynamical_instability"]["signs"]
-    signs = {
-        "swing": find_oscillation(run.step, run.reward),
-        "flip": alternation(run),
-        "slowing": find_slowing(before_fall),
-    }
-    lines = [texts[name].format(found) for name, found in signs.items() if found is not None]
-    for name in ("reward", "gradient_norm"):
-        drift = find_drift(run, name)
-        if drift is not None:
-            lines.append(texts["drift"].format(drift, name=_words(name)))
-    return lines
 
 
 def _effective_samples(run: PilotRun) -> Level | None:
@@ -229,10 +207,6 @@ FEWEST_ROWS = 40
 RARE = 1e-4
 """Chance in noise above which no swing, drift or alternation is reported."""
 
-SURROGATES = 999
-RARE_RISE = 0.005
-"""Share of surrogates that rise as much, above which nothing is reported."""
-
 
 class Oscillation(NamedTuple):
     """A spectral peak: period in logged steps, chance of one so high in autoregressive noise."""
@@ -272,138 +246,3 @@ def find_oscillation(step: FloatArray, reward: FloatArray) -> Oscillation | None
         return None
     spacing = float(np.median(np.diff(times)))
     return Oscillation(spacing / float(frequency[looked][top]), chance)
-
-
-class Drift(NamedTuple):
-    """A series that grows or shrinks along each refresh of K steps."""
-
-    interval: int
-    first: float
-    last: float
-    chance: float
-
-
-def find_drift(run: PilotRun, name: str) -> Drift | None:
-    """Growth of a series along the refresh, beyond noise."""
-    interval = run.hyperparameters.refresh_interval or 1
-    values = run.series.get(name)
-    if values is None or interval < 2 or run.step_unit != "optimizer" or not run.step.size:
-        return None
-    start = int(run.step[0] - 1) // interval * interval
-    rows = int(run.step[-1]) - start
-    # Steps over rows above which steps are not logged one by one.
-    if rows > 1.2 * run.step.size + interval:
-        return None
-    grid = np.full(rows, np.nan)
-    grid[run.step.astype(int) - 1 - start] = values
-    if rows < interval * 8:
-        return None
-    cycles = grid[: rows // interval * interval].reshape(-1, interval)
-    # What a refresh gains on its neighbours is the trend; learning is no drift.
-    means = cycles.mean(axis=1)
-    trend = (means[2:] - means[:-2]) / (2 * interval)
-    kept = np.isfinite(trend) & np.isfinite(means[1:-1])
-    cycles, trend = cycles[1:-1][kept], trend[kept]
-    if len(cycles) < 8:
-        return None
-    # Each refresh gives one slope, so that correlation within it does no harm.
-    place = np.arange(interval) - (interval - 1) / 2
-    growth = cycles @ place / (place**2).sum() - trend
-    largest = float(np.nanmax(np.abs(grid)))
-    if not growth.std() > SMALLEST * largest:
-        return None
-    from scipy.special import stdtr
-
-    ratio = float(growth.mean() / growth.std(ddof=1) * np.sqrt(len(growth)))
-    chance = 2 * float(stdtr(len(growth) - 1, -abs(ratio)))
-    if chance > RARE:
-        return None
-    level, half = float(cycles.mean()), float(growth.mean()) * (interval - 1) / 2
-    return Drift(interval, level - half, level + half, chance)
-
-
-def alternation(run: PilotRun) -> float | None:
-    """Chance that noise alternates from refresh to refresh as the reward does."""
-    interval = (run.hyperparameters.refresh_interval or 1) if run.step_unit == "optimizer" else 1
-    step, reward = finite(run.step, run.reward)
-    refresh = ((step - 1) // interval).astype(int)
-    _, place, count = np.unique(refresh, return_inverse=True, return_counts=True)
-    means = np.bincount(place, reward) / count if count.size else np.zeros(0)
-    if means.size < 40:
-        return None
-    largest = float(np.abs(means).max())
-    if np.ptp(means) <= SMALLEST * largest:
-        return None
-    means = means / largest
-    next_one = float((np.diff(means) ** 2).mean())
-    next_but_one = float(((means[2:] - means[:-2]) ** 2).mean())
-    from scipy.special import ndtr
-
-    # In white noise both are twice the variance, which cancels trends better than its own estimate.
-    difference = 2 * (next_one - next_but_one) / (next_one + next_but_one)
-    chance = float(ndtr(-difference * np.sqrt(means.size / 2)))
-    return chance if chance <= RARE else None
-
-
-class Slowing(NamedTuple):
-    """Variance and autocorrelation that rise together."""
-
-    variance: float
-    autocorrelation: float
-    chance: float
-
-
-def find_slowing(values: FloatArray) -> Slowing | None:
-    """Rise of variance and lag-one autocorrelation beyond what stationary noise shows."""
-    if values.size < 60:
-        return None
-    values, _ = averaged_down(values, MOST_ROWS)
-    rest = _without_trend(values[None, :])
-    largest = float(np.abs(rest).max())
-    if largest <= SMALLEST * float(np.abs(values).max()):
-        return None
-    rest = rest / largest
-    found = _rises(rest)[:, 0]
-    # Correlation with time below which neither variance nor autocorrelation counts as rising.
-    if found.min() < 0.5:
-        return None
-    # Surrogates: autoregressive noise of the same length and correlation, detrended the same way.
-    correlation = float((rest[0, 1:] * rest[0, :-1]).sum()) / float((rest**2).sum())
-    correlation = float(np.clip(correlation + 4 / values.size, 0.0, 0.95))
-    noise = np.random.default_rng(0).standard_normal((SURROGATES, values.size + 60))
-    for row in range(1, noise.shape[1]):
-        noise[:, row] += correlation * noise[:, row - 1]
-    surrogates = noise[:, 60:]
-    as_high = (_rises(_without_trend(surrogates)).min(axis=0) >= found.min()).sum()
-    chance = float(as_high + 1) / (SURROGATES + 1)
-    return Slowing(float(found[0]), float(found[1]), chance) if chance <= RARE_RISE else None
-
-
-def _without_trend(rows: FloatArray) -> FloatArray:
-    """Rows less their centred running mean; windows shrink at the ends."""
-    size = rows.shape[1]
-    # The trend taken off is a running mean over one in so many rows.
-    half = max(2, size // 3 // 2)
-    total = np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0)))
-    first = np.maximum(np.arange(size) - half, 0)
-    last = np.minimum(np.arange(size) + half + 1, size)
-    return np.asarray(rows - (total[:, last] - total[:, first]) / (last - first))
-
-
-def _rises(rows: FloatArray) -> FloatArray:
-    """Correlation with time of rolling variance and autocorrelation, shape (2, series)."""
-    width = rows.shape[1] // 2
-    variance = _rolling(rows**2, width)[:, 1:]
-    products = _rolling(rows[:, 1:] * rows[:, :-1], width)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rolling = np.stack([variance, np.nan_to_num(products / variance)])
-    time = np.arange(variance.shape[1], dtype=float)
-    time = (time - time.mean()) / np.sqrt(((time - time.mean()) ** 2).sum())
-    around = rolling - rolling.mean(axis=2, keepdims=True)
-    spread = np.sqrt((around**2).sum(axis=2))
-    return np.asarray((around @ time) / np.where(spread > 0, spread, np.inf))
-
-
-def _rolling(rows: FloatArray, width: int) -> FloatArray:
-    total = np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0)))
-    return np.asarray((total[:, width:] - total[:, :-width]) / width)

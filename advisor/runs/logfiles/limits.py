@@ -10,7 +10,6 @@ MOST_DOCUMENT_BYTES = 16 << 20  # parsed as a whole; its objects take twenty tim
 MOST_LIST_BYTES = 64 << 20  # a list of logged rows, as trainers write it
 MOST_NOTEBOOK_BYTES = 48 << 20  # mostly pictures, which cost no more once parsed
 MOST_CONFIG_BYTES = 1 << 20  # longer config files hold data
-MOST_PARQUET_BYTES_HELD = 256 << 20  # in an archive: Parquet is read from its end, so held whole
 MOST_UNPACKED_BYTES = 4 << 30  # of one compressed log
 MOST_UNPACKED_PER_PACKED_BYTE = 200  # logs reach 30, bombs 1,000 and more
 UNCHECKED_UNPACKED_BYTES = 64 << 20  # up to here any compression ratio is allowed

@@ -1,19 +1,19 @@
-"""JSON, CSV and Parquet out of a log, row by row, with every way in which they can be broken."""
+"""Rows out of a log: of JSON, of CSV, and what a console may have printed."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
-import io
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.log_file import LogFile, check_text, unreadable
+from advisor.runs.logfiles.log_file import LFS_MARK, UTF16_MARKS, LogFile, check_text
 from advisor.runs.logfiles.table import as_float
 
 CUT = "Copy the file again (it may have been cut while it was written)"
@@ -22,8 +22,6 @@ TOO_LONG = "Export the logged rows without texts, as CSV or JSONL"
 DELIMITED = (".csv", ".tsv")
 JSON_LINES = (".jsonl", ".ndjson")
 PARQUET = (".parquet", ".pq")
-SCALARS = ("integer", "floating", "boolean", "string", "large_string", "binary", "null")
-"""Types of the columns of a Parquet file that hold numbers or text."""
 
 
 class Row(NamedTuple):
@@ -45,22 +43,17 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
     raise InputError(problem, path=path, row=row, advice=CUT)
 
 
-def json_rows(
-    log: LogFile, notes: list[str] | None = None, having: Sequence[str] = ("",)
-) -> Iterator[Row]:
+def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
     """Objects of a JSONL file; a last line that is cut is noted, or without ``notes`` an error."""
     pending: InputError | None = None
     rows = 0
-    for line in log.lines():
-        # What stands last may have lost what is sought; a closing message may have no end.
-        may_be_cut = line.is_open and not line.is_cut
-        if not line.text.strip() or not (may_be_cut or any(part in line.text for part in having)):
-            continue
+    for line in filter(lambda line: line.text.strip(), log.lines()):
         if pending is not None:
             raise pending
-        if line.is_cut:
+        if line.is_cut:  # as ms-swift's last one may be, which repeats all rows
             problem = "the line is longer than a million characters"
-            raise InputError(problem, path=log.path, row=line.number, advice=TOO_LONG)
+            pending = InputError(problem, path=log.path, row=line.number, advice=TOO_LONG)
+            continue
         try:
             cells = parse_json(line.text, log.path, line.number)
         except InputError as error:
@@ -72,7 +65,9 @@ def json_rows(
     if pending is not None:
         if not rows or notes is None:
             raise pending
-        notes.append("the last line is cut and was left out")
+        is_long = pending.advice == TOO_LONG
+        what = "longer than a million characters" if is_long else "cut"
+        notes.append(f"the last line is {what} and was left out")
     if notes is not None:
         _note_holes(log, notes)
 
@@ -107,19 +102,14 @@ def _row(number: int, cells: Any, what: str, path: Path, key: str | None = None)
     raise InputError(problem, path=path, row=number, key=key, advice=advice)
 
 
-def csv_head(log: LogFile, most: int = 1) -> list[list[str]]:
-    """Cells of the first lines, as far as they lie in the head; nothing where it is no CSV."""
+def csv_header(log: LogFile) -> list[str]:
+    """Names of the columns of a CSV, as far as they lie in the head; none where it is no CSV."""
     text = log.head_text().lstrip(b"\xef\xbb\xbf\r\n ").decode("utf-8", "replace")
-    lines = text.split("\n", most)[:most]
+    first = text.partition("\n")[0].rstrip("\r")
     try:
-        return list(csv.reader([line.rstrip("\r") for line in lines], delimiter=_separator(lines)))
+        return [cell.strip() for cell in next(csv.reader([first], delimiter=_separator(first)), [])]
     except csv.Error:
         return []
-
-
-def csv_header(log: LogFile) -> list[str]:
-    """Names of the columns of a CSV."""
-    return [cell.strip() for header in csv_head(log) for cell in header]
 
 
 def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -137,7 +127,7 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
             yield last.text + "\n"
 
     # A quoted cell may span lines, so the parser, not the line ends, must find the rows.
-    reader = csv.reader(texts(), delimiter=_separator([first.text]), strict=True)
+    reader = csv.reader(texts(), delimiter=_separator(first.text), strict=True)
     width, problem, held = 0, "", list[tuple[int, list[str]]]()
     try:
         for cells in reader:
@@ -164,51 +154,8 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
         yield from held
 
 
-def _separator(lines: Iterable[str]) -> str:
-    return max(",;\t", key=next(iter(lines), "").count)
-
-
-def column_names(log: LogFile) -> list[str]:
-    """Names of the columns of a Parquet file, from its footer; none where the file is broken."""
-    try:
-        with _parquet(log) as file:
-            return [str(name) for name in file.schema_arrow.names]
-    except InputError:
-        return []
-
-
-def parquet_rows(log: LogFile, wanted: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
-    """Cells of each row that are not null, of the columns wanted that hold numbers or text."""
-    import pyarrow as arrow  # type: ignore[import-untyped]
-
-    def is_scalar(kind: Any) -> bool:
-        kind = kind.value_type if arrow.types.is_dictionary(kind) else kind
-        return any(getattr(arrow.types, f"is_{scalar}")(kind) for scalar in SCALARS)
-
-    with _parquet(log) as file:
-        fields = [field for field in file.schema_arrow if wanted(field.name)]
-        names = [str(field.name) for field in fields if is_scalar(field.type)]
-        for batch in file.iter_batches(4096, columns=names, use_threads=False) if names else ():
-            for row in batch.to_pylist():
-                yield {name: cell for name, cell in row.items() if cell is not None}
-
-
-@contextmanager
-def _parquet(log: LogFile) -> Iterator[Any]:
-    """Open a file; what pyarrow raises for a broken one becomes an `InputError`."""
-    import pyarrow as arrow
-    from pyarrow import parquet
-
-    try:
-        # Parquet is read from its end, so a packed file must be held as a whole.
-        log.head(4)
-        most = limits.MOST_PARQUET_BYTES_HELD
-        with io.BytesIO(log.read(most)) if log.is_packed else log.opener() as stream:
-            yield parquet.ParquetFile(stream)
-    except InputError:
-        raise
-    except (arrow.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
-        raise unreadable(log.path, error) from None
+def _separator(line: str) -> str:
+    return max(",;\t", key=line.count)
 
 
 def cell_number(cell: Any) -> float | None:
@@ -221,3 +168,131 @@ def cell_number(cell: Any) -> float | None:
         return as_float(cell)
     except ValueError:
         return None
+
+
+SUFFIXES = frozenset({"", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
+
+BEFORE, LONGEST_LINE = 16_384, 65_536
+"""Bytes of a line that are looked at: before a sign, and of it all."""
+
+ITEM = re.compile(
+    r"""['"]([^'"\\\n]{1,200})['"] {0,4}: {0,4}"""
+    r"""(?:'([^'\n]{0,300})'|"([^"\n]{0,300})"|(?:[a-z][\w.]{0,40}\()?([-+]?[\w.][\w.+-]{0,60}))"""
+    r"""(?= {0,4}[,})])"""
+)
+"""A key and its value: quoted, bare (a number, ``nan``, ``None``), or in ``np.float64(...)``.
+
+A value counts only where a comma or bracket ends it: what stands last on a cut line may have lost
+digits.
+"""
+
+BRACKET = re.compile(r"[{}]")
+INNERMOST = re.compile(r"\{[^{}]*\}")
+BAR = re.compile(
+    r"(?:^|\r)([^\r|]{0,200}?) {0,200}\d{1,3}%\|[^|\r]{0,400}\| *(\d{1,9})/(\d{1,9}) \["
+)
+
+
+def lines_with(log: LogFile, sign: bytes) -> Iterator[str]:
+    """Lines that hold a sign, among the first megabytes of a text log; none of another file."""
+    # A digit behind the last dot is part of a name: "train_qwen2.5-7b".
+    if log.suffix not in SUFFIXES and not log.suffix[1:2].isdigit():
+        return
+    rest = b""
+    for block in _text_blocks(log):
+        text = rest + block
+        end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+        rest = text[end:][:LONGEST_LINE]
+        at = text.find(sign, 0, end)
+        while at >= 0:
+            start = max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at)) + 1
+            ends = (text.find(b"\n", at, end), text.find(b"\r", at, end))
+            stop = min(place for place in ends if place >= 0)
+            first = max(start, at - BEFORE)
+            yield text[first : min(stop, first + LONGEST_LINE)].decode("utf-8", "replace")
+            at = text.find(sign, stop, end)
+
+
+def _text_blocks(log: LogFile) -> Iterator[bytes]:
+    """Head of a log and what follows it, up to where a row must have been found."""
+    head, left = log.readable_head(), limits.SEARCHED_BYTES
+    is_wide = head.startswith(UTF16_MARKS)
+    if not head or head.startswith(LFS_MARK) or (b"\0" in head and not is_wide):
+        return
+    yield log.head_text()
+    if len(head) >= limits.HEAD_BYTES and not is_wide:
+        # Downloads and samples that a reward function prints may fill a console before a row.
+        with contextlib.suppress(InputError), log.open() as stream:
+            stream.read(limits.HEAD_BYTES)
+            while left > 0 and (block := stream.read(limits.BLOCK_BYTES)):
+                yield block
+                left -= len(block)
+    yield b"\n"
+
+
+class Printed(NamedTuple):
+    """A printed dict: where it starts, its cells as text, and whether its end is lost."""
+
+    start: int
+    end: int
+    cells: dict[str, str]
+    is_cut: bool
+
+
+class Bar(NamedTuple):
+    """A progress bar as drawn once: what stands before it, and its counter."""
+
+    description: str
+    done: int
+    total: int
+
+
+def find_dicts(text: str) -> Iterator[Printed]:
+    """Dicts of a line that are not empty; what is nested in them is passed over."""
+    start = text.find("{'")
+    while start >= 0:
+        end = text.find("}", start) + 1
+        if end and text.find("{", start + 1, end) < 0:
+            yield Printed(start, end, _cells(text[start:end]), False)
+        else:
+            end = _closing(text, start)
+            body = text[start + 1 : end or len(text)]
+            for _ in range(8):
+                body, replaced = INNERMOST.subn("None", body)
+                if not replaced:
+                    break
+            # What follows a bracket that is left open is not known to be of this dict.
+            yield Printed(start, end or len(text), _cells(body.partition("{")[0]), not end)
+            if not end:
+                return
+        start = text.find("{'", end)
+
+
+def find_bars(text: str) -> Iterator[Bar]:
+    """Progress bars of a line, in the order drawn."""
+    if "%|" in text:
+        for description, done, total in BAR.findall(text):
+            yield Bar(description.strip(), int(done), int(total))
+
+
+def is_number(text: str | None) -> bool:
+    """Whether a cell is a number, finite or not."""
+    return cell_number(text) is not None
+
+
+def _cells(body: str) -> dict[str, str]:
+    return {
+        key: single or double or bare
+        for key, single, double, bare in ITEM.findall(body)
+        if bare != "None"
+    }
+
+
+def _closing(text: str, start: int) -> int:
+    """Place after the bracket that closes the one at ``start``, 0 where none does."""
+    depth = 0
+    for bracket in BRACKET.finditer(text, start):
+        depth += 1 if bracket.group() == "{" else -1
+        if depth == 0:
+            return bracket.end()
+    return 0

@@ -66,6 +66,12 @@ class Table:
             return self._of(key).text[row]
         return float(self.column(key)[row]) if self.has(key)[row] else None
 
+    def constant(self, key: str) -> float | str | None:
+        """The one value, finite or text, of all cells under a key; None where they differ."""
+        numbers = self.column(key)
+        values = {*numbers[np.isfinite(numbers)].tolist(), *self._of(key).text.values()}
+        return values.pop() if len(values) == 1 else None
+
     def _of(self, key: str | None) -> Column:
         return self._columns.get(key or "") or Column()
 

@@ -30,7 +30,6 @@ from advisor.runs.logs.series import (
     add_silent_share,
     add_step_time,
     drop_unusable,
-    join_rows,
     measured_evaluations,
     measured_rows,
     place_rows,
@@ -78,9 +77,10 @@ def assemble(
         )
         whole = _Attempt(logged, named, framework, columns, {**observed.facts, **known}, path)
         for attempt in whole.split():
-            run = attempt.run()
-            assumptions = (*run.assumptions, *columns_tell.assumptions)
-            runs.append(replace(run, observed=observed, assumptions=assumptions))
+            fields = attempt.fields()
+            assumptions = (*fields["assumptions"], *columns_tell.assumptions)
+            own = {"observed": observed, "assumptions": assumptions}
+            runs.append(RawRun.model_construct(**fields | own))
     return runs
 
 
@@ -147,14 +147,14 @@ class _Attempt:
             found.append(replace(self, segment=part._replace(label=label, has_own_id=has_own_id)))
         return found
 
-    def run(self) -> RawRun:
-        """Rows on their steps, and what they hold."""
+    def fields(self) -> dict[str, Any]:
+        """Rows on their steps, and what they hold, as a run has them."""
         reward, holds = self.trained
         if not holds.any():
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
-        train, rewards, remarks = self._measured_rows(train, keys, step_key)
+        train, rewards, remarks = self._measured_rows(train, keys)
         unit = unit_of(step_key, self.framework, self.columns, self.known)
         rates = np.zeros(0) if step_key else train.column(keys.found.get("learning_rate"))
         spacing = self.logged.logging_steps
@@ -169,17 +169,16 @@ class _Attempt:
             add_step_time(series, missing, train)
         rate_step, rate = self._rates(placed, keys, series)
         parts = {name: train.column(key) for name, key in keys.parts.items()}
-        return replace(
-            self._raw(keys, holds, placed, series, borrowed),
-            missing=missing,
-            parts={name: part for name, part in parts.items() if np.isfinite(part).any()},
-            scores=self._scores(keys, holds, placed),
-            rate_step=rate_step,
-            rate=rate,
-            planned_steps=self.logged.planned_steps,
-            logging_steps=placed.logging_steps,
-            window=placed.window,
-            assumptions=(
+        raw = self._raw(keys, holds, placed, series, borrowed)
+        return {
+            **raw,
+            "missing": missing,
+            "parts": {name: part for name, part in parts.items() if np.isfinite(part).any()},
+            "scores": self._scores(keys, holds, placed),
+            "rate_step": rate_step,
+            "rate": rate,
+            "planned_steps": self.logged.planned_steps,
+            "assumptions": (
                 *self.logged.assumptions,
                 *self.kinds.assumptions,
                 *placed.assumptions,
@@ -187,14 +186,8 @@ class _Attempt:
                 *self._assumed_reward(keys),
                 *_averaged(keys),
             ),
-            warnings=(
-                *self.logged.warnings,
-                *self.segment.warnings,
-                *placed.warnings,
-                *self._cut(holds),
-                *unusable,
-            ),
-        )
+            "warnings": (*raw["warnings"], *placed.warnings, *self._cut(holds), *unusable),
+        }
 
     def _raw(
         self,
@@ -203,8 +196,8 @@ class _Attempt:
         placed: Placed,
         series: dict[str, FloatArray],
         borrowed: Mapping[str, str],
-    ) -> RawRun:
-        """Run with its evaluations, and the keys of the log: read, understood, and neither."""
+    ) -> dict[str, Any]:
+        """Evaluations of a run, and the keys of the log: read, understood, and neither."""
         read = {name: key for name, key in keys.found.items() if name in (*series, "step")}
         read |= borrowed
         if keys.evaluations:
@@ -216,23 +209,25 @@ class _Attempt:
         }
         has_own_id = self.segment.has_own_id and self.logged.label is None
         eval_step, eval_reward = self._evaluations(keys, holds, placed)
-        return RawRun(
-            path=self.path,
-            step=placed.step,
-            step_unit=placed.unit,
-            series=series,
-            missing={"reward": "not logged"},
-            framework=self.framework.name,
-            label=_join(self.logged.label, self.segment.label),
-            has_own_id=self.logged.has_own_id if self.segment.label is None else has_own_id,
-            eval_step=eval_step,
-            eval_reward=eval_reward,
-            assumptions=(*self.logged.assumptions, *_averaged(keys)),
-            warnings=(*self.logged.warnings, *self.segment.warnings),
-            keys_read=read,
-            keys_understood=tuple(sorted(understood)),
-            keys_ignored=tuple(sorted(left - understood)),
-        )
+        return {
+            "path": str(self.path),
+            "step": placed.step,
+            "step_unit": placed.unit,
+            "series": series,
+            "missing": {"reward": "not logged"},
+            "framework": self.framework.name,
+            "label": _join(self.logged.label, self.segment.label),
+            "has_own_id": self.logged.has_own_id if self.segment.label is None else has_own_id,
+            "eval_step": eval_step,
+            "eval_reward": eval_reward,
+            "logging_steps": placed.window,
+            "stated_spacing": placed.logging_steps,
+            "assumptions": (*self.logged.assumptions, *_averaged(keys)),
+            "warnings": (*self.logged.warnings, *self.segment.warnings),
+            "keys_read": read,
+            "keys_understood": tuple(sorted(understood)),
+            "keys_ignored": tuple(sorted(left - understood)),
+        }
 
     def _cut(self, holds: BoolArray) -> list[str]:
         """Warning of lines that a logger cut before their reward."""
@@ -242,19 +237,14 @@ class _Attempt:
         lines = f"{counted(lost, 'line')} {'was' if lost == 1 else 'were'}"
         return [f"{lines} cut before the reward (W&B keeps 4,096 characters), and left out"]
 
-    def _measured_rows(
-        self, train: Table, keys: Keys, step_key: str | None
-    ) -> tuple[Table, FloatArray, tuple[str, ...]]:
-        """Rows that were measured, one per step, their rewards, and what was done to get there."""
-        reward = keys.found["reward"]
-        rewards = read_rewards(train, reward, self.path)
+    def _measured_rows(self, train: Table, keys: Keys) -> tuple[Table, FloatArray, tuple[str, ...]]:
+        """Rows that were measured, their rewards, and what was done to get there."""
+        rewards = read_rewards(train, keys.found["reward"], self.path)
         others = [key for name, key in keys.found.items() if name not in UNMEASURED]
         measured, repeated = measured_rows(train, rewards, [*others, *keys.parts.values()])
-        if repeated is not None:
-            train = train.take(measured)
-        train, joined = join_rows(train, step_key)
-        remarks = tuple(remark for remark in (repeated, joined) if remark is not None)
-        return train, read_rewards(train, reward, self.path) if remarks else rewards, remarks
+        if repeated is None:
+            return train, rewards, ()
+        return train.take(measured), rewards[measured], (repeated,)
 
     def _assumed_reward(self, keys: Keys) -> tuple[str, ...]:
         key = keys.found["reward"]
@@ -306,16 +296,16 @@ class _Attempt:
             borrowed[name] = key
         return borrowed
 
-    def _evaluations_only(self, reward: str | None) -> RawRun:
+    def _evaluations_only(self, reward: str | None) -> dict[str, Any]:
         """Run without a train reward."""
         keys = self._find_other_keys(self.table, _without_keys(self.columns, "reward"))
         if not self.kinds.train.any() and reward is not None and not keys.evaluations:
             keys = replace(keys, evaluations=(reward,))
         unit = unit_of(keys.found.get("step"), self.framework, self.columns, self.known)
         placed = Placed([], np.zeros(0), unit, 1, 0, None, 1)
-        run = self._raw(keys, np.zeros(len(self.table), bool), placed, {}, {})
-        if run.eval_step.size:
-            return run
+        raw = self._raw(keys, np.zeros(len(self.table), bool), placed, {}, {})
+        if raw["eval_step"].size:
+            return raw
         if reward is None:
             raise no_reward(self.table.keys, self.framework, self.path)
         advice = "Log the mean reward of each step, or name its key in a column map"

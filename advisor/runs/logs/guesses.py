@@ -239,7 +239,7 @@ def guess(raw: RawRun, known: Mapping[str, Any]) -> Derived:
         return guessed  # how many optimizer steps a row covers is not known
     # Every pass over the same rollouts shows their rewards again.
     window, repeats = divmod(
-        int(known.get("logging_steps") or raw.logging_steps or raw.window),
+        int(known.get("logging_steps") or raw.stated_spacing or raw.logging_steps),
         int(known.get("epochs_per_refresh") or 1),
     )
     if repeats:

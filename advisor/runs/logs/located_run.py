@@ -5,54 +5,34 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from advisor.runs.logfiles.logged import LogCandidate, Reader
-from advisor.runs.logs.trackers import history
-from advisor.runs.pilot_run import Missing, Score, StepUnit
+from advisor.runs.logs.trackers import wandb
+from advisor.runs.pilot_run import PilotRun, Score
 from advisor.runs.trainers import Derived
 from advisor.theory import FloatArray
 
-CONSOLE = history.CONSOLE[-1]
+CONSOLE = wandb.CONSOLE[-1]
 CHECKPOINT = re.compile(r"checkpoint-\d+(?:__)?")
 
 
-@dataclass(frozen=True)
-class RawRun:
-    """One run of one log file."""
+class RawRun(PilotRun):
+    """One run as its log alone tells it, made without checks (``model_construct``)."""
 
-    path: Path
-    step: FloatArray
-    series: dict[str, FloatArray]
-    missing: dict[str, Missing]
-    step_unit: StepUnit = "optimizer"
-    parts: dict[str, FloatArray] = field(default_factory=dict)
-    scores: dict[str, Score] = field(default_factory=dict)
-    framework: str = ""
+    id: str = ""
     label: str | None = None
     has_own_id: bool = False
-    eval_step: FloatArray = field(default_factory=lambda: np.zeros(0))
-    eval_reward: FloatArray = field(default_factory=lambda: np.zeros(0))
-    rate_step: FloatArray = field(default_factory=lambda: np.zeros(0))
-    rate: FloatArray = field(default_factory=lambda: np.zeros(0))
+    rate_step: FloatArray = Field(default_factory=lambda: np.zeros(0))
+    rate: FloatArray = Field(default_factory=lambda: np.zeros(0))
     planned_steps: int | None = None
-    logging_steps: int | None = None
-    window: int = 1
-    keys_read: dict[str, str] = field(default_factory=dict)
-    keys_understood: tuple[str, ...] = ()
-    keys_ignored: tuple[str, ...] = ()
-    observed: Derived = field(default_factory=Derived)
-    assumptions: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def is_eval_only(self) -> bool:
-        """Whether there is no train reward."""
-        return "reward" not in self.series
+    # Optimizer steps per row where the log states them; else rows stand ``logging_steps`` apart.
+    stated_spacing: int | None = None
+    observed: Derived = Field(default_factory=Derived)
 
     @property
     def rows(self) -> int:
@@ -61,17 +41,14 @@ class RawRun:
 
     def on_optimizer_steps(self, interval: int) -> RawRun:
         """Put a run whose row n counts refreshes of K steps on optimizer steps: row n at n K."""
+        times: dict[str, Any] = {
+            name: getattr(self, name) * interval
+            for name in ("step", "eval_step", "rate_step", "logging_steps")
+        }
         planned = self.planned_steps
-        return replace(
-            self,
-            step=self.step * interval,
-            eval_step=self.eval_step * interval,
-            scores={name: Score(at * interval, v) for name, (at, v) in self.scores.items()},
-            step_unit="optimizer",
-            window=self.window * interval,
-            rate_step=self.rate_step * interval,
-            planned_steps=None if planned is None else planned * interval,
-        )
+        times["planned_steps"] = None if planned is None else planned * interval
+        times["scores"] = {name: Score(at * interval, v) for name, (at, v) in self.scores.items()}
+        return self.model_copy(update=times | {"step_unit": "optimizer"})
 
 
 class LocatedRun(NamedTuple):
@@ -124,8 +101,8 @@ def _one_of_wandb(
     consoles = {run.candidate.path: run for run in runs if run.candidate.log.name == CONSOLE}
     folded: dict[Path, list[LocatedRun]] = {}
     dropped: set[Path] = set()
-    for store in (run for run in runs if run.reader is history.STORE):
-        console = consoles.get(history.console_of(store.candidate.path))
+    for store in (run for run in runs if run.reader is wandb.STORE):
+        console = consoles.get(wandb.console_of(store.candidate.path))
         if console is not None:
             longer, other = sorted((store, console), key=lambda run: -run.raw.rows)
             dropped.add(other.candidate.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,6 @@ from advisor.runs.trainers import Derived
 RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or
 stops beside the peak)."""
-
-KEPT = (
-    *("step", "step_unit", "parts", "scores", "framework", "eval_step", "eval_reward"),
-    *("keys_read", "keys_understood", "keys_ignored"),
-)
-"""What a run holds as its log has it."""
 
 AS_STATED = ("model", "task", "reward_floor", "reward_ceiling", "collapsed", "collapsed_at")
 """What a run holds as it was stated, or not at all."""
@@ -48,7 +43,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         lengths = ("warmup_steps", "planned_steps")
         rates = rates._replace(facts={k: v for k, v in rates.facts.items() if k not in lengths})
     checked = check_settings(
-        {**raw.observed.facts, **rates.facts}, path=raw.path, row=place_row(raw)
+        {**raw.observed.facts, **rates.facts}, path=Path(raw.path), row=place_row(raw)
     )
     _refuse_contradictions(raw, rates, settings)
     stated = located.stated
@@ -89,7 +84,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         "hyperparameters": hyperparameters,
         "series": series,
         "missing": missing,
-        "logging_steps": values.get("logging_steps", raw.logging_steps or raw.window),
+        "logging_steps": values.get("logging_steps", raw.stated_spacing or raw.logging_steps),
         "derivations": found.arithmetic,
         "assumptions": tuple(dict.fromkeys(found.assumptions)),
         "warnings": tuple(dict.fromkeys(found.warnings)),
@@ -154,7 +149,7 @@ def _weigh(found: Derived, rates: Rates, stated: Derived, settings: Mapping[str,
 
 def _built(raw: RawRun, values: dict[str, Any]) -> PilotRun:
     try:
-        return PilotRun(path=str(raw.path), **{name: getattr(raw, name) for name in KEPT}, **values)
+        return raw.with_updates(**values)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(
@@ -198,8 +193,8 @@ def _refuse_contradictions(raw: RawRun, rates: Rates, settings: Mapping[str, Set
                 advice=advice,
             )
     given = settings.get("logging_steps")
-    if given and raw.logging_steps not in (None, given.value):
-        problem = f"{given.where} says {given.value}, but the log says {raw.logging_steps}"
+    if given and raw.stated_spacing not in (None, given.value):
+        problem = f"{given.where} says {given.value}, but the log says {raw.stated_spacing}"
         raise InputError(problem, path=raw.path, row=row, key="logging_steps", advice=advice)
     fallen, lived = settings.get("collapsed_at"), settings.get("collapsed")
     if fallen and lived and not lived.value:

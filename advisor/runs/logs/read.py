@@ -20,10 +20,10 @@ from advisor.runs.logs.merge import merge_run
 from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, why_no_log
 from advisor.runs.logs.sidecar import SidecarIndex
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
-from advisor.runs.logs.trackers import history, wandb_csv
+from advisor.runs.logs.trackers import wandb
 from advisor.runs.pilot_run import PilotRun, mark_copies
 from advisor.runs.readiness import evaluations_as_rewards, none_moved
-from advisor.runs.trainers.keys import choose_framework, restore_slashes
+from advisor.runs.trainers.keys import choose_framework, count_fractions, restore_slashes
 
 PathLike = str | os.PathLike[str]
 
@@ -260,9 +260,9 @@ class LogSearch:
             else:
                 groups.setdefault((reader, _group(reader, candidate)), []).append(candidate)
         # A table of runs tells the settings of those in the chart beside it, and is no log.
-        charts = {folder for reader, folder in groups if reader is wandb_csv.READER}
+        charts = {folder for reader, folder in groups if reader is wandb.CHART}
         for file in (each for each in files if each.path.parent in charts):
-            if wandb_csv.is_runs_table(file.log):
+            if wandb.is_runs_table(file.log):
                 groups = {key: logs for key, logs in groups.items() if file not in logs}
                 self.unread = [item for item in self.unread if item.path != file.path]
                 self.unread.append(Unread(file.path, SIDECAR))
@@ -284,6 +284,9 @@ class LogSearch:
             table, remark = restore_slashes(logged.table, logged.table.keys)
             if remark is not None:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))
+            table, planned = count_fractions(table)
+            if planned is not None:
+                logged = replace(logged, table=table, planned_steps=planned)
             framework = choose_framework(table.keys, logged.framework)
             stated = stated_settings(logged, sources, framework, path, known.get("group_size"))
             try:
@@ -336,7 +339,7 @@ class LogSearch:
         if raw.label is not None:
             # Two files may use one name; within a file that is a mistake.
             twin = taken.get(raw.label)
-            is_own = raw.has_own_id and (twin is None or twin.path == str(raw.path))
+            is_own = raw.has_own_id and (twin is None or twin.path == raw.path)
             run_id = raw.label if is_own else f"{run_id}:{raw.label}"
         others = [short.candidate.path for short in shorter]
         settings, run_id = self.sidecars.for_run(located.candidate, raw, run_id, others)
@@ -357,7 +360,7 @@ def _runs_below(groups: Mapping[tuple[Reader, Path], Sequence[LogCandidate]]) ->
     """How many logs each folder holds, at every depth."""
     # The checkpoints of a run are one, and so are W&B's file and its console.
     heads = {family(members[0].path): members[0] for members in groups.values()}
-    stores = [own[0] for (reader, _), own in groups.items() if reader is history.STORE]
-    consoles = {history.console_of(store.whole_path) for store in stores}
+    stores = [own[0] for (reader, _), own in groups.items() if reader is wandb.STORE]
+    consoles = {wandb.console_of(store.whole_path) for store in stores}
     paths = [head.whole_path for head in heads.values()]
     return Counter(folder for path in paths if path not in consoles for folder in path.parents)

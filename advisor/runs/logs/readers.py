@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NoReturn
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, check_text
 from advisor.runs.logfiles.logged import Columns, LogCandidate, Reader
-from advisor.runs.logfiles.parsing import PARQUET, column_names
 from advisor.runs.logs.tables import json_runs, table
-from advisor.runs.logs.trackers import history, notebook, tensorboard, wandb_csv
+from advisor.runs.logs.trackers import notebook, tensorboard, wandb
 from advisor.runs.trainers.registry import trainer_readers
 
 MLFLOW_TABLE = re.compile(
@@ -24,10 +23,10 @@ TRACKIO_TABLE = re.compile(
     rb"CREATE TABLE (?:IF NOT EXISTS )?\"?metrics\"?\s*\([^()]{0,600}\brun_name\b[^()]{0,200}"
     rb"\bmetrics TEXT"
 )
-COLUMNS_OF_TRACKIO = {"id", "run_name", "timestamp", "step"}
-"""Columns of a copy of Trackio's table, next to a column for each metric."""
 
-IMPORT = "from trackio.sqlite_storage import SQLiteStorage as s; s.import_from_parquet()"
+PARQUET = (".parquet", ".pq")
+NO_PARQUET = "Parquet is not read"
+AS_CSV = "Convert it: pandas.read_parquet('log.parquet').to_csv('log.csv', index=False)"
 
 
 def _defines(table: re.Pattern[bytes], log: LogFile) -> bool:
@@ -51,24 +50,9 @@ def _mlflow_folder(log: LogFile) -> Path:
     return above[min(2 if is_run else 1, len(above) - 1)]
 
 
-def _is_trackio_project(log: LogFile) -> bool:
-    """Whether a file is a database of Trackio, or the copy of its rows in Parquet."""
-    is_copy = log.suffix in PARQUET and set(column_names(log)) >= COLUMNS_OF_TRACKIO
-    return is_copy or _defines(TRACKIO_TABLE, log)
-
-
-def _trackio_project(log: LogFile) -> Path:
-    """Folder and name of a project, which its database shares with its copies."""
-    return log.path.absolute().parent / PurePosixPath(log.name).stem
-
-
 def _trackio_command(log: LogFile) -> str:
-    project = _trackio_project(log)
-    folder = f"TRACKIO_DIR='{project.parent}'"
-    call = f"{folder} advisor inspect 'trackio:{project.name}'"
-    is_copy = log.suffix in PARQUET and log.at(log.path.parent / f"{project.name}.db") is None
-    # Trackio puts a copy in the place of a database that lies next to it.
-    return f"{folder} python -c '{IMPORT}', then {call}" if is_copy else call
+    path = log.path.absolute()
+    return f"TRACKIO_DIR='{path.parent}' advisor inspect 'trackio:{path.stem}'"
 
 
 def _store(
@@ -105,7 +89,7 @@ STORES: tuple[Reader, ...] = (
         partial(_defines, MLFLOW_TABLE),
         lambda log: f"advisor inspect 'mlflow:sqlite:///{log.path.absolute()}#EXPERIMENT'",
     ),
-    _store("Trackio project", _is_trackio_project, _trackio_command, _trackio_project),
+    _store("Trackio project", partial(_defines, TRACKIO_TABLE), _trackio_command),
 )
 """They claim a store, so that nothing else reads a part of it, and refuse it with its command."""
 
@@ -113,12 +97,10 @@ STORES: tuple[Reader, ...] = (
 OWN: tuple[Reader, ...] = (
     tensorboard.READER,
     notebook.READER,
-    history.STORE,
-    history.HISTORY,
-    history.PARQUET_HISTORY,
+    wandb.STORE,
+    wandb.HISTORY,
     table.RUNS,
-    wandb_csv.READER,
-    table.LONG,
+    wandb.CHART,
     table.READER,
     json_runs.READER,
 )
@@ -141,6 +123,8 @@ def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) 
         return None
     fallback = next((r for r in readers() if log.suffix in r.suffixes), None)
     if fallback is None and is_named:
+        if log.suffix in PARQUET:
+            raise InputError(NO_PARQUET, path=candidate.path, advice=AS_CSV)
         check_text(log.head(), candidate.path)
         if log.suffix == ".toml":
             raise is_settings(candidate.path)
@@ -157,6 +141,8 @@ def why_no_log(candidate: LogCandidate) -> str:
             return "the file is empty"
     except InputError as error:
         return error.problem
+    if log.suffix in PARQUET:
+        return f"{NO_PARQUET}. {AS_CSV}"
     if log.suffix in (".yaml", ".yml", ".toml") or log.name.endswith("config.json"):
         return "settings, not a log"
     if log.suffix in (".csv", ".tsv"):

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.logged import Columns
-from advisor.runs.logfiles.table import Column, Table
+from advisor.runs.logfiles.table import Table
 from advisor.runs.logs.learning_rates import steps_per_row
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.key_table import COMPONENT_STD, DATA, PARTS_OF_A_STEP, UNSURE_STEPS
+from advisor.runs.trainers.key_table import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
 from advisor.theory import BoolArray, FloatArray, IntArray
 
 LEAST_CHANGES = 4
@@ -148,7 +148,7 @@ def keep_increasing(
     repeated = int(np.sum(np.diff(step) == 0))
     if repeated > max(2, step.size // 4) or 2 * repeated >= max(2, step.size):
         problem = f"{repeated} of {step.size} rows repeat the step of the row before"
-        advice = 'Choose one kind of row in a column map: filter = "type=..."'
+        advice = 'Average them by step, or choose a kind in a column map: filter = "type=..."'
         raise wrong_at(np.argmax(np.diff(step) == 0) + 1, table, path, key, problem, advice)
     if np.all(np.diff(step) > 0):
         return list(range(step.size)), []
@@ -225,41 +225,6 @@ def read_series(
         if written.any() or name == "reward":
             series[name] = np.where(written, values, np.nan)
     return series, missing
-
-
-def join_rows(table: Table, key: str | None) -> tuple[Table, str | None]:
-    """Average the rows of each step where every step has equally many, and say so."""
-    count = table.column(key)
-    is_whole = bool(np.isfinite(count).all())
-    of_samples = {name.lower() for name in table.keys}.intersection(DATA["rows"]["of_a_sample"])
-    if key is None or not is_whole or of_samples:
-        return table, None
-    starts = np.flatnonzero(np.append(True, np.diff(count) != 0))
-    sizes = np.diff(np.append(starts, count.size))
-    each = int(sizes[0]) if sizes.size else 0
-    is_even = sizes.size >= 3 and bool(np.all(sizes[:-1] == each)) and int(sizes[-1]) <= each
-    if each < 2 or not is_even or not np.all(np.diff(count[starts]) > 0):
-        return table, None
-    whole = starts if int(sizes[-1]) == each else starts[:-1]
-    place = np.arange(whole.size * each) // each
-    rest = "" if whole.size == starts.size else "; the last step lacks some of its rows, left out"
-    remark = f"each step has {each} rows (micro-batches or prompts), which were averaged{rest}"
-    return _averaged(table, place, whole), remark
-
-
-def _averaged(table: Table, place: IntArray, starts: IntArray) -> Table:
-    columns = {}
-    for key in table.keys:
-        values = table.column(key)[: place.size]
-        there = np.isfinite(values)
-        number = np.bincount(place[there], minlength=starts.size)
-        total = np.bincount(place[there], values[there], minlength=starts.size)
-        filled = np.flatnonzero(number)
-        means: FloatArray = total[filled] / number[filled]
-        words = table.text(key)
-        text = {row: words[int(at)] for row, at in enumerate(starts) if int(at) in words}
-        columns[key] = Column(filled, means, text)
-    return Table(table.numbers[starts], columns, table.cut[starts])
 
 
 def is_batch_spread(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile, on_disk
@@ -41,25 +41,12 @@ class Entry:
         """Whether the path can stand for several: a glob, or a name with such a character."""
         return self.path is not None and any(mark in self.path for mark in "*?[")
 
-    def naming(self, names: set[str], paths: Sequence[Path], folder: Path) -> Named | None:
-        """Match the entry with the names and paths of a file; a name comes before a glob."""
-        if self.path is None:
-            return None
-        wanted = PurePath(self.path.replace("\\", "/")).as_posix()
-        if wanted in names:
-            return Named(self, False)
-        if self.has_marks:
-            is_match = any(fnmatch.fnmatchcase(name, wanted) for name in names)
-            return Named(self, True) if is_match else None
-        return Named(self, False) if (folder / self.path).resolve() in paths else None
 
+class Naming(NamedTuple):
+    """Entries that name a file: as one of several, and it alone."""
 
-@dataclass(frozen=True)
-class Named:
-    """An entry that names a file: it alone, or as a glob."""
-
-    entry: Entry
-    is_glob: bool
+    globs: list[Entry]
+    exact: list[Entry]
 
 
 @dataclass(frozen=True)
@@ -71,8 +58,8 @@ class Sidecar:
     columns: Columns
     entries: tuple[Entry, ...]
 
-    def naming(self, paths: Sequence[Path], root: Path) -> list[Named]:
-        """Entries that name a file below the folder that was read: globs first, then exact ones."""
+    def naming(self, paths: Sequence[Path], root: Path) -> Naming:
+        """Entries that name a file below the folder that was read."""
         names = set()
         for path in paths:
             names.add(path.as_posix())
@@ -81,8 +68,16 @@ class Sidecar:
                     relative = path.relative_to(base)
                     names |= {relative.as_posix(), *(p.as_posix() for p in relative.parents)}
         names.discard(".")
-        found = [entry.naming(names, paths, self.path.parent) for entry in self.entries]
-        return sorted((one for one in found if one), key=lambda one: not one.is_glob)
+        naming = Naming([], [])
+        for one in (entry for entry in self.entries if entry.path is not None):
+            wanted = PurePath(str(one.path).replace("\\", "/")).as_posix()
+            at = None if one.has_marks else (self.path.parent / str(one.path)).resolve()
+            # A name that holds such a character comes before a glob.
+            if wanted in names or at in paths:
+                naming.exact.append(one)
+            elif one.has_marks and any(fnmatch.fnmatchcase(name, wanted) for name in names):
+                naming.globs.append(one)
+        return naming
 
 
 def read_sidecar(file: LogFile) -> Sidecar:
@@ -191,7 +186,7 @@ class SidecarIndex:
         self._used: set[tuple[Path, int]] = set()
         self._unnamed: set[Path] = set()
         self._nearby: dict[Path, LogFile | None] = {}
-        self._named: dict[tuple[Path, ...], list[Named]] = {}
+        self._named: dict[tuple[Path, ...], Naming] = {}
         if self._given is not None:
             self._read[self._given] = read_sidecar(on_disk(self._given))
 
@@ -206,42 +201,37 @@ class SidecarIndex:
     def columns_of(self, candidate: LogCandidate) -> Columns:
         """Column map of a file: its entry's, else the sidecar's."""
         sidecar, naming = self._naming(candidate)
-        mapped = [one.entry.columns for one in naming if one.entry.columns]
+        mapped = [one.columns for one in (*naming.globs, *naming.exact) if one.columns]
         return mapped[-1] if mapped else sidecar.columns if sidecar else Columns()
 
     def names(self, candidate: LogCandidate) -> bool:
         """Whether an entry names this very file."""
-        exact = (one.entry.path or "" for one in self._naming(candidate)[1] if not one.is_glob)
-        return any(Path(path).name == candidate.path.name for path in exact)
+        exact = self._naming(candidate)[1].exact
+        return any(Path(one.path or "").name == candidate.path.name for one in exact)
 
     def settings_of(self, candidate: LogCandidate) -> dict[str, Setting]:
         """Settings of a file as a whole, before it is read."""
-        sidecar, naming = self._naming(candidate)
+        sidecar, (globs, exact) = self._naming(candidate)
         settings = dict(sidecar.defaults) if sidecar else {}
-        exact = sum(not one.is_glob for one in naming)
-        for one in naming:
-            # Several entries with ids speak for several runs of the file, none for all of it.
-            if one.is_glob or one.entry.id is None or exact == 1:
-                settings |= one.entry.settings
+        # Several entries with ids speak for several runs of the file, none for all of it.
+        for one in (*globs, *(one for one in exact if one.id is None or len(exact) == 1)):
+            settings |= one.settings
         return settings
 
     def for_run(
         self, candidate: LogCandidate, raw: RawRun, run_id: str, others: Sequence[Path]
     ) -> tuple[dict[str, Setting], str]:
         """Settings and id of a run: an entry may give another id to the only run of a file."""
-        sidecar, naming = self._naming(candidate, others)
+        sidecar, (general, special) = self._naming(candidate, others)
         if sidecar is None:
             return {}, run_id
-        is_one_of_several = raw.label is not None
-        if is_one_of_several:
-            naming = [one for one in naming if one.entry.id in (None, run_id, raw.label)]
-        by_id = [Named(e, False) for e in sidecar.entries if e.path is None and e.id == run_id]
-        # An entry for a whole file of runs is as general as a glob.
-        general: list[Entry] = []
-        special: list[Entry] = []
-        for one in (*naming, *by_id):
-            is_general = one.is_glob or (is_one_of_several and one.entry.id is None)
-            (general if is_general else special).append(one.entry)
+        special = special + [e for e in sidecar.entries if e.path is None and e.id == run_id]
+        if raw.label is not None:
+            own = (None, run_id, raw.label)
+            # An entry for a whole file of runs is as general as a glob.
+            whole = [one for one in special if one.id is None]
+            general = [one for one in (*general, *whole) if one.id in own]
+            special = [one for one in special if one.id is not None and one.id in own]
         settings = dict(sidecar.defaults)
         for entries in (general, special):
             if len(entries) > 1:
@@ -292,11 +282,11 @@ class SidecarIndex:
 
     def _naming(
         self, candidate: LogCandidate, others: Iterable[Path] = ()
-    ) -> tuple[Sidecar | None, list[Named]]:
-        """Sidecar of a file, and the entries whose path names it: globs first."""
+    ) -> tuple[Sidecar | None, Naming]:
+        """Sidecar of a file, and the entries whose path names it."""
         sidecar = self._sidecar(candidate)
         if sidecar is None:
-            return None, []
+            return None, Naming([], [])
         paths = (candidate.whole_path, *(path.resolve() for path in others))
         if paths not in self._named:
             self._named[paths] = sidecar.naming(paths, candidate.root.resolve())

@@ -21,7 +21,7 @@ from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Columns, LogCandidate, Logged, Reader
 from advisor.runs.logfiles.records import OWN_COUNTER
 from advisor.runs.logfiles.table import Table, TableBuilder
-from advisor.runs.logs.trackers.history import COUNTER, TrackedRun
+from advisor.runs.logs.trackers.wandb import COUNTER, TrackedRun
 from advisor.runs.trainers.keys import kept_keys
 
 T = TypeVar("T")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from pydantic import ValidationError
 
 from advisor.errors import InputError, brief
@@ -220,10 +219,9 @@ def column_settings(table: Table, framework: KeyTable) -> Derived:
         name = key.strip().lower().replace(".", "/").rpartition("/")[2]
         if name not in COLUMN_SETTINGS:
             continue
-        numbers = table.column(key)
-        values = {*numbers[np.isfinite(numbers)].tolist(), *table.text(key).values()}
-        if len(values) == 1:
-            settings.setdefault(COLUMN_SETTINGS[name], values.pop())
+        value = table.constant(key)
+        if value is not None:
+            settings.setdefault(COLUMN_SETTINGS[name], value)
     if not settings:
         return Derived()
     return _checked(derive_settings(settings, framework), " [a column of the log]")

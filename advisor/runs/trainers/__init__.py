@@ -5,15 +5,7 @@ To add one, write its table in `data` and a module or folder with its `TRAINER`,
 
 from __future__ import annotations
 
-from advisor.runs.trainers import (
-    cs336,
-    generic,
-    openrlhf,
-    prime_rl,
-    tinker,
-    trl,
-    verl,
-)
+from advisor.runs.trainers import generic, openrlhf, tables_only, trl, verl
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.export import Export
 from advisor.runs.trainers.key_table import KeyTable, plain, spellings
@@ -29,8 +21,10 @@ from advisor.runs.trainers.registry import (
     unregister,
 )
 
-for _trainer in (trl, verl, openrlhf, prime_rl, tinker, cs336):
-    register(_trainer.TRAINER)
+for _trainer in (trl.TRAINER, verl.TRAINER, openrlhf.TRAINER):
+    register(_trainer)
+for _trainer in (tables_only.PRIME_RL, tables_only.TINKER, tables_only.CS336):
+    register(_trainer)
 # Of these only tables are read: nothing of their consoles or settings.
 for _name in ("skyrl", "slime", "areal", "open_instruct"):
     register(read_trainer(_name))

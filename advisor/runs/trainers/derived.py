@@ -45,11 +45,6 @@ def patterns(name: str) -> Mapping[str, re.Pattern[str]]:
     return {key: re.compile(pattern) for key, pattern in written.items()}
 
 
-def as_bytes(pattern: re.Pattern[str]) -> re.Pattern[bytes]:
-    """A pattern that is sought in a file before it is decoded."""
-    return re.compile(pattern.pattern.encode())
-
-
 def spelled_out(names: Iterable[str]) -> tuple[str, ...]:
     """Names with braces written out: ``{a,b}/c`` is ``a/c`` and ``b/c``."""
     return tuple(spelling for name in names for spelling in _spellings(name))
@@ -226,16 +221,22 @@ class SettingsExtractor(Derived):
             self.take_over("adapter_alpha")
             self.take_targets()
 
+    def listed(self, name: str) -> list[str]:
+        """Entries of a list, one name each (``betas.0``) or as text: ``"['a', 'b']"``."""
+        written = self.settings.get(name)
+        if written is None:
+            entries = [self.settings.get(f"{name}.{place}") for place in range(64)]
+        else:
+            text = str(written).strip()
+            bare = text.strip("[](){}")
+            entries = [*(bare.split(",") if bare != text or "," in bare else bare.split())]
+        found = [str(entry).strip().strip("'\"").strip() for entry in entries if entry is not None]
+        return [entry for entry in found if entry]
+
     def take_targets(self) -> None:
-        """Take over the modules of an adapter, a list one name each (``name.0``) or as text."""
+        """Take over the modules of an adapter."""
         for name in self._spelled(["adapter_targets"]):
-            written = self.settings.get(name)
-            if written is None:
-                placed = (self.settings.get(f"{name}.{place}") for place in range(64))
-                listed = [str(each) for each in placed if each is not None]
-            else:
-                bare = str(written).strip().strip("[](){}").replace(",", " ").split()
-                listed = [entry for entry in (each.strip("'\"") for each in bare) if entry]
+            listed = self.listed(name)
             # Libraries that patch models write expressions over names of modules instead.
             is_named = all(re.fullmatch(r"[\w.-]{1,200}", each) for each in listed)
             if listed and is_named and listed != ["None"]:

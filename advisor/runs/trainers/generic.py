@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.parsing import lines_with
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data
 from advisor.runs.trainers.key_table import passes, plain, read_key_table, spellings
@@ -84,27 +85,17 @@ MOST_TAGS = 1_000
 
 def claims(log: LogFile) -> bool:
     """Whether the lines of a text log count steps and state a reward."""
-    if log.suffix not in (".log", ".txt", ".out", ".err", ""):
-        return False
-    head = log.head_text()
-    if b"\0" in head:  # holes aside, which are out
-        return False
-    search = _Search()
-    search.feed(head)
-    if len(log.head()) < limits.HEAD_BYTES or search.is_over:
-        search.feed(b"\n")
-        return search.is_found
-    try:
-        with log.open() as stream:
-            stream.read(limits.HEAD_BYTES)
-            read_on = limits.HEAD_BYTES
-            # Downloads may fill a console before the first step.
-            while read_on < 8 << 20 and not search.is_over and (block := stream.read(1 << 20)):
-                search.feed(block)
-                read_on += len(block)
-    except InputError:
-        return False
-    return search.is_found
+    steps = uncounted = 0
+    # So many lines that mention a reward and log no step are another's.
+    for line in itertools.islice(lines_with(log, b"eward"), 400):
+        step = parse_step(line)
+        steps += step is not None and _has_reward(step.cells)
+        uncounted += step is None and parse_uncounted(line) is not None
+        if is_of_another(line):
+            return False
+        if steps >= 2:
+            return True
+    return uncounted >= 3
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
@@ -117,41 +108,6 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             console.take(line.number, text)
         console.take(line.number, last, is_cut=line.is_cut or line.is_open)
     yield from console.runs()
-
-
-class _Search:
-    """Counts steps in blocks of a file."""
-
-    def __init__(self) -> None:
-        self.steps = self._uncounted = self._tried = 0
-        self._is_another = False
-        self._rest = b""
-
-    @property
-    def is_over(self) -> bool:
-        # So many lines that mention a reward and log no step are another's.
-        return self._is_another or self.steps >= 2 or self._tried >= 400
-
-    @property
-    def is_found(self) -> bool:
-        is_known = self.steps >= 2 or self._uncounted >= 3
-        return is_known and not self._is_another
-
-    def feed(self, block: bytes) -> None:
-        text = self._rest + block
-        end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
-        self._rest = text[end:][:LONGEST]
-        at = text.find(b"eward", 0, end)
-        while at >= 0 and not self.is_over:
-            start = max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at)) + 1
-            stop = min(p for p in (text.find(b"\n", at), text.find(b"\r", at), end) if p >= 0)
-            self._tried += 1
-            line = text[start : min(stop, start + LONGEST)].decode("utf-8", "replace")
-            step = parse_step(line)
-            self.steps += step is not None and _has_reward(step.cells)
-            self._uncounted += step is None and parse_uncounted(line) is not None
-            self._is_another = is_of_another(line)
-            at = text.find(b"eward", stop, end)
 
 
 class _Run:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 from advisor.errors import InputError, NoRewardError
 from advisor.runs.logfiles.logged import Columns
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.pilot_run import SERIES
 from advisor.runs.trainers.derived import read_data
 from advisor.runs.trainers.key_table import (
@@ -119,6 +121,10 @@ SCORE_IN_A_NAME = re.compile(
 """What a name has that may be a score: most keys are asked for nothing further."""
 
 
+FRACTIONS = ("global_step/max_steps", "iteration")
+FRACTION = re.compile(r"(\d{1,9}) */ *(\d{1,9})")
+
+
 @dataclass(frozen=True)
 class Keys:
     """Keys of a log by what they hold."""
@@ -173,6 +179,20 @@ def restore_slashes(table: Table, keys: Sequence[str]) -> tuple[Table, str | Non
     best = tables[marks.index(max(marks))][1]
     key = min(best, key=lambda key: (not has_reward_key([key]), keys.index(key)))
     return table.renamed(best), f"keys were read with their slashes ('{key}' as '{best[key]}')"
+
+
+def count_fractions(table: Table) -> tuple[Table, int | None]:
+    """Rows with a step where each tells ``12/1000`` (ms-swift, Megatron), and the planned steps."""
+    for key in FRACTIONS:
+        found = {row: FRACTION.fullmatch(text) for row, text in table.text(key).items()}
+        known = {row: match for row, match in found.items() if match is not None}
+        if known:
+            steps = np.array([float(match[1]) for match in known.values()])
+            last = known[max(known)]
+            return table.with_column("step", Column(np.array([*known]), steps)), int(
+                last[2]
+            ) or None
+    return table, None
 
 
 def choose_framework(keys: Iterable[str], named: str | None) -> KeyTable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sqlite3
 import zipfile
 from contextlib import closing
@@ -49,15 +48,6 @@ def database(path: Path, *schema: str) -> Path:
         for statement in schema:
             connection.execute(statement)
         connection.commit()
-    return path
-
-
-def copy(path: Path, **columns: object) -> Path:
-    """Copy of a project of Trackio, as its client writes it."""
-    arrow = pytest.importorskip("pyarrow")
-    own = {"id": [1, 2], "timestamp": ["t", "t"], "run_name": ["a", "a"], "step": [0, 1]}
-    table = arrow.table(own | {"train/reward": [0.25, 0.5]} | columns)
-    importlib.import_module("pyarrow.parquet").write_table(table, path)
     return path
 
 
@@ -113,26 +103,16 @@ def test_a_project_of_trackio_is_said(tmp_path: Path) -> None:
     )
     for place in (tmp_path, path):
         assert said(place) == [sentence]
-    beside = copy(tmp_path / "grpo.parquet")
-    for place in (tmp_path, beside):
-        assert said(place) == [sentence]
 
 
-def test_a_copy_of_a_project_of_trackio_must_be_imported(tmp_path: Path) -> None:
-    (sentence,) = said(copy(tmp_path / "grpo.parquet"))
-    assert "this is a project of Trackio" in sentence
-    assert "import_from_parquet()" in sentence
-    assert sentence.endswith(f"TRACKIO_DIR='{tmp_path}' advisor inspect 'trackio:grpo'")
-
-
-def test_a_plain_parquet_table_with_names_of_runs_is_a_log(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    steps = list(range(1, 41))
-    own = {"run_name": ["a"] * 40, "timestamp": steps, "step": steps}
-    table = arrow.table(own | {"reward": [step / 100 for step in steps]})
-    importlib.import_module("pyarrow.parquet").write_table(table, tmp_path / "log.parquet")
-    (run,) = read_runs(tmp_path)
-    assert run.step.tolist() == steps
+@pytest.mark.parametrize("ending", ["parquet", "pq"])
+def test_parquet_must_be_converted(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"log.{ending}"
+    path.write_bytes(b"PAR1" + bytes(20) + b"PAR1")
+    with pytest.raises(InputError, match=r"Parquet is not read.*pandas.read_parquet"):
+        read_runs(path)
+    (item,) = inspect(tmp_path).unread
+    assert item.reason.startswith("Parquet is not read. Convert it: pandas.read_parquet(")
 
 
 def test_other_databases_and_settings_are_no_stores(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs import read_runs
 from advisor.runs.logs.read import SIDECAR, inspect
-from advisor.runs.logs.trackers.wandb_csv import READER
+from advisor.runs.logs.trackers.wandb import CHART as READER
 from advisor.testing.reader_conformance import ReaderConformance
 
 NAME = "wandb_export_2026-05-19T17_35_00.153+01_00.csv"

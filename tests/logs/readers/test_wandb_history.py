@@ -12,7 +12,7 @@ import pytest
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logs.trackers.history import HISTORY as READER
+from advisor.runs.logs.trackers.wandb import HISTORY as READER
 from advisor.testing.reader_conformance import ReaderConformance
 
 

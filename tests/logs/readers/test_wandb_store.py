@@ -15,7 +15,7 @@ from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.records import BLOCK, MARK
 from advisor.runs.logs import inspect, read_runs
-from advisor.runs.logs.trackers.history import STORE, is_store, read_run_file
+from advisor.runs.logs.trackers.wandb import STORE, is_store, read_run_file
 from advisor.testing.reader_conformance import ReaderConformance
 
 

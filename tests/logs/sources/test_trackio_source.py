@@ -53,24 +53,3 @@ def test_unknown_project(folder, call):
     assert "no project 'nothing'" in found.err
     assert "it has: grpo" in found.err
     assert "TRACKIO_DIR" in found.err
-
-
-def test_copies_are_read_once_the_client_has_imported_them(folder, tmp_path, call):
-    """The command that `inspect` gives for the Parquet copies of a project."""
-    own = {"TRACKIO_DIR": str(folder)}
-    storage = "from trackio.sqlite_storage import SQLiteStorage as s; "
-    made = call(code=storage + "s.get_projects(); s.export_to_parquet()", **own)
-    assert made.code == 0, made.err
-    for path in folder.glob("*.parquet"):
-        path.rename(tmp_path / path.name)
-    there = {"TRACKIO_DIR": str(tmp_path)}
-    (unread,) = (
-        item["reason"]
-        for item in call("inspect", str(tmp_path), "--json").json["unread"]
-        if "Trackio" in item["reason"]
-    )
-    code = unread.partition("python -c '")[2].partition("'")[0]
-    assert code.startswith(storage)
-    assert call(code=code, **there).code == 0
-    found = call("inspect", "trackio:grpo", "--json", **there)
-    assert [run["rows"] for run in found.json["runs"]] == [700, 700]

@@ -1,1 +1,1 @@
-"""Readers of tables without a tracker or trainer of their own: CSV, JSONL, JSON, Parquet."""
+"""Readers of tables without a tracker or trainer of their own: CSV, JSONL, JSON."""

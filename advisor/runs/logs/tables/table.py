@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import math
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.parsing import (
@@ -19,7 +21,6 @@ from advisor.runs.logfiles.parsing import (
     JSON_LINES,
     Row,
     cell_number,
-    csv_head,
     csv_header,
     csv_rows,
     json_list,
@@ -28,7 +29,7 @@ from advisor.runs.logfiles.parsing import (
 )
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.settings import PartialSettings
-from advisor.runs.trainers.key_table import COMMON_KEYS, RUN_KEYS
+from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import (
     has_evaluation_key,
     has_reward_key,
@@ -44,12 +45,15 @@ SCALAR_KEY = re.compile(rb'"([^"\n]{1,120})"\s*:\s*["\d.\-NIn]')
 OBJECT = re.compile(rb"\s*(?:\[\s*)?\{")
 STEP = re.compile(r"(?:.*[/_])?(?:step|steps|checkpoint|iteration|epoch)")
 
-METRICS = ("metric", "metric_name", "tag", "key", "variable", "measure", "series")
-VALUES = ("value", "metric_value", "val")
-STEPS = ("step", "global_step", "_step", "training_step", "iteration", "steps")
-"""Names of the columns of a long table, best first."""
+FIRST_ROWS = 20
 
 HOW_TO_LIST = "Give a list [{...}, {...}], or one object per line in a .jsonl file"
+
+
+HOW_TO_PIVOT = (
+    "Give each metric a column: table.pivot(index='step', columns='metric', values='value') of "
+    "pandas, for each run"
+)
 
 
 def is_wide(log: LogFile) -> bool:
@@ -60,10 +64,30 @@ def is_wide(log: LogFile) -> bool:
         is_object = log.suffix == ".json" and text[:1] != b"["
         found = [] if is_object else dict.fromkeys(SCALAR_KEY.findall(text))
         keys = [key.decode("utf-8", "replace") for key in found]
+        if not is_object and not has_reward_key(keys):
+            keys += _nested_keys(text)
     else:
         return False
     return has_reward_key(keys) or (
         has_evaluation_key(keys) and any(STEP.fullmatch(key.lower()) for key in keys)
+    )
+
+
+def _nested_keys(text: bytes) -> set[str]:
+    """Keys of nested groups in the first rows, joined by slashes as the rows' own are."""
+    keys: set[str] = set()
+    for line in text.split(b"\n", FIRST_ROWS)[:FIRST_ROWS]:
+        with contextlib.suppress(ValueError, RecursionError):
+            row = json.loads(line)
+            keys |= {key.replace(".", "/") for key in flatten(_lifted(row))} if row else set()
+    return keys
+
+
+def _lifted(cells: Any) -> Any:
+    """Cells of a row with those that verl's file logger keeps one level down."""
+    data = cells.get("data") if isinstance(cells, dict) else None
+    return (
+        {**data, **{k: cells[k] for k in cells if k != "data"}} if isinstance(data, dict) else cells
     )
 
 
@@ -77,7 +101,7 @@ def read_wide(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     else:
         rows = json_rows(log, warnings) if _is_lines(log) else json_list(log, None)[0]
         for number, cells in rows:
-            builder.add(number, cells)
+            builder.add(number, _lifted(cells))
     if not len(builder):
         raise InputError("the file holds no list of rows", path=log.path, advice=HOW_TO_LIST)
     yield Logged(builder.build(), warnings=tuple(warnings))
@@ -91,6 +115,10 @@ def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> Non
         problem = "two columns have this name"
         raise InputError(problem, path=log.path, row=row, key=twice, advice="Rename one")
     builder.seen(key for key in header if key)
+    names = {key.lower() for key in header}
+    if {"metric", "value"} <= names and not has_reward_key(header):
+        problem = "a table with a row for each value is not read"
+        raise InputError(problem, path=log.path, row=row, advice=HOW_TO_PIVOT)
     used = [(i, key) for i, key in enumerate(header) if key and builder.wants(key)]
     for number, cells in rows:
         builder.add(number, {key: cells[i] for i, key in used if i < len(cells)})
@@ -113,59 +141,6 @@ def _is_lines(log: LogFile) -> bool:
     raise InputError(problem, path=log.path, advice=HOW_TO_LIST)
 
 
-def _layout(header: Sequence[str]) -> list[int]:
-    """Places of the columns with metric, value, step and names of runs; none of a wide table."""
-    named = [[n for n in names if n in header][:1] for names in (METRICS, VALUES, STEPS)]
-    used = [header.index(name) for names in named for name in names]
-    runs = [at for at, name in enumerate(header) if name in RUN_KEYS and at not in used]
-    return [*used, *runs] if len(used) == len(named) else []
-
-
-def is_long(log: LogFile) -> bool:
-    """Whether a header names metric, value and step, and a metric of the first rows is a reward."""
-    header = [name.lower() for name in csv_header(log)] if log.suffix in DELIMITED else []
-    layout = _layout(header)
-    rows = csv_head(log, most=1_000)[1:] if layout else ()
-    names = {cells[layout[0]].strip() for cells in rows if len(cells) == len(header)}
-    return has_reward_key(names) or has_evaluation_key(names)
-
-
-def read_long(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a long table; values of one run and step are one row."""
-    (log,) = logs
-    kept, notes = kept_keys(columns), list[str]()
-    rows = csv_rows(log, notes)
-    header = [name.lower() for name in next(rows)[1]]
-    layout = _layout(header)
-    if not layout:
-        problem = "the table has no columns with metric, value and step"
-        advice = "Name them so, or write one column per metric"
-        raise InputError(problem, path=log.path, advice=advice)
-    metric, value, at_step, *names = layout
-    runs: dict[str, dict[float, dict[str, str]]] = {}
-    places: dict[tuple[str, float], int] = {}
-    for number, row in rows:
-        if len(row) != len(header) or not kept(name := row[metric].strip()):
-            continue
-        step = cell_number(row[at_step])
-        if step is None or not math.isfinite(step):
-            problem = f"the step of this row is {row[at_step][:40]!r}, not a number"
-            raise InputError(problem, path=log.path, row=number, advice="Correct the row")
-        label = "/".join(row[at].strip() for at in names)
-        runs.setdefault(label, {}).setdefault(step, {})[name] = row[value]
-        places.setdefault((label, step), number)
-    if not runs:
-        raise InputError("the table holds no metric that is known", path=log.path, advice="Name it")
-    several = len(runs) > 1
-    for label, steps in runs.items():
-        builder = TableBuilder(log.path, kept)
-        for step in sorted(steps):
-            builder.add(places[label, step], {**steps[step], "step": step})
-        own = label if several else None
-        yield Logged(builder.build(), label=own, has_own_id=several, warnings=tuple(notes))
-
-
-LONG = Reader("long table (run, metric, step, value)", is_long, read_long, claim=Claim.ROW)
 READER = Reader(
     "table with a reward (CSV, JSONL or JSON list)",
     is_wide,

@@ -22,7 +22,6 @@ from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import number
 from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.registry import trainer_readers
-from advisor.runs.trainers.trl.console import read_console
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
 
 REWARD = re.compile(
@@ -30,7 +29,7 @@ REWARD = re.compile(
     rb"|\bstep:\d{1,9} - [\w.@+-]+/|\b(?:[Ss]tep|[Ii]ter\w*)\b[^\"\n\\]{1,200}"
     rb"[Rr]eward\w{0,20} ?[:=] ?[-+]?\d"
 )
-CONSOLES = (Claim.LINE, Claim.PAIRS)  # What other trainers print, which a cell may have run
+CONSOLES = (Claim.LINE, Claim.DICT, Claim.PAIRS)  # What a cell may have printed
 
 REPEATED = {
     "per_device_train_batch_size": "per_device_train_batch_size",
@@ -176,7 +175,7 @@ class _Outputs:
         rewards = {"reward", "eval_reward", self.columns.keys.get("reward", "reward").lower()}
         found = [t for t in tables if not rewards.isdisjoint(key.lower() for key in t.keys)]
         if not found:
-            return self._from_console() or self._from_others()
+            return self._from_console()
         printed = PrintedSettings()
         for _, line in self._lines():
             printed.feed(line)
@@ -212,30 +211,22 @@ class _Outputs:
         )
 
     def _from_console(self) -> list[Logged]:
-        if not any("{'" in line for _, line in self._lines()):
-            return []
-        return [
-            replace(
-                run.logged(None),
-                settings={**self.settings, **run.settings},
-                warnings=self._contradictions(run.settings),
-            )
-            for run in read_console(self._lines, self.log.path, self.columns)
-            if run.rewards
-        ]
-
-    def _from_others(self) -> list[Logged]:
-        """Runs of other trainers, whose console the cell shows."""
+        """Runs that a console shows, which the cell may have started."""
         raw = "\n".join(line for _, line in self._lines()).encode("utf-8", "replace")
-        if not raw.strip():
-            return []
-        # Messages call it by the notebook; that its name has no ending lets all consoles try it.
-        console = LogFile(self.log.path.with_suffix(""), lambda: io.BytesIO(raw), len(raw))
+        # Messages call it by the notebook; without an ending all consoles try it.
+        path = self.log.path.with_name(self.log.name.replace(".", "_"))
+        console = LogFile(path, lambda: io.BytesIO(raw), len(raw))
         printed = (reader for reader in trainer_readers() if reader.claim in CONSOLES)
         for reader in sorted(printed, key=lambda reader: reader.claim):
-            if reader.claims(console):
-                runs = reader.read([console], self.columns)
-                return [replace(run, settings={**self.settings, **run.settings}) for run in runs]
+            if raw.strip() and reader.claims(console):
+                return [
+                    replace(
+                        run,
+                        settings={**self.settings, **run.settings},
+                        warnings=(*run.warnings, *self._contradictions(run.settings)),
+                    )
+                    for run in reader.read([console], self.columns)
+                ]
         return []
 
     def _contradictions(self, printed: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,45 +1,109 @@
-"""Console logs of TRL, Unsloth and other transformers trainers: one printed dict per log event."""
+"""What transformers trainers log: as ``trainer_state.json``, or a dict per event on a console."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from pathlib import Path
+from itertools import islice, pairwise
 from statistics import median
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.console_text import (
-    Bar,
-    find_bars,
-    find_dicts,
-    find_in_console,
-    is_number,
-)
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.table import TableBuilder
-from advisor.runs.trainers.derived import as_bytes
-from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.trl.settings import CONSOLE, PATTERNS, PrintedSettings
-from advisor.runs.trainers.trl.trainer_state import (
-    OF_SUMMARY,
-    SUMMARY_KEY,
-    is_evaluation,
-    is_event,
+from advisor.runs.logfiles.parsing import (
+    Bar,
+    cell_number,
+    find_bars,
+    find_dicts,
+    is_number,
+    json_list,
+    lines_with,
 )
+from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.trainers.keys import kept_keys
+from advisor.runs.trainers.trl.settings import CONSOLE, PrintedSettings
+
+SUMMARY_KEY = "train_runtime"
+"""Key of the row that closes a run."""
+
+OF_SUMMARY = ("train_", "total_flos", "epoch", "step")
+"""Beginnings of that row's own keys; TRL adds to it the metrics that no other row has taken: the
+mean reward of fewer steps than a row averages."""
+
+COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm", "reward_std", "kl"})
+"""Keys of which one stands next to the reward of a logged row, also where it has no loss."""
 
 
-class PrintedRun(Protocol):
-    """A run that was printed, with the number of its rewards."""
+def is_event(cells: Mapping[str, str]) -> bool:
+    """Whether a dict is what a trainer logs, rather than some other that was printed."""
+    if is_number(cells.get("loss")) or SUMMARY_KEY in cells or is_evaluation(cells):
+        return True
+    # A reward alone is no event: reward functions print what they found of a single completion.
+    return is_number(cells.get("reward")) and not COMPANIONS.isdisjoint(cells)
 
-    rewards: int
 
-    def logged(self, label: str | None) -> Logged:
-        """The run under its label."""
+def is_evaluation(cells: Mapping[str, str]) -> bool:
+    """Whether a dict is what a trainer logs of an evaluation."""
+    return any(key.startswith("eval_") and is_number(value) for key, value in cells.items())
+
+
+def claims_state(log: LogFile) -> bool:
+    """Whether a file is a trainer state, by its name or its ``log_history``."""
+    return log.name.endswith("trainer_state.json") or (
+        log.suffix == ".json" and b'"log_history"' in log.head()
+    )
+
+
+def read_state(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
+    """Read the one run of a trainer state."""
+    (log,) = logs
+    builder = TableBuilder(log.path, kept_keys(columns))
+    rows, state = json_list(log, "log_history")
+    has_kl = False
+    for number, cells in rows:
+        has_kl = has_kl or "kl" in cells
+        if SUMMARY_KEY in cells:
+            cells = {key: cell for key, cell in cells.items() if key.startswith(OF_SUMMARY)}
+        builder.add(number, cells)
+    if not len(builder):
+        raise InputError(
+            "the run logged no row yet",
+            path=log.path,
+            key="log_history",
+            advice="Lower logging_steps, or wait until the run has logged",
+        )
+    planned = _count(state.get("max_steps"))
+    yield Logged(
+        builder.build(),
+        framework="TRL",
+        # TRL computes and logs the KL term exactly when its coefficient is not zero.
+        facts={} if has_kl else {"kl_coefficient": 0.0},
+        logging_steps=_logging_steps(state, planned),
+        planned_steps=planned,
+    )
+
+
+def _logging_steps(state: Mapping[str, Any], planned: int | None) -> int | None:
+    value = cell_number(state.get("logging_steps"))
+    if value is not None and 0 < value < 1 and planned:  # a share of the run in transformers
+        return max(1, math.ceil(value * planned))
+    return _count(value)
+
+
+def _count(value: Any) -> int | None:
+    number = cell_number(value)
+    return int(number) if number is not None and math.isfinite(number) and number >= 1 else None
+
+
+STATE_READER = Reader("TRL trainer_state.json", claims_state, read_state)
+
+
+MOST_REFUSED = 200
+"""Lines that only look like rows; where so many stand none is sought any longer."""
 
 
 class Plan(NamedTuple):
@@ -248,16 +312,9 @@ class ConsoleRun:
         return Plan(every, lost=tuple(lost)) if len(lost) <= 4 else None
 
 
-def logged_runs(runs: Sequence[PrintedRun]) -> Iterator[Logged]:
-    """Runs with rewards, else all of them, numbered where there are several."""
-    shown = [run for run in runs if run.rewards] or runs
-    for place, run in enumerate(shown, start=1):
-        yield run.logged(str(place) if len(shown) > 1 else None)
-
-
 def claims(log: LogFile) -> bool:
     """Whether a file is a console log with printed dicts that hold a reward."""
-    return find_in_console(log, b"'reward':", as_bytes(PATTERNS["row"]), _holds_row)
+    return any(map(_holds_row, islice(lines_with(log, b"'reward':"), MOST_REFUSED)))
 
 
 def _holds_row(line: str) -> bool:
@@ -269,45 +326,36 @@ def _holds_row(line: str) -> bool:
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a console log."""
+    """Read the runs of a console log: those with rewards, else all of them."""
     (log,) = logs
-
-    def lines() -> Iterator[tuple[int, str]]:
-        return ((line.number, line.text) for line in log.lines(strict=False))
-
-    runs = read_console(lines, log.path, columns)
+    runs = _Console(log, columns, {}).read()
+    plans = {place: plan for place, run in enumerate(runs) if (plan := run.revise()) is not None}
+    # Whether bars can be trusted, and how far apart rows stand, shows only at the end.
+    runs = _Console(log, columns, plans).read() if plans else runs
     if not runs:
         raise InputError(
             "no line holds a logged row ({'loss': ..., 'reward': ...})",
             path=log.path,
             advice="Give the console output of the trainer, or its trainer_state.json",
         )
-    yield from logged_runs(runs)
-
-
-def read_console(
-    lines: Callable[[], Iterator[tuple[int, str]]], path: Path, columns: Columns
-) -> list[ConsoleRun]:
-    """Runs that were printed on a console."""
-    runs = _Console(path, columns, {}).read(lines())
-    plans = {place: plan for place, run in enumerate(runs) if (plan := run.revise()) is not None}
-    # Whether bars can be trusted, and how far apart rows stand, shows only at the end.
-    return _Console(path, columns, plans).read(lines()) if plans else runs
+    shown = [run for run in runs if run.rewards] or runs
+    for place, run in enumerate(shown, start=1):
+        yield run.logged(str(place) if len(shown) > 1 else None)
 
 
 class _Console:
     """One reading of a console."""
 
-    def __init__(self, path: Path, columns: Columns, plans: Mapping[int, Plan]) -> None:
-        self._path, self._columns, self._plans = path, columns, plans
+    def __init__(self, log: LogFile, columns: Columns, plans: Mapping[int, Plan]) -> None:
+        self._log, self._columns, self._plans = log, columns, plans
         self._printed = PrintedSettings()
         self._begun = 0
         self._runs: list[ConsoleRun] = []
         self._bars: dict[int, int] = {}
         self._last_total: int | None = None
 
-    def read(self, lines: Iterable[tuple[int, str]]) -> list[ConsoleRun]:
-        for number, text in lines:
+    def read(self) -> list[ConsoleRun]:
+        for number, text, *_ in self._log.lines(strict=False):
             at = 0
             for row in find_dicts(text):
                 self._between(text[at : row.start])
@@ -362,7 +410,7 @@ class _Console:
     def _begin(self) -> ConsoleRun:
         printed = self._printed
         run = ConsoleRun(
-            TableBuilder(self._path, kept_keys(self._columns)),
+            TableBuilder(self._log.path, kept_keys(self._columns)),
             dict(printed.settings),
             printed.planned_steps if self._is_announced else None,
             printed.resumed_at if self._is_announced else 0,

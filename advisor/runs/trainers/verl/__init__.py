@@ -291,8 +291,8 @@ def _put_optimizer(extractor: _Settings) -> None:
                 extractor.assume(read)
                 extractor.put("momentum", 0.9, read)
             return
-    momenta = _listed(extractor, f"{OPTIM}override_optimizer_config.betas")
-    momenta = momenta or _listed(extractor, f"{OPTIM}betas")
+    momenta = extractor.listed(f"{OPTIM}override_optimizer_config.betas")
+    momenta = momenta or extractor.listed(f"{OPTIM}betas")
     decay = number(momenta[0]) if len(momenta) == 2 else None
     if decay is not None and 0 <= decay < 1:
         extractor.note("momentum", decay, "first of betas")
@@ -371,21 +371,10 @@ def _put_names(extractor: _Settings) -> None:
     path = extractor.text("model")
     if path is not None:
         extractor.note("model", bare_name(path.value), f"path {path.value[:200]}")
-    files = _listed(extractor, "data.train_files")
+    files = extractor.listed("data.train_files")
     tasks = dict.fromkeys(bare_name(file) for file in files)
     if tasks:
         extractor.note("task", "+".join(tasks)[:200], f"train_files {', '.join(files)[:200]}")
-
-
-def _listed(extractor: _Settings, name: str) -> list[str]:
-    """Entries of a list, one name each (``betas.0``) or as text: ``"['a', 'b']"``."""
-    value = extractor.settings.get(name)
-    if isinstance(value, str):
-        entries: list[Any] = value.strip().strip("[]()").split(",")
-    else:
-        entries = [value, *(extractor.settings.get(f"{name}.{place}") for place in range(16))]
-    bare = [str(entry).strip().strip("'\"").strip() for entry in entries if entry is not None]
-    return [entry for entry in bare if entry]
 
 
 def bare_name(path: str) -> str:
@@ -403,7 +392,7 @@ def bare_name(path: str) -> str:
 
 TRAINER = read_trainer(
     "verl",
-    readers=(console.JSONL_READER, console.READER),
+    readers=(console.READER,),
     export=render,
     derive=derive,
     observe=observe,

@@ -1,37 +1,38 @@
-"""Consoles of verl and its forks (``step:12 - key:value``), and JSONL of its file logger."""
+"""Consoles of verl and its forks: rows (``step:12 - key:value``), and settings before them."""
 
 from __future__ import annotations
 
-import json
+import ast
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.log_file import UTF16_MARKS, Line, LogFile
+from advisor.runs.logfiles.config_files import Scalar, flatten
+from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.parsing import Row, json_rows
+from advisor.runs.logfiles.parsing import lines_with
 from advisor.runs.logfiles.table import TableBuilder
-from advisor.runs.trainers.derived import as_bytes
+from advisor.runs.trainers.derived import patterns
 from advisor.runs.trainers.keys import kept_keys
-from advisor.runs.trainers.verl.printed_settings import (
-    LONGEST_LINE,
-    PATTERNS,
-    PrintedSettings,
-    PrintedYaml,
-    plain_value,
-    untag,
-)
 
-SUFFIXES = frozenset({"", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
+PATTERNS = patterns("verl")
+
+MOST_LINES = 8_000
+LONGEST_LINE = 65_536
+LONGEST_VALUE = 500
+
+PLANNED_NAME = "trainer.total_training_steps"
+
+GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.")
+"""Settings of which a configuration has some."""
+
+WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
+
 
 COARSE = (
     "numbers are printed with three decimals: the learning rate, which reads 0.000, was left "
     "out, and small values of other series and coefficients are rounded"
 )
-
-PATIENCE = 40
-"""Lines of other origin that may stand between two lines of one row."""
 
 RATES = ("actor/lr", "critic/lr")
 
@@ -41,25 +42,7 @@ IN_UNITS = "(1e-4)"
 
 def claims(log: LogFile) -> bool:
     """Whether a text log holds metrics in the form of verl's console."""
-    # A digit behind the last dot is part of a name: "train_qwen2.5-7b".
-    if log.suffix not in SUFFIXES and not log.suffix[1:2].isdigit():
-        return False
-    try:
-        head = log.head_text()
-        if _has_row(head):
-            return True
-        is_long = len(head) >= limits.HEAD_BYTES and log.head(2) not in UTF16_MARKS
-        if not is_long or b"\0" in head:
-            return False
-        # A reward function that prints every sample fills a megabyte before the first step.
-        with log.open() as stream:
-            return _has_row(stream.read(8 << 20))
-    except InputError:
-        return False
-
-
-def _has_row(raw: bytes) -> bool:
-    return any(as_bytes(PATTERNS[name]).search(raw) for name in ("row", "yaml_row"))
+    return any(map(PATTERNS["row"].search, lines_with(log, b"step:")))
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
@@ -70,9 +53,6 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     for line in log.lines(strict=False):
         if not rows.take(line):
             printed.feed(line.text)
-        if line.is_open and rows.number == line.number:
-            rows.tear()
-    rows.end()
     printed.end()
     if not len(builder):
         raise InputError(
@@ -96,188 +76,202 @@ def number_text(value: str) -> str:
 
 
 class Rows:
-    """Fills a table with rows, each from one line or from the lines of a block."""
+    """Fills a table with rows, each from one line."""
 
     def __init__(self, builder: TableBuilder) -> None:
-        # One-based line at which the latest row began.
-        self.number = 0
         # Whether numbers are printed with three decimals, too few for a learning rate.
         self.is_coarse = False
         self._builder = builder
-        self._cells: dict[str, Any] | None = None
-        self._is_cut = self._is_block = self._has_pairs = False
-        self._tag = self._last_key = ""
         self._last_keys: set[str] = set()
-        self._patience = 0
-        self._yaml: PrintedYaml | None = None
 
     def take(self, line: Line) -> bool:
-        """Begin a row, or go on with one; False where a line does neither."""
+        """Add the row of a line; False where it has none."""
         # The step of a row may follow a progress bar or any other text.
-        if "step:" in line.text:
-            text = PATTERNS["ansi"].sub("", line.text)
-            found = PATTERNS["step"].search(text)
-            if found is not None:
-                self._start(line, text, int(found.group(1)), text[found.end() :])
-                return True
-        if self._goes_on(line.text):
-            return True
-        if "Step " in line.text:
-            tag, text = untag(line.text)
-            found = PATTERNS["yaml_step"].fullmatch(text.strip())
-            if found is not None:
-                self._begin(line.number, int(found.group(1)), is_block=True)
-                self._yaml = PrintedYaml(tag, "/")
-                return True
-        return False
-
-    def _start(self, line: Line, text: str, step: int, rest: str) -> None:
-        """Begin a row at the step of a line, given without colours and after the step."""
-        self._begin(line.number, step, is_block=not rest)
-        if not rest:
-            self._tag = untag(line.text).tag
-            return
-        rest = rest.partition("\r")[0].rstrip()
+        if "step:" not in line.text:
+            return False
+        text = PATTERNS["ansi"].sub("", line.text)
+        found = PATTERNS["step"].search(text)
+        if found is None:
+            return False
+        rest = text[found.end() :].partition("\r")[0].rstrip()
         if "[repeated " in rest:
             rest = PATTERNS["repeated"].sub("", rest)
         # W&B cuts lines at so many characters, without and with their line end.
         lengths = {len(line.text.rstrip("\r")), len(text.rstrip("\r"))}
-        self._is_cut = line.is_cut or not lengths.isdisjoint({4095, 4096})
+        is_cut = line.is_cut or not lengths.isdisjoint({4095, 4096})
         parts = rest.split(" - ")
-        if self._is_cut:
+        if is_cut:
             parts.pop()  # what is left of a number may read as another number
-        self._fill(parts)
-        last = number_text(parts[-1].rpartition(":")[2]) if parts else ""
-        if not self._is_cut and plain_value(last) is NotImplemented:
-            glued = PATTERNS["glued"].match(parts[-1])
-            self._is_cut = glued is None
-            self._fill([] if glued is None else [":".join(glued.groups())])
-
-    def _goes_on(self, text: str) -> bool:
-        """Read one more line if it goes on with the row before it."""
-        if self._patience <= 0 or self._cells is None or len(text) > LONGEST_LINE:
-            return False
-        tagged = untag(text)
-        if self._yaml is not None:
-            if tagged.tag != self._yaml.tag:
-                return False
-            is_own = self._yaml.feed(tagged)
-            if not is_own:
-                self.end()
-            return is_own
-        self._patience -= 1
-        tag, body = tagged.tag, tagged.text.lstrip()
-        if not (body.startswith("- ") or (self._is_block and tag in ("", self._tag))):
-            return False
-        parts = []
-        for part in body.removeprefix("- ").split(" - "):
-            key, _, value = part.strip(" {},").rpartition(":")
-            key, value = key.strip(" '\""), value.strip(" '\"")
-            if "/" not in key or " " in key or plain_value(number_text(value)) is NotImplemented:
-                return False
-            parts.append(f"{key}:{value}")
-        self._fill(parts)
-        self._patience = PATIENCE
+        elif plain_value(number_text(parts[-1].rpartition(":")[2])) is NotImplemented:
+            glued = PATTERNS["glued"].match(parts.pop())
+            is_cut = glued is None
+            parts += [] if glued is None else [":".join(glued.groups())]
+        cells: dict[str, Any] = dict(filter(None, map(self._pair, parts)))
+        if not cells:
+            return True
+        last = parts[-1].rpartition(":")[0]
+        if line.is_open and not is_cut and self._last_keys and last not in self._last_keys:
+            cells.pop(last, None)  # the last line of all, torn within a number
+            is_cut = True
+        elif not is_cut:
+            self._last_keys.add(last)
+        self._builder.add(line.number, {"step": int(found.group(1)), **cells}, is_cut=is_cut)
         return True
 
+    def _pair(self, part: str) -> tuple[str, float | None] | None:
+        """Key and number of a part; None for a torn pair, of which the key may be torn too."""
+        key, _, value = part.rpartition(":")
+        number = plain_value(number_text(value))
+        if not key or number is NotImplemented:
+            return None
+        is_number = isinstance(number, int | float) and not isinstance(number, bool)
+        whole = key.removesuffix(IN_UNITS)
+        if is_number and whole != key and whole in RATES:
+            self._builder.seen((key,))
+            return whole, number * 1e-4
+        if key in RATES and value.lstrip("-") == "0.000" and self._builder.wants(key):
+            self.is_coarse, is_number = True, False
+        return key, number if is_number else None
+
+
+class Tagged(NamedTuple):
+    """A line without colours and without ray's prefix, and the process that printed it."""
+
+    tag: str
+    text: str
+
+
+def untag(line: str) -> Tagged:
+    """Take ray's prefix ``(TaskRunner pid=1, ip=...)`` and all colours off a line."""
+    found = PATTERNS["tag"].match(line)
+    tag = "" if found is None else found.group(1)
+    text = line if found is None else line[found.end() :]
+    if "\x1b" in text:
+        text = PATTERNS["ansi"].sub("", text)
+    if "[repeated " in text:
+        text = PATTERNS["repeated"].sub("", text)
+    return Tagged(tag, text.rstrip())
+
+
+def plain_value(text: str) -> Any:
+    """Number, switch or None, as Python and YAML write them; else ``NotImplemented``."""
+    if text in WORDS:
+        return WORDS[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:  # also for an integer of more than 4,300 digits
+            continue
+    return NotImplemented
+
+
+class PrintedDict:
+    """A dictionary that ``pprint`` spread over lines, among lines of others."""
+
+    def __init__(self, first: Tagged) -> None:
+        self._tag, self._lines, self._seen, self._depth = first.tag, list[str](), 0, 0
+        self._add(first.text)
+
+    @property
+    def settings(self) -> dict[str, Scalar]:
+        """Its scalars and short lists by dotted names; none where its end is lost."""
+        try:
+            return flatten(ast.literal_eval("\n".join(self._lines)))
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            return {}
+
+    def feed(self, line: Tagged) -> bool:
+        """Read one more line; False where the dictionary is at its end."""
+        self._seen += 1
+        found = PATTERNS["continued"].match(line.text)
+        # Where a line was printed in pieces, others of the process may come between them.
+        is_piece = not self._lines[-1].endswith((",", "{", "[", "("))
+        if line.tag == self._tag and found is not None and (found[1] or is_piece):
+            self._add(line.text)
+        return self._depth > 0 and self._seen <= MOST_LINES
+
+    def _add(self, text: str) -> None:
+        self._lines.append(text[:LONGEST_LINE])
+        bare = PATTERNS["string"].sub("", self._lines[-1])
+        self._depth += sum(map(bare.count, "{[(")) - sum(map(bare.count, "}])"))
+
+
+class PrintedSettings:
+    """Collects settings line by line: configurations, command lines, counts and sizes."""
+
+    def __init__(self) -> None:
+        self._open: PrintedDict | None = None
+        self._dumps: list[dict[str, Any]] = []
+        self._commands: list[dict[str, Any]] = []
+        self._planned: set[int] = set()
+        self._sizes: set[float] = set()
+
+    def feed(self, text: str) -> None:
+        """Read one line that holds no metrics."""
+        if self._open is not None:
+            if not self._open.feed(untag(text)):
+                self.end()
+        elif "{'" in text:
+            line = untag(text)
+            if PATTERNS["dict_start"].match(line.text):
+                self._open = PrintedDict(line)
+        elif " contains " in text:
+            self._note_size(text)
+        elif "Total training steps: " in text:
+            found = PATTERNS["planned"].search(text)
+            if found is not None:
+                self._planned.add(int(found.group(1)))
+        elif "main_ppo" in text or "verl.trainer" in text:
+            self._note_command(text)
+
     def end(self) -> None:
-        """Add the row that is still open."""
-        if self._yaml is not None and any("/" in key for key in self._yaml.cells):
-            self._fill([f"{key}:{value}" for key, value in self._yaml.cells.items()])
-        cells, self._cells, self._yaml, self._patience = self._cells, None, None, 0
-        if cells is None or not self._has_pairs:
-            return
-        self._builder.add(self.number, cells, is_cut=self._is_cut)
-        if not self._is_cut:
-            self._last_keys.add(self._last_key)
+        """Close a configuration that is still open."""
+        found = {} if self._open is None else self._open.settings
+        # Another dictionary may begin as a configuration does.
+        if any(key.startswith(GROUPS) for key in found):
+            self._dumps.append(found)
+        self._open = None
 
-    def tear(self) -> None:
-        """Drop the last pair of the open row if no row before it ended with its key."""
-        is_new = bool(self._last_keys) and self._last_key not in self._last_keys
-        if self._cells is not None and is_new and not self._is_block and not self._is_cut:
-            self._cells.pop(self._last_key, None)
-            self._is_cut = True
+    def settings(self) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+        """Settings under verl's names, what was assumed, and warnings."""
+        sources = self._dumps or self._commands
+        settings: dict[str, Any] = {}
+        unlike: set[str] = set()
+        for source in sources:
+            for key, value in source.items():
+                if settings.setdefault(key, value) != value:
+                    unlike.add(key)
+        settings = {key: value for key, value in settings.items() if key not in unlike}
+        warnings = []
+        if unlike:
+            warnings.append(
+                f"the log holds {len(sources)} configurations that differ in {len(unlike)} "
+                f"settings, which were left out: {', '.join(sorted(unlike)[:5])}"
+            )
+        assumptions = []
+        is_open = settings.get(PLANNED_NAME) is None and PLANNED_NAME not in unlike
+        if is_open and len(self._planned) == 1:
+            (settings[PLANNED_NAME],) = self._planned
+            assumptions.append(f"{PLANNED_NAME} is the printed 'Total training steps'")
+        return settings, tuple(assumptions), tuple(warnings)
 
-    def _begin(self, number: int, step: int, *, is_block: bool) -> None:
-        self.end()
-        self.number, self._cells = number, {"step": step}
-        self._is_block, self._is_cut, self._has_pairs, self._last_key = is_block, False, False, ""
-        self._patience = PATIENCE
+    def facts(self) -> dict[str, Any]:
+        """Size of the model, where one alone is printed."""
+        return {"parameters": next(iter(self._sizes))} if len(self._sizes) == 1 else {}
 
-    def _fill(self, parts: list[str]) -> None:
-        if self._cells is None or not parts:
-            return
-        for part in parts:
-            key, _, value = part.rpartition(":")
-            number = plain_value(number_text(value))
-            if not key or number is NotImplemented:
-                continue  # a torn pair, of which the key may be torn too
-            self._has_pairs = True
-            is_number = isinstance(number, int | float) and not isinstance(number, bool)
-            whole = key.removesuffix(IN_UNITS)
-            if is_number and whole != key and whole in RATES:
-                self._builder.seen((key,))
-                key, number = whole, number * 1e-4
-            elif key in RATES and value.lstrip("-") == "0.000" and self._builder.wants(key):
-                self.is_coarse, is_number = True, False
-            self._cells[key] = number if is_number else None
-        self._last_key = parts[-1].rpartition(":")[0]
+    def _note_size(self, text: str) -> None:
+        found = PATTERNS["size"].search(text[:LONGEST_LINE])
+        if found is not None:
+            self._sizes.add(float(found.group(1)) * {"B": 1e9, "M": 1e6, "K": 1e3}[found.group(2)])
+
+    def _note_command(self, text: str) -> None:
+        overrides = {}
+        for match in PATTERNS["override"].finditer(text[:LONGEST_LINE]):
+            value = match.group(2).strip("'\"")
+            if "$" not in value and len(value) <= LONGEST_VALUE:
+                overrides[match.group(1)] = value
+        if overrides:
+            self._commands.append(overrides)
 
 
 READER = Reader("verl console log", claims, read, claim=Claim.LINE)
-
-
-def claims_jsonl(log: LogFile) -> bool:
-    """Whether the first object has a step, and the metrics one level down."""
-    if log.suffix not in (".jsonl", ".ndjson", ".json", ".log", ".txt"):
-        return False
-    try:
-        head = log.head_text().lstrip(b"\xef\xbb\xbf \t\r\n")
-    except InputError:
-        return False
-    if not head.startswith(b"{") or b'"step"' not in head:
-        return False
-    try:
-        row = json.loads(head.partition(b"\n")[0])
-    except (ValueError, RecursionError):
-        return False
-    return _is_row(row, log.name)
-
-
-def _is_row(row: Any, name: str) -> bool:
-    step = row.get("step") if isinstance(row, dict) else None
-    if isinstance(step, bool) or not isinstance(step, int | float):
-        return False
-    data = row.get("data")
-    if isinstance(data, dict) and len(row) == 2:
-        return any("/" in key for key in data)
-    # Nested groups of metrics, of which each row of EasyR1 has some.
-    nested = ("actor", "critic", "timing_s", "response_length", "val_response_length")
-    groups = sum(isinstance(row.get(group), dict) for group in nested)
-    return groups >= 2 or (groups == 1 and name == "experiment_log.jsonl")
-
-
-def read_jsonl(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the one run of a file."""
-    (log,) = logs
-    builder = TableBuilder(log.path, kept_keys(columns))
-    notes: list[str] = []
-    for row in json_rows(log, notes):
-        builder.add(row.number, _cells(row))
-    if not len(builder):
-        raise InputError(
-            "the log has no row", path=log.path, advice="Wait until the run has logged some steps"
-        )
-    yield Logged(builder.build(), warnings=tuple(notes))
-
-
-def _cells(row: Row) -> dict[str, Any]:
-    """Cells of a row by the trainer's keys; nested groups are joined by the table."""
-    data = row.cells.get("data")
-    if not isinstance(data, dict):
-        return row.cells
-    rest = {key: cell for key, cell in row.cells.items() if key != "data"}
-    return {**data, **rest}
-
-
-JSONL_READER = Reader("verl file logger (JSONL)", claims_jsonl, read_jsonl, claim=Claim.ROW)

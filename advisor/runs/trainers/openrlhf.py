@@ -1,22 +1,19 @@
-"""OpenRLHF's arguments: as a console shows them, in the package's names, and in its rows."""
+"""OpenRLHF and its forks: settings from arguments and rows, and export."""
 
 from __future__ import annotations
 
+import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from advisor.runs.logfiles.config_files import Scalar, literal
 from advisor.runs.logfiles.table import Table
-from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data, share
-
-PATTERNS = patterns("openrlhf")
-MARK = "n_samples_per_prompt"
-"""An argument of every version, which no other printed namespace has."""
-
-LONGEST = 1 << 16
+from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, share
+from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse
+from advisor.runs.trainers.registry import read_trainer
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
@@ -167,88 +164,81 @@ def _derive_loss(extractor: SettingsExtractor) -> None:
 
 
 def _pair(extractor: SettingsExtractor, ours: str) -> tuple[str, list[float]] | None:
-    """Numbers of an argument that takes two: as text, or each under a name of its own."""
+    """Numbers of an argument that takes two."""
     for name in extractor.names[ours]:
-        parts = [extractor.settings.get(f"{name}.{place}") for place in (0, 1)]
-        written = extractor.settings.get(name)
-        if parts[0] is not None:
-            written = f"{parts[0]} {parts[1]}"
-        if written is None or isinstance(written, bool) or written == "None":
-            continue
-        return name, [float(each) for each in PATTERNS["number"].findall(str(written))]
+        found = [number(each) for each in extractor.listed(name)]
+        numbers = [each for each in found if each is not None]
+        if numbers:
+            return name, numbers
     return None
 
 
-class PrintedArguments:
-    """Collects arguments from the lines of a console."""
-
-    def __init__(self) -> None:
-        self.settings: dict[str, Any] = {}
-        self._command: list[str] = []
-
-    def feed(self, text: str) -> None:
-        """Take a line."""
-        if self._command:
-            self._command.append(text[:LONGEST])
-        elif "openrlhf.cli.train_ppo" in text:
-            program = PATTERNS["program"].search(text)
-            self._command = [text[program.end() :][:LONGEST]] if program else []
-        elif MARK in text:
-            opening = PATTERNS["opening"].search(text)
-            if opening is not None:
-                self.settings |= parse_namespace(text[opening.start() :][:LONGEST])
-        if self._command and (not text.rstrip().endswith("\\") or len(self._command) > 400):
-            self.settings |= parse_command("\n".join(self._command))
-            self._command = []
-
-
-def parse_command(text: str) -> dict[str, Any]:
-    """Arguments of a command line, from behind the program's name."""
-    found: dict[str, Any] = {}
-    name, values = "", []
-    for word in (*PATTERNS["word"].findall(text.replace("\\\n", " ")), "|"):
-        flag = PATTERNS["flag"].fullmatch(word)
-        is_end = word in read_data("openrlhf")["console"]["ends"]
-        if flag is None and not is_end:
-            values.append(word.strip("\"'"))
-            continue
-        if name:
-            found[name] = literal(" ".join(values)[:500]) if values else True
-        if is_end or flag is None:
-            break
-        name = flag.group(1)
-        values = [flag.group(2).strip("\"'")] if flag.group(2) is not None else []
-    return found
-
-
 def parse_namespace(text: str) -> dict[str, Scalar]:
-    """Arguments of a printed namespace by dotted names, up to where it breaks off."""
-    found: dict[str, Scalar] = {}
-    opening = PATTERNS["opening"].match(text)
-    if opening is None:
-        return found
-    outer, at = [""], opening.end()
-    while outer:
-        closing = PATTERNS["closing"].match(text, at)
-        if closing is not None:
-            outer.pop()
-            at = closing.end()
-            continue
-        name = PATTERNS["name"].match(text, at)
-        if name is None:
-            break
-        key, at = outer[-1] + name.group(1), name.end()
-        inner = PATTERNS["opening"].match(text, at)
-        if inner is not None:
-            if len(outer) > 8:
-                break
-            outer.append(f"{key}.")
-            at = inner.end()
-            continue
-        value = PATTERNS["value"].match(text, at)
-        if value is None or value.end() == len(text):
-            break  # what stands last on a cut line may have lost digits
-        at = value.end()
-        written = value.group()
-        found[key] = written[1:-1] if written[0] in "([" else literal(written)
-    return found
+    """Arguments of a namespace that was written as text, by dotted names."""
+    if not text.startswith(("namespace(", "Namespace(")):
+        return {}
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    return dict(_arguments(tree.body, "")) if isinstance(tree.body, ast.Call) else {}
+
+
+def _arguments(call: ast.Call, prefix: str) -> Iterator[tuple[str, Scalar]]:
+    for argument in call.keywords:
+        name, value = f"{prefix}{argument.arg}", argument.value
+        if isinstance(value, ast.Call):
+            yield from _arguments(value, f"{name}.")
+        elif isinstance(value, ast.Tuple | ast.List):
+            yield name, ", ".join(map(ast.unparse, value.elts))
+        else:
+            yield name, literal(ast.unparse(value))
+
+
+def render(launch: Launch, model: str | None) -> str:
+    """Write the flags as a script."""
+    launch.check_corrected("OpenRLHF")
+    settings = launch.settings
+    if settings.optimizer == "sgd":
+        refuse("sgd", "openrlhf")
+    limit, prompt = settings.max_completion_length, settings.max_prompt_length
+    is_lora, has_kl = settings.adapter == "lora", bool(settings.kl_coefficient)
+    refreshes, lag = launch.refreshes("OpenRLHF"), settings.lag
+    queue = launch.in_refreshes("queue", lag, "OpenRLHF") if lag else None
+    return fill_template(
+        "openrlhf",
+        launch,
+        # The flag of the prompt's limit is of both limits together.
+        unknown=("max_prompt_length",) if limit is None else (),
+        model=from_environment(model),
+        samples=launch.rollout_prompts * refreshes,
+        both_lengths=None if limit is None or prompt is None else prompt + limit,
+        warmup_ratio=warmup_ratio(launch.steps, settings.warmup_steps),
+        # AdamW without decay is Adam.
+        weight_decay=0.0 if settings.optimizer == "adam" else None,
+        use_loss="use_loss" if has_kl else None,
+        kl_estimator="k3" if has_kl else None,
+        targets=(settings.adapter_targets or "").replace(",", " ") or None if is_lora else None,
+        # Engines share the trainer's devices, or run ahead on devices of their own.
+        engine_sleep=None if queue else "enable_sleep",
+        shared_memory=None if queue else 0.6,
+        async_enable="async_enable" if queue else None,
+        own_devices=launch.devices if queue else None,
+        steps_ahead=f"{settings.lag:g}" if queue else None,
+        queue=queue,
+    )
+
+
+def warmup_ratio(steps: int, warmup_steps: int) -> float:
+    """Share of the run that OpenRLHF turns back into a number of warm-up steps."""
+    # The plain quotient misses it where ceil(steps * ratio) is a rounding error too large.
+    ratio = warmup_steps / steps
+    return ratio if math.ceil(steps * ratio) == warmup_steps else math.nextafter(ratio, 0.0)
+
+
+TRAINER = read_trainer(
+    "openrlhf",
+    export=render,
+    derive=derive,
+    observe=observe,
+)

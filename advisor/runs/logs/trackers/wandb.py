@@ -1,0 +1,423 @@
+"""W&B: its own file of a run, histories with a row per log call, line charts, tables of runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.runs.logfiles.config_files import flatten
+from advisor.runs.logfiles.log_file import LogFile
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.parsing import (
+    DELIMITED,
+    cell_number,
+    csv_header,
+    csv_rows,
+    json_list,
+    json_rows,
+)
+from advisor.runs.logfiles.records import MARK, OWN_COUNTER, read_store
+from advisor.runs.logfiles.table import Column, TableBuilder
+from advisor.runs.trainers import all_key_tables, key_tables, plain, spellings
+from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
+from advisor.runs.trainers.keys import kept_keys
+from advisor.runs.trainers.registry import cached
+
+COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", "global_step")
+"""Counters of trainers that log to trackers, best first; all count what ``step`` counts there."""
+
+OF_WANDB = "W&B's own counter of log calls"
+
+EARLY_ROWS = 200  # Rows whose keys decide by which counter a run is read
+
+REGULAR_SHARE = 0.8  # Share of equal gaps below which a counter of log calls looks thinned out
+
+
+class TrackedRun:
+    """Rows of one run on the way to a table; ``counter`` names the tracker's own counter."""
+
+    def __init__(
+        self, path: Path, columns: Columns, counter: str, *, is_export: bool = False
+    ) -> None:
+        keeps = kept_keys(columns)
+        self._builder = TableBuilder(path, lambda key: keeps(key) or key in COUNTERS)
+        self._path, self._own, self._is_export = path, counter, is_export
+        self._early: dict[str, None] = {}
+        self._at, self._count = array("q"), array("d")
+
+    def __len__(self) -> int:
+        return len(self._builder)
+
+    def add(self, number: int, cells: Mapping[str, Any], count: Any) -> None:
+        """Add a row, and what the tracker's own counter says of it."""
+        kept = {k: v for k, v in cells.items() if not (isinstance(v, Mapping) and "_type" in v)}
+        if len(self) < EARLY_ROWS:
+            self._early.update(dict.fromkeys(kept))
+        at = cell_number(count)
+        if at is not None:
+            self._at.append(len(self))
+            self._count.append(at)
+        self._builder.add(number, kept)
+
+    def logged(self, warnings: Sequence[str] = (), **fields: Any) -> Logged:
+        """The run, with a step on each row that some counter has; with more fields of `Logged`."""
+        if not len(self):
+            raise InputError(
+                "the history has no rows",
+                path=self._path,
+                advice="Export it again once the run has logged metrics",
+            )
+        table, assumed = self._builder.build(), list[str]()
+        by_name = {plain(key): key for key in reversed(self._early)}
+        counter = next((by_name[name] for name in COUNTERS if name in by_name), None)
+        has_step = "step" in by_name or (not counter and any(map(is_counter, self._early)))
+        if counter is not None:
+            table = table if has_step else table.with_column("step", counter)
+            assumed.append(f"steps are {counter}" + (f", not {self._own}" if self._own else ""))
+        elif not has_step and self._at:
+            table = table.with_column("step", Column(self._at, self._count))
+            assumed.append(
+                f"steps are {self._own}, as the trainer logged no counter; it counts optimizer "
+                "steps only where each one was logged"
+            )
+        warnings = (*warnings, *self._thinned_out())
+        return Logged(table, assumptions=tuple(assumed), warnings=warnings, **fields)
+
+    def _thinned_out(self) -> list[str]:
+        steps = np.diff(np.asarray(self._count))
+        gaps, times = np.unique(steps[steps > 0], return_counts=True)
+        total = int(times.sum())
+        if not self._is_export or total < 50 or times.max() >= REGULAR_SHARE * total:
+            return []
+        return [
+            f"{self._own} jumps unevenly (by {gaps[times.argmax()]:g} in only {times.max()} of "
+            f"{total} rows), so the export may be a sample of the run; scan_history() gives "
+            "every row"
+        ]
+
+
+@cached
+def is_counter(key: str) -> bool:
+    """Whether some trainer counts its steps or its batches of rollouts under a key."""
+    names = set(spellings(plain(key)))
+    return any(
+        not names.isdisjoint((*table.optimizer_steps, *table.refreshes)) for table in key_tables()
+    ) or not names.isdisjoint((*COMMON_KEYS.optimizer_steps, *UNSURE_STEPS))
+
+
+COUNTER = f"{OF_WANDB} ({OWN_COUNTER})"
+CONSOLE = ("files", "output.log")
+"""Where W&B keeps, next to its own file, what the same run printed."""
+
+LINE = re.compile(rb'"_step"\s*:\s*[-\d"]')
+
+
+def is_store(log: LogFile) -> bool:
+    """Whether a file is W&B's own, by its name and first bytes."""
+    return log.suffix == ".wandb" and log.readable_head().startswith(MARK)
+
+
+def read_run_file(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
+    """Read the one run of W&B's own file."""
+    (log,) = logs
+    notes: list[str] = []
+    config: dict[str, Any] = {}
+    run = TrackedRun(log.path, columns, COUNTER)
+    for row in read_store(log, notes, config):
+        cells = {key: text.strip('"') for key, text in row.items() if text != "null"}
+        run.add(len(run) + 1, cells, cells.pop(OWN_COUNTER, None))
+    yield run.logged(settings=flatten(config), warnings=notes)
+
+
+def console_of(store: Path) -> Path:
+    """Where the console of the run of W&B's own file lies."""
+    return store.parent.joinpath(*CONSOLE)
+
+
+def is_history(log: LogFile) -> bool:
+    """Whether the rows of a text file have W&B's own keys."""
+    if log.suffix in (".csv", ".tsv"):
+        return len({OWN_COUNTER, "_runtime", "_timestamp"}.intersection(csv_header(log))) >= 2
+    if log.suffix not in (".jsonl", ".ndjson", ".json"):
+        return False
+    # Charts and tables may fill the first lines of a long row; any line of the head will do.
+    begins = re.match(rb"\[\s*\{" if log.suffix == ".json" else rb"\{", log.start())
+    return begins is not None and LINE.search(log.head_text()) is not None
+
+
+def read_history(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
+    """Read the run of a history."""
+    (log,) = logs
+    notes: list[str] = []
+    run = TrackedRun(log.path, columns, COUNTER, is_export=True)
+    for cells in _rows(log, notes):
+        run.add(len(run) + 1, cells, cells.pop(OWN_COUNTER, None))
+    yield run.logged(warnings=notes)
+
+
+def _rows(log: LogFile, notes: list[str]) -> Iterator[dict[str, Any]]:
+    if log.suffix in (".csv", ".tsv"):
+        table = csv_rows(log, notes)
+        _, header = next(table)
+        for _, row in table:
+            yield {key: cell for key, cell in zip(header, row, strict=False) if key and cell}
+    else:
+        rows = json_list(log, None)[0] if log.suffix == ".json" else json_rows(log, notes)
+        yield from (row.cells for row in rows)
+
+
+STORE = Reader("W&B run file", is_store, read_run_file)
+HISTORY = Reader("W&B history", is_history, read_history)
+
+
+SEPARATOR = " - "
+BOUNDS = ("__MIN", "__MAX")
+OWN_AXES = ("Step", OWN_COUNTER)
+AXES = re.compile(
+    r"Step|_step|_runtime|_timestamp|_absolute_runtime|Wall Time|Relative Time(?: \(\w+\))?"
+    r"|epoch|train/epoch|(?:train|training|trainer)/global_step|global_step"
+)
+"""Axes that W&B offers for a chart, and counters that users choose most."""
+
+EXPORT = re.compile(r"(?:^|[^a-z])(?:wandb|export)", re.IGNORECASE)
+COPY = re.compile(r" ?\(\d+\)$")
+OF_THE_TABLE = frozenset(
+    {"Name", "State", "Notes", "User", "Tags", "Created", "Runtime", "Sweep", "ID", "Group"}
+)
+"""Columns of W&B's table of runs that are no settings."""
+
+IS_GROUPED = "'{}' is a mean over runs that W&B grouped; their noise is averaged out"
+IS_AVERAGED = (
+    "points of the chart are means over several logged rows (its bounds differ from its values), "
+    "so the noise of the reward is understated; export the history instead"
+)
+
+
+def is_chart(log: LogFile) -> bool:
+    """Whether a header is that of a chart: ``run - metric``, or bounds next to each column."""
+    axis, *headers = (csv_header(log) if log.suffix in DELIMITED else []) or [""]
+    if not headers or not axis or SEPARATOR in axis:
+        return False
+    if any(header.endswith(BOUNDS) and header[:-5] in headers for header in headers):
+        return True
+    if AXES.fullmatch(axis) is None:
+        return False
+    if all(SEPARATOR in header for header in headers):
+        return True
+    known = (any(t.understands(plain(h)) for t in all_key_tables()) for h in headers)
+    if axis != "Step" or any(SEPARATOR in header for header in headers) or any(known):
+        return False
+    stem = PurePosixPath(log.name).stem
+    return EXPORT.search(stem) is not None or bool(_metrics_like(stem))
+
+
+def chart_folder(log: LogFile) -> Path:
+    """Folder of a chart: W&B exports one metric at a time, and its charts share their runs."""
+    return log.path.parent
+
+
+Place = tuple[str, str]
+"""An axis, and where a point lies on it."""
+
+Points = dict[Place, tuple[int, dict[str, str]]]
+"""Row and cells of each point of a run; W&B's own counter is one of them."""
+
+
+def read_charts(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
+    """Read the runs of a chart, or of all charts of a folder."""
+    runs: dict[str, Points] = {}
+    notes: list[str] = []
+    failures: list[InputError] = []
+    assumptions: list[str] = []
+    averaged: set[str] = set()
+    for log in sorted(logs, key=lambda log: log.path):
+        own: list[str] = []
+        try:
+            chart, assumed, means = _chart(log, columns, own, is_alone=len(logs) == 1)
+        except InputError as error:
+            failures.append(error)
+            notes.append(f"{log.name} was left out: {error.problem}")
+            continue
+        _join(runs, chart, PurePosixPath(log.name).stem)
+        averaged |= means
+        assumptions += assumed
+        notes += own if len(logs) == 1 else [f"{log.name}: {note}" for note in own]
+    if len(failures) == len(logs):
+        raise failures[0]
+    if not runs:
+        yield TrackedRun(logs[0].path, columns, OF_WANDB).logged()  # says that there are no rows
+    stated = _settings_by_run(logs[0])
+    for name, points in runs.items():
+        run = TrackedRun(logs[0].path, columns, OF_WANDB, is_export=True)
+        for place in sorted(points, key=_place_on_axis):
+            row, cells = points[place]
+            run.add(row, cells, cells.pop(OWN_COUNTER, None))
+        warnings = [IS_GROUPED.format(name)] if name.startswith("Group: ") else []
+        warnings = warnings or ([IS_AVERAGED] if name in averaged else [])
+        settings = stated.get(name, {})
+        logged = run.logged([*notes, *warnings], label=name, has_own_id=True, settings=settings)
+        yield replace(logged, assumptions=(*assumptions, *logged.assumptions))
+
+
+class _Column(NamedTuple):
+    """What a column of a chart holds."""
+
+    run: str
+    metric: str
+    bound: str
+
+
+def _chart(
+    log: LogFile, columns: Columns, notes: list[str], *, is_alone: bool
+) -> tuple[dict[str, Points], list[str], set[str]]:
+    """Runs of a file with a column per run and metric, what was assumed, and runs of means."""
+    rows = csv_rows(log, notes)
+    _, names = next(rows)
+    parsed, assumed = list(_parse(names)), list[str]()
+    if any(column.run and not column.metric for column in parsed[1:]):
+        metric, source = _metric_of(log, columns, names, is_alone)
+        if metric:
+            assumed.append(f"every column of {log.name} holds {metric} ({source})")
+        parsed = [c if c.metric else c._replace(metric=metric) for c in parsed]
+    axis, mapped = names[0], set(columns.keys.values())
+    # A mapped header is read under its whole name, and so is an axis that a trainer counts.
+    keys = [n if n in mapped else c.metric for n, c in zip(names, parsed, strict=True)]
+    is_key = axis in mapped or (axis not in OWN_AXES and is_counter(axis))
+    runs: dict[str, Points] = {}
+    averaged: set[str] = set()
+    for number, cells in rows:
+        found: dict[str, dict[str, str]] = {}
+        bounds: dict[tuple[str, str], dict[str, str]] = {}
+        for column, key, cell in zip(parsed[1:], keys[1:], cells[1:], strict=False):
+            if column.bound and key != OWN_COUNTER:
+                bounds.setdefault((column.run, key), {})[column.bound] = cell
+            elif key and cell.strip() and not column.bound:
+                found.setdefault(column.run, {})[key] = cell
+        averaged |= {run for (run, _), own in bounds.items() if _is_wide(own)}
+        for run, own in found.items():
+            counter = own.pop(OWN_COUNTER, None)
+            counter = cells[0] if axis in OWN_AXES else counter
+            if not own:
+                continue
+            if is_key:
+                own.setdefault(axis, cells[0])
+            own |= {OWN_COUNTER: counter} if counter else {}
+            place = (OWN_COUNTER, counter) if counter else (axis, cells[0])
+            runs.setdefault(run, {})[place] = number, own
+    return runs, assumed, averaged
+
+
+def _is_wide(bounds: dict[str, str]) -> bool:
+    """Whether the least and the largest value behind a point differ."""
+    low, high = (cell_number(bounds.get(name)) for name in BOUNDS)
+    return low is not None and high is not None and low < high
+
+
+def _join(runs: dict[str, Points], chart: dict[str, Points], name: str) -> None:
+    """Put the points of one more chart to those of the same runs."""
+    for run, points in chart.items():
+        known = runs.get(run, {})
+        both = [(known[place][1], points[place][1]) for place in points if place in known]
+        if any(one[key] != other[key] for one, other in both for key in one.keys() & other):
+            # Another run of the same name, or the same one at another time.
+            run = f"{run} ({name})"
+            known = runs.get(run, {})
+        for place, (row, cells) in points.items():
+            first, before = known.get(place, (row, {}))
+            known[place] = first, {**before, **cells}
+        runs[run] = known
+
+
+def _place_on_axis(place: Place) -> float:
+    number = cell_number(place[1])
+    return math.inf if number is None or math.isnan(number) else number
+
+
+def _parse(names: Iterable[str]) -> Iterator[_Column]:
+    """Columns by their headers; runs that share a display name, and so a header, are numbered."""
+    times: Counter[str] = Counter()
+    for header in names:
+        times[header] += 1
+        again = f" ({times[header]})" if times[header] > 1 else ""
+        bound = next((b for b in BOUNDS if header.endswith(b)), "")
+        name = header.removesuffix(bound)
+        # Names of runs hold the separator more often than names of metrics do.
+        run, separator, metric = name.rpartition(SEPARATOR)
+        yield _Column(
+            (run if separator else name) + again, metric.strip() if separator else "", bound
+        )
+
+
+def _metric_of(log: LogFile, columns: Columns, names: list[str], is_alone: bool) -> tuple[str, str]:
+    """Metric of columns that name only their run, and its source; empty where one is mapped."""
+    mapped = columns.keys.get("reward", "")
+    if mapped:
+        return ("", "") if mapped in names else (mapped, "as mapped")
+    metrics = _metrics_like(PurePosixPath(log.name).stem)
+    if len(metrics) == 1:
+        return metrics[0], "from the name of the file"
+    if not metrics and is_alone:
+        return "reward", "assumed, since its columns name only runs; a column map says otherwise"
+    shown = ", ".join(names[1:4])
+    raise InputError(
+        f"the columns name only runs ({shown[:80]}), so their metric is not known",
+        path=log.path,
+        key="reward",
+        advice='Name the metric of the chart in a column map: [columns] reward = "..."',
+    )
+
+
+def _metrics_like(stem: str) -> list[str]:
+    """Known metrics that the name of a file may stand for, as critic_score_mean does."""
+    name = _squeeze(COPY.sub("", stem))
+    matches = []
+    for table in all_key_tables():
+        levels = (*table.reward, *table.series.values())
+        matches += [key for level in levels for key in level if _squeeze(key) == name]
+    return list(dict.fromkeys([key for key in matches if key == stem] or matches))
+
+
+def _squeeze(key: str) -> str:
+    squeezed = re.sub(r"[^a-z0-9]+", "_", key.lower()).strip("_")
+    return squeezed.removeprefix("train_")
+
+
+def is_runs_table(log: LogFile) -> bool:
+    """Whether a CSV is W&B's table of runs, by two columns that every such table has."""
+    try:
+        return log.suffix == ".csv" and {"Name", "State"} <= set(csv_header(log))
+    except InputError:
+        return False
+
+
+def _settings_by_run(chart: LogFile) -> dict[str, dict[str, str]]:
+    """Settings by display name, from tables next to a chart: those that all rows of it share."""
+    found: dict[str, dict[str, str]] = {}
+    folder = chart.path.parent
+    for name in sorted(chart.names_in(folder)):
+        log = chart.at(folder / name)
+        if log is None or not is_runs_table(log):
+            continue
+        try:
+            (_, header), *rows = csv_rows(log, [])
+        except InputError:
+            continue
+        for _, cells in rows:
+            row = {key: cell.strip() for key, cell in zip(header, cells, strict=False)}
+            settings = {key: cell for key, cell in row.items() if cell and key not in OF_THE_TABLE}
+            known = found.get(row["Name"], settings)
+            shared = {key: cell for key, cell in settings.items() if known.get(key) == cell}
+            found[row["Name"]] = shared
+    return found
+
+
+CHART = Reader("W&B chart as CSV", is_chart, read_charts, chart_folder, claim=Claim.ROW)

@@ -1,0 +1,281 @@
+"""Trainers of which tables are read with their settings: Tinker, prime-rl and CS336's loops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from advisor.runs.logfiles.table import Table
+from advisor.runs.trainers.derived import Derived, Setting, SettingsExtractor, share
+from advisor.runs.trainers.registry import read_trainer
+
+
+def derive_tinker(settings: Mapping[str, Any]) -> Derived:
+    """Settings of a cookbook run."""
+    # One row of ``metrics.jsonl`` is one batch of rollouts, cut into ``num_substeps`` optimizer
+    # steps, each sample used once (``tinker_cookbook/rl/train.py``, ``train_step``).
+    doubled = {key.replace("X_", ""): value for key, value in settings.items() if "X_" in key}
+    extractor = SettingsExtractor({**doubled, **settings}, "tinker")
+    substeps = extractor.defaulted("substeps", "tinker-cookbook's")
+    extractor.take("minibatches_per_refresh", substeps)
+    extractor.note("epochs_per_refresh", 1, "tinker uses each sample once")
+    extractor.take_over("learning_rate", "group_size", "kl_coefficient", "max_completion_length")
+    extractor.take_over("seed", "model", "task", "adapter_rank")
+    if "adapter_rank" in extractor.facts:
+        extractor.note("adapter", "lora", f"lora_rank {extractor.facts['adapter_rank']}")
+    groups, planned = extractor.count("groups"), extractor.count("max_steps")
+    times = int(substeps.value)
+    if groups is not None:
+        prompts = share(groups.value, times)
+        extractor.put("prompts_per_step", prompts, f"{groups} / {substeps} = {prompts:g}")
+    if planned is not None:
+        steps = planned.value * times
+        extractor.put("planned_steps", steps, f"{planned} x {substeps} = {steps}")
+    most = extractor.count("staleness", least=0)
+    if most is not None:
+        lag = most.value * times
+        extractor.put("lag", float(lag), f"{most} x {substeps} = {lag}")
+        if lag:
+            extractor.assume_as("lag", lag=lag)
+    elif "async_config" in settings:
+        extractor.note("lag", 0.0, "async_config is empty: synchronous")
+    _tinker_loss(extractor)
+    if any(mark in settings for mark in extractor.data["keys"]["setting_marks"]):
+        extractor.note("optimizer", "adam", "tinker.AdamParams")
+        extractor.note("momentum", 0.9, "beta1 in tinker_cookbook/rl/train.py")
+        extractor.note("advantage_scaling", "none", "rewards are centred")
+        extractor.assume_as("constants")
+    if extractor.is_on("remove_constant_reward_groups"):
+        extractor.assume_as("filtered")
+    return extractor.derived()
+
+
+def _tinker_loss(extractor: SettingsExtractor) -> None:
+    extractor.choose("importance_ratio")
+    loss = extractor.text("importance_ratio")
+    if loss is not None and loss.value == "ppo":
+        low, high = (
+            found and replace(found, name=found.name.removeprefix("loss_fn_config."))
+            for found in (extractor.amount("ratio_low"), extractor.amount("ratio_high"))
+        )
+        extractor.take_ratio_bounds(low, high)
+
+
+TINKER = read_trainer("tinker", derive=derive_tinker)
+
+
+PRIME_RL_TASK = re.compile(
+    r"(?:orchestrator\.)?(?:train\.)?(?:source|env|environment)(?:\.0|\[0\])?\.(?:name|id)"
+)
+
+
+def derive_prime_rl(settings: Mapping[str, Any]) -> Derived:
+    """Settings of a prime-rl run."""
+    extractor = SettingsExtractor(settings, "prime_rl")
+    found = extractor.count("updates")
+    steps = found.value if found is not None else 1
+    extractor.note("minibatches_per_refresh", steps, str(found or "one optimizer step per batch"))
+    extractor.note("epochs_per_refresh", 1, "prime-rl uses each sample once")
+    extractor.note("importance_ratio", True, "prime-rl always corrects")
+    extractor.assume_as("structure")
+    extractor.take_over("group_size", "learning_rate", "planned_steps", "adapter_rank", "model")
+    extractor.take_over("max_completion_length", "seed")
+    group, batch = extractor.count("group_size"), extractor.count("batch")
+    if group is not None and batch is not None:
+        prompts = share(batch.value, group.value * steps)
+        line = f"{batch} completions / {group}"
+        line += f" / step_per_rollout {steps}" if steps > 1 else ""
+        extractor.put("prompts_per_step", prompts, f"{line} = {prompts:g}")
+    if "adapter_rank" in extractor.facts:
+        extractor.note("adapter", "lora", f"rank {extractor.facts['adapter_rank']}")
+    extractor.take(
+        "task", extractor.text(*sorted(key for key in settings if PRIME_RL_TASK.fullmatch(key)))
+    )
+    _prime_rl_lag(extractor)
+    _prime_rl_optimizer(extractor)
+    _prime_rl_schedule(extractor)
+    _prime_rl_advantages(extractor)
+    return extractor.derived()
+
+
+def _prime_rl_lag(extractor: SettingsExtractor) -> None:
+    found = extractor.count("lag", least=0)
+    if found is None:
+        assumption = "max_async_level 1 (prime-rl's default; hard-coded since May 2026)"
+        extractor.put("lag", 1.0, f"lag 1: {assumption}")
+        extractor.assume(assumption)
+        return
+    extractor.note("lag", float(found.value), found.name)
+    if found.value and not extractor.is_on("strict"):
+        extractor.assume_as("lag", lag=found.value)
+
+
+def _prime_rl_optimizer(extractor: SettingsExtractor) -> None:
+    kind = extractor.text("optimizer")
+    if kind is not None and kind.value in ("adamw", "sgd"):
+        extractor.take("optimizer", kind)
+    if kind is not None and kind.value == "sgd":
+        extractor.take("momentum", extractor.amount("momentum_of_sgd"))
+        if "momentum" not in extractor.facts:
+            assumption = "momentum 0.9 (prime-rl's default for SGD)"
+            extractor.put("momentum", 0.9, assumption)
+            extractor.assume(assumption)
+    elif kind is None or kind.value == "adamw":
+        extractor.take("momentum", extractor.amount("momentum_of_adamw"))
+
+
+def _prime_rl_schedule(extractor: SettingsExtractor) -> None:
+    kind = extractor.text("schedule")
+    if kind is None:
+        return
+    warmup, decay = extractor.count("warmup_steps", least=0), extractor.count("decay", least=0)
+    if kind.value != "constant":
+        extractor.take("warmup_steps", warmup)
+    if kind.value in ("constant", "cosine"):
+        extractor.take("schedule", kind)
+    planned = extractor.facts.get("planned_steps")
+    if kind.value != "linear" or decay is None:
+        return
+    # Its "linear" holds the rate and lets it fall over the last decay_steps only.
+    flat = None if planned is None or warmup is None else planned - warmup.value - decay.value
+    if decay.value == 0:
+        extractor.note("schedule", "constant", str(decay))
+    elif flat == 0:
+        extractor.note("schedule", "linear", f"{decay} = max_steps {planned} - warm-up")
+
+
+def _prime_rl_advantages(extractor: SettingsExtractor) -> None:
+    """Trust region, and what advantages are divided by."""
+    low = extractor.amount("mask_low")
+    masked = low if low is not None and low.value else None
+    extractor.take_ratio_bounds(masked, extractor.amount("mask_high"))
+    divided, kind = extractor.switch("divided"), extractor.text("algorithm")
+    if divided is not None and divided.value:
+        extractor.note("advantage_scaling", "group", f"{divided.name} true")
+    elif kind is None or kind.value in ("grpo", "echo"):
+        source = "prime-rl's default" if kind is None else str(kind)
+        extractor.note("advantage_scaling", "none", f"{source}: centred only")
+
+
+PRIME_RL = read_trainer("prime_rl", derive=derive_prime_rl)
+
+
+OTHER_PASSES = ("n_train_steps_per_rollout_batch", "off_policy_updates", "num_epochs")
+"""Counts of updates that some loops have in place of epochs, each in its own sense."""
+
+CORRECTED = {"grpo_clip": True, "grpo": True, "grpo_no_clip": False, "noclip": False}
+"""Losses with an importance ratio -> whether it is clipped."""
+
+UNCORRECTED = ("no_baseline", "reinforce_with_baseline", "none")
+SCALINGS = {"std": "group", "none": "none"}
+NOT_A_TASK = {"", ".", "/", "train", "training", "data", "dataset", "datasets", "sft", "processed"}
+
+
+def derive_cs336(settings: Mapping[str, Any]) -> Derived:
+    """Settings of one loop from its config."""
+    # One optimizer step is taken per ``train_batch_size``.
+    extractor = SettingsExtractor(
+        {**{key.rpartition(".")[2]: settings[key] for key in settings}, **settings}, "cs336"
+    )
+    _cs336_batches(extractor)
+    is_stated = any(
+        name in extractor.settings for name in ("epochs_per_rollout_batch", *OTHER_PASSES)
+    )
+    if "minibatches_per_refresh" in extractor.facts and not is_stated:
+        assumption = "epochs_per_rollout_batch 1 (default of the assignment)"
+        extractor.put("epochs_per_refresh", 1, f"epochs_per_refresh 1: {assumption}")
+        extractor.assume(assumption)
+    refreshes, interval = extractor.count("refreshes"), extractor.interval
+    if refreshes is not None and interval is not None:
+        minibatches, epochs = (
+            extractor.facts[f"{name}_per_refresh"] for name in ("minibatches", "epochs")
+        )
+        steps = refreshes.value * interval
+        line = f"{refreshes} x {minibatches} mini-batches x {epochs} epochs = {steps}"
+        extractor.put("planned_steps", steps, line)
+    _cs336_loss(extractor)
+    extractor.take_over("learning_rate", "momentum", "max_completion_length", "seed", "model")
+    _cs336_task(extractor)
+    return extractor.derived()
+
+
+def observe_cs336(table: Table) -> Derived:
+    """Settings of one loop from its rows, where one value stands in all that have any."""
+    constants = {key: table.constant(key) for key in CS336.keys[0].observed}
+    settings = {key: value for key, value in constants.items() if value is not None}
+    extractor = SettingsExtractor(settings, "cs336")
+    _cs336_batches(extractor)
+    _cs336_loss(extractor)
+    if "reference_kl" in table.keys and not table.has("reference_kl").any():
+        why = "kl_coefficient 0: reference_kl is null in every row, no reference was scored"
+        extractor.put("kl_coefficient", 0.0, why)
+    return extractor.derived()
+
+
+def _cs336_batches(extractor: SettingsExtractor) -> None:
+    """G, P and the two factors of K."""
+    extractor.take_over("group_size", "epochs_per_refresh")
+    rollout, train = extractor.count("rollout"), extractor.count("train")
+    batches = extractor.count("num_train_batches")
+    if rollout is not None and train is not None and not rollout.value % train.value:
+        count = rollout.value // train.value
+        line = f"{rollout} / {train} = {count}"
+        extractor.put("minibatches_per_refresh", count, line)
+    elif batches is not None:
+        extractor.take("minibatches_per_refresh", batches)
+        if rollout is not None and train is None:
+            train = Setting(f"{rollout} / {batches} =", rollout.value // batches.value)
+    size = extractor.facts.get("group_size")
+    if train is not None and size is not None:
+        prompts = share(train.value, size)
+        line = f"{train} completions / group_size {size} = {prompts:g}"
+        extractor.put("prompts_per_step", prompts, line)
+
+
+def _cs336_loss(extractor: SettingsExtractor) -> None:
+    """Importance ratio, its bounds, what advantages are divided by, and the KL term."""
+    extractor.take_over("kl_coefficient")
+    # Not by ``text``: ``none`` is a method here.
+    methods = {name: extractor.settings.get(name) for name in extractor.names["loss"]}
+    key, loss = next(
+        ((name, word) for name, word in methods.items() if isinstance(word, str)), ("", "")
+    )
+    why = f"{key} {loss}"
+    if loss in CORRECTED:
+        extractor.note("importance_ratio", True, why)
+        if CORRECTED[loss]:
+            extractor.take_over("clip_low", "clip_high")
+        else:
+            extractor.assume(f"the importance ratio is not clipped ({why})")
+    elif loss in UNCORRECTED:
+        extractor.note("importance_ratio", False, why)
+    divided = extractor.switch("divided")
+    divisor = str(extractor.settings.get("advantage_normalizer"))
+    if loss == "no_baseline":
+        extractor.note("advantage_scaling", "none", why)
+        extractor.assume(f"rewards are not centred within groups ({why}): not quite GRPO")
+    elif divided is not None:
+        extractor.note("advantage_scaling", "group" if divided.value else "none", str(divided))
+    elif divisor in SCALINGS:
+        extractor.note("advantage_scaling", SCALINGS[divisor], f"advantage_normalizer {divisor}")
+
+
+def _cs336_task(extractor: SettingsExtractor) -> None:
+    """Name of the dataset, or of the folder that holds it."""
+    found = extractor.text("task")
+    if found is None:
+        return
+    path = PurePosixPath(str(found.value).replace("\\", "/"))
+    if not path.suffix and not path.is_absolute():
+        extractor.take("task", found)
+        return
+    names = [path.stem, *(parent.name for parent in path.parents)]
+    task = next((name for name in names if name.lower() not in NOT_A_TASK), None)
+    if task is not None:
+        extractor.note("task", task, str(found))
+
+
+CS336 = read_trainer("cs336", derive=derive_cs336, observe=observe_cs336)
