@@ -36,9 +36,8 @@ from advisor.advice.trade_offs import (
 from advisor.advice.wording import INFORMED
 from advisor.common import Progress, progress_of
 from advisor.errors import CannotTellError, InputError
-from advisor.findings import informed_share
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
-from advisor.model import Posterior, outside_evidence
+from advisor.model import Posterior, informed_share, outside_evidence
 from advisor.runs import NONE_MOVED, Settings
 from advisor.runs import recipes as trainer_recipes
 

@@ -12,7 +12,6 @@ from advisor.advice.cost import Cost
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, ends, stacked
 from advisor.advice.request import Budget, Objective
 from advisor.advice.wording import level_text, percent, short_text
-from advisor.findings import log_prior
 from advisor.forecast import (
     Forecaster,
     line_for,
@@ -20,7 +19,7 @@ from advisor.forecast import (
     pilots_of,
     recalibrated,
 )
-from advisor.model import Posterior, smoothed_weights
+from advisor.model import Posterior, log_prior, smoothed_weights
 from advisor.runs import Settings
 
 GIVEN_UP = 0.05

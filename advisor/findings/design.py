@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from advisor.model import LAWS, MIN_SIZES, Meta, Posterior, RunSummary
+from advisor.model import MIN_SIZES, Meta, RunSummary
 from advisor.theory import FloatArray, IntArray
 
 FACTORS = {
@@ -97,16 +97,6 @@ def design_check(meta: Meta) -> tuple[FactorCheck, ...]:
             details.append("it differs only between groups of pilots, never within one")
         checks.append(FactorCheck(label, verdict, values, others, _clauses(details)))
     return (*checks, _size_check(meta, lived, groups, fixed))
-
-
-def informed_share(posterior: Posterior) -> dict[str, float]:
-    """Share of the prior's variance that the pilots removed, per term (arXiv:1803.08393)."""
-    terms = [f"{law}.{term}" for law, terms in LAWS.items() for term in terms]
-    return {
-        name: 1.0 - float(np.std(posterior.as_in_priors(name))) ** 2 / prior.sd**2
-        for name in (*terms, "curvature_exponent")
-        for prior in [getattr(posterior.meta.priors, name.replace(".", "_"))]
-    }
 
 
 def _size_check(

@@ -9,16 +9,15 @@ import numpy as np
 from advisor.common import counted
 from advisor.findings.design import design_check
 from advisor.findings.gates import gate
-from advisor.findings.run_fit import misfit_caution
 from advisor.forecast import interval_of
 from advisor.model import (
     FAMILIES,
     INTERVAL,
     LAWS,
-    LEVELS,
-    POPULATION,
     SPECTRUM,
     Posterior,
+    log_prior,
+    misfit_caution,
     shifted_share,
 )
 from advisor.theory import FloatArray
@@ -171,16 +170,6 @@ def prior_sensitivity(
         )
         for name, values in quantities.items()
     }
-
-
-def log_prior(posterior: Posterior) -> FloatArray:
-    """Log density of the scaled priors at each draw, up to a constant, shape (draws,)."""
-    total = np.zeros(posterior.flat(LEVELS[0]).shape[0])
-    for name in (*POPULATION, *LEVELS):
-        prior = getattr(posterior.meta.placed_priors, name.replace(".", "_"))
-        values = posterior.as_in_priors(name).reshape(total.size, -1)
-        total -= 0.5 * (((values - prior.mean) / prior.sd) ** 2).sum(axis=1)
-    return total
 
 
 def _weights(log_weights: FloatArray) -> FloatArray:

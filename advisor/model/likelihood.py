@@ -1,4 +1,4 @@
-"""What parameters say of a cohort: expected rewards, their density, and what fits leave of them.
+"""What parameters say of a cohort: expected rewards, and their density.
 
 The PyMC model evaluates the first two with PyTensor variables, everything that looks at draws with
 numpy arrays. What a curve leaves of a run's rewards is a slow AR(1) residual, correlated from bin
@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.errors import StudyError
 from advisor.model import equations as eq
 from advisor.model.cohort import MAX_BINS
 from advisor.model.equations import DEGREES
 from advisor.model.observations import Observations
 from advisor.model.parameters import GROUP_EFFECTS, LAWS, LEVELS, POPULATION, RUN_EFFECTS
-from advisor.theory import FloatArray, IntArray, namespace
+from advisor.theory import FloatArray, namespace
 
 SAMPLED = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")
 """Draws that the equations of every run need."""
@@ -260,75 +259,3 @@ def expected_by(posterior: FittedDraws, seen: Observations, kept: Any) -> Expect
     draws = {name: posterior.flat(name)[kept] for name in SAMPLED}
     parts = {name: values.reshape(len(values), -1) for name, values in draws.items()}
     return expectation(parts, seen.constant, seen)
-
-
-FEWEST_BINS = 6
-"""Bins below which neither a third nor a swing of a run can be told apart."""
-
-DRAWS = 500
-"""Draws of the posterior that are asked; what is said is smooth in them."""
-
-MOST_NAMED = 3
-"""Runs that are named where a fit fails, and at most half of all."""
-
-
-class Residuals(NamedTuple):
-    """Rewards less their curves, (draws, runs, bins), roots of covariances, bins of each run."""
-
-    seen: Observations
-    expected: Expectation
-    left: FloatArray
-    root: FloatArray
-    counts: IntArray
-
-    def white(self, run: int) -> FloatArray:
-        """Whitened residuals of a run, shape (draws, bins): about one where the curve fits."""
-        bins = int(self.counts[run])
-        left, root = self.left[:, run, :bins], self.root[:, run, :bins, :bins]
-        return np.asarray(np.linalg.solve(root, left[..., None])[..., 0], dtype=float)
-
-
-def residuals(posterior: FittedDraws) -> Residuals | None:
-    """Residuals of the pilots; None of a posterior that was made by hand."""
-    seen = posterior.observations
-    if seen is None:
-        return None
-    total = posterior.flat("is_oscillator").size
-    kept = np.unique(np.linspace(0, total - 1, min(DRAWS, total)).astype(int))
-    expected = expected_by(posterior, seen, kept)
-    spread = covariance(
-        expected.sampling_variance + eq.LEAST_VARIANCE,
-        expected.residual_variance,
-        seen.constant["correlation"],
-    )
-    try:
-        root = np.linalg.cholesky(spread)
-    except np.linalg.LinAlgError as error:
-        raise StudyError(
-            "the posterior's draws are not those of its pilots", advice="Fit the pilots again"
-        ) from error
-    left = np.asarray(seen.train_reward - expected.train_reward)
-    return Residuals(seen, expected, left, root, (seen.is_logged > 0).sum(axis=1))
-
-
-def strays(posterior: FittedDraws) -> dict[str, float]:
-    """How far runs stray from their curves, by what noise explains; the farthest first."""
-    found = residuals(posterior)
-    if found is None:
-        return {}
-    far = {
-        str(found.seen.coords["run"][run]): float(np.sqrt((found.white(run) ** 2).mean()))
-        for run in range(found.counts.size)
-        if found.counts[run] >= FEWEST_BINS
-    }
-    return dict(sorted(far.items(), key=lambda item: -item[1]))
-
-
-def worst_fits(posterior: FittedDraws) -> str:
-    """Runs that their curves fit worst, in words; empty where there is nothing to choose from."""
-    try:
-        far = {run: ratio for run, ratio in strays(posterior).items() if np.isfinite(ratio)}
-    except StudyError:  # draws of chains that got lost may be anything
-        return ""
-    named = list(far.items())[: min(MOST_NAMED, len(far) // 2)]
-    return ", ".join(f"'{run}' ({ratio:.1f} times the noise)" for run, ratio in named)

@@ -14,10 +14,10 @@ from advisor.errors import InputError, NotConvergedError
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.fast import shape_of, shapes_of
-from advisor.model.likelihood import worst_fits
 from advisor.model.parameters import GROUP_LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import SPECTRUM, Family, Priors
+from advisor.model.run_fit import worst_fits
 from advisor.runs import (
     Collapse,
     PilotRun,

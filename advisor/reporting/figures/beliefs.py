@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.common import counted
-from advisor.findings import at_pilot, informed_share, middle_pilot, prior_groups
+from advisor.findings import at_pilot, middle_pilot, prior_groups
 from advisor.forecast import central, ends_of
 from advisor.model import (
     BANDS,
@@ -23,6 +23,7 @@ from advisor.model import (
     Posterior,
     PriorPredictive,
     density,
+    informed_share,
 )
 from advisor.reporting import style
 from advisor.reporting.figure import FigureKind

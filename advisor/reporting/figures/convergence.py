@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.model import RUN_EFFECTS, Convergence, Meta, Posterior, convergence, draw_ranks
+from advisor.model import RUN_EFFECTS, Convergence, Meta, Posterior, convergence
 from advisor.reporting import style
 from advisor.reporting.figure import FigureKind
 from advisor.theory import FloatArray
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-MAX_PANELS = 3
+MAX_PANELS, BARS = 3, 20
 
 
 @dataclass(frozen=True)
@@ -98,17 +98,26 @@ def _scalars(draws: Mapping[str, FloatArray], meta: Meta) -> dict[str, FloatArra
 
 
 def draw_convergence(info: Ranks) -> Figure:
-    """Draw one panel per parameter, with ArviZ's rank plot."""
+    """Draw one panel per parameter: of each chain, how many draws each slice of the ranks has."""
+    from scipy.stats import rankdata
+
     count = len(info.worst)
     figure = style.new_figure(3.1 * count + 0.3, 2.9)
-    panels = list(figure.subplots(1, count, squeeze=False).flat)
-    colors = [style.CYCLE[chain % len(style.CYCLE)] for chain in range(len(info.worst[0].draws))]
-    x, y = draw_ranks(panels, [one.draws for one in info.worst], colors)
-    for axes, one in zip(panels, info.worst, strict=True):
+    for axes, one in zip(figure.subplots(1, count, squeeze=False).flat, info.worst, strict=True):
+        chains, draws = one.draws.shape
+        edges = np.linspace(0, one.draws.size, BARS + 1)
+        for chain, ranks in enumerate(np.reshape(rankdata(one.draws), (chains, draws))):
+            height = np.histogram(ranks, edges)[0] / (2 * draws / BARS)
+            color = style.CYCLE[chain % len(style.CYCLE)]
+            look = {"bottom": chain, "align": "edge", "color": color, "alpha": 0.8}
+            axes.bar(edges[:-1], height, edges[1], **look)
+            axes.axhline(chain + 0.5, color=style.MUTED, linewidth=0.8)
+        axes.set_yticks(range(chains), [str(1 + chain) for chain in range(chains)])
         name, _, owner = one.name.partition("\n")
         mixed = f"R-hat {one.rhat:.3f}, {one.ess:,.0f} effective draws"
         note = f"{style.shorten(owner, 36) or 'all pilots'}\n{mixed}"
-        style.tidy(axes, title=name, note=note, x=x, y=y if axes is panels[0] else "")
+        y = "chain" if axes is figure.axes[0] else ""
+        style.tidy(axes, title=name, note=note, x="rank among all draws", y=y)
         axes.title.set_fontsize(style.LABEL)
     return figure
 
