@@ -191,40 +191,27 @@ class Desk:
 
     def followed(self, show: Callable[[Piloting], None], every: float) -> Piloting:
         """Look again and again, until the word is final."""
-        from advisor.monitoring import signature_of
         from advisor.runs import is_source
-
-        def signature(log: str) -> object:
-            if is_source(log):
-                return object()  # only the server knows: it may always have more
-            try:
-                return signature_of(Path(log))
-            except OSError as error:  # not there yet, or not now
-                return error.errno
 
         if any(is_source(log) for log in self.logs):
             every = max(every, BETWEEN_ASKS)
-        seen: object = None
         state: object = None
         noted: set[str] = set()
         while True:
-            now = [signature(log) for log in self.logs]
-            if now != seen:
-                seen = now
-                try:
-                    self.runs, unread = self.read()
-                    if (grown := self._grown(unread)) != state:
-                        found = self._word(unread)
-                        state = grown
-                        show(found)
-                        if found.is_final:
-                            return found
-                        self.written(found, None)
-                except (InputError, NotConvergedError, OSError) as error:
-                    # A log may become readable while it grows, and chains may agree on more of it.
-                    if str(error) not in noted:
-                        echo(f"Note: no word yet: {error}", err=True)
-                    noted.add(str(error))
+            try:
+                self.runs, unread = self.read()
+                if (grown := self._grown(unread)) != state:
+                    state = grown
+                    found = self._word(unread)
+                    show(found)
+                    if found.is_final:
+                        return found
+                    self.written(found, None)
+            except (InputError, NotConvergedError, OSError) as error:
+                # A log may become readable while it grows, and chains may agree on more of it.
+                if str(error) not in noted:
+                    echo(f"Note: no word yet: {error}", err=True)
+                noted.add(str(error))
             time.sleep(every)
 
     def written(self, found: Piloting, out: Path | None) -> list[str]:
