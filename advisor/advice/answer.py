@@ -139,7 +139,8 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
     meta = posterior.meta
     assumptions = list(meta.notes)
     target = request.target_in(posterior)
-    if not request.names_target:
+    named = request.model, request.task, request.parameters, request.start_reward
+    if named == (None, None, None, None):
         assumptions.append(f"target = {target.model} on {target.task} (the largest piloted model)")
     budget = request.budget
     if budget == Budget():

@@ -144,10 +144,6 @@ class PilotPlan(BaseModel):
                 why, advice = f"{why} damaged", "Run advisor plan again, into another folder"
             raise InputError(why, path=file, argument="plan", advice=advice) from error
 
-    def with_pilot(self, pilot: PlannedPilot) -> PilotPlan:
-        """Return the plan with one more pilot."""
-        return self.model_copy(update={"pilots": (*self.pilots, pilot)})
-
     @property
     def text(self) -> str:
         """The plan in words."""

@@ -261,7 +261,7 @@ class Desk:
             )
             write_new(file, text.encode(), with_folder=True)
             lines = [f"\nScript of {pilot.name}: {file}"]
-        self.plan = plan.with_pilot(pilot)
+        self.plan = plan.model_copy(update={"pilots": (*plan.pilots, pilot)})
         target = self.folder / PLAN
         try:
             write_whole(target, self.plan.model_dump_json(indent=2) + "\n")

@@ -78,7 +78,8 @@ def table(
     title: str | None = None,
 ) -> Table:
     """Table of texts that are no markup; the numbers of the columns ``right`` end in one line."""
-    found = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
+    titled = None if title is None else Text(title)
+    found = Table(title=titled, title_justify="left", header_style="bold", box=SIMPLE)
     for name in names:
         found.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:

@@ -120,10 +120,7 @@ def mapped(
     progress: Progress = silent,
     tell: Callable[[Outcome], object] | None = None,
 ) -> Mapped:
-    """Call a function on every item; one that fails is named, and the others go on.
-
-    The folder ``keep`` gets a line of JSON per outcome; what it holds already is not done again.
-    """
+    """Call a function on every item that ``keep`` does not hold; one that fails is named."""
     engine = engine or Engine()
     hashes = [item.content_hash(task) for item in items]
     if len(set(hashes)) < len(hashes):

@@ -519,16 +519,13 @@ def _within_groups(
     chance: FloatArray,
     scale: float,
 ) -> FloatArray:
-    """Variance within groups of each bin, NaN where the spread was not logged.
-
-    Silent groups count as 0 in the logged mean spread; where their share is not logged, groups are
-    taken to be silent or as spread as all completions.
-    """
+    """Variance within groups of each bin, NaN where the spread was not logged."""
     spread = run.series.get("reward_std_within_group")
     if spread is None:
         return np.full(chance.shape, np.nan)
     spread = spread[keep] / scale
     silent = run.series.get("silent_group_share")
+    # Without the share of silent groups they are taken to be silent or as spread as all.
     speaking = np.full(spread.shape, np.nan) if silent is None else 1 - silent[keep]
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.where(speaking > 0, spread**2 / speaking, 0.0)

@@ -7,6 +7,7 @@ the defaults moved between the two.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 import warnings
@@ -108,7 +109,10 @@ def sample_density(
 def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:
     """Report draws done until the sampler ends; `model.fit_clock` knows what is left."""
     reported = time.monotonic()
-    while not _is_finished(sampler):
+    while True:
+        with contextlib.suppress(TimeoutError):  # nutpie's answer while chains start
+            if sampler.is_finished:
+                return
         time.sleep(POLL_SECONDS)
         if progress is silent or time.monotonic() - reported < REPORT_SECONDS:
             continue
@@ -116,14 +120,6 @@ def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:
         share = done / (chains * steps)
         reported = time.monotonic()
         progress(SAMPLING, share, f"{chains} chains, {done} of {chains * steps} draws")
-
-
-def _is_finished(sampler: Any) -> bool:
-    """Whether all chains ended; while they start, nutpie answers with a time-out instead."""
-    try:
-        return bool(sampler.is_finished)
-    except TimeoutError:
-        return False
 
 
 def _draws_so_far(sampler: Any) -> int:

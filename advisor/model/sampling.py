@@ -181,9 +181,7 @@ def prior_posterior(
 
     def drawn(names: Sequence[str], *size: int) -> FloatArray:
         """Draws of shape (1, draws, names, *size)."""
-        size = (1, draws, *size)
-        parts = [prior.mean + prior.sd * rng.standard_normal(size) for prior in placed.of(names)]
-        return np.stack(parts, axis=2)
+        return np.stack([placed.drawn(name, rng, 1, draws, *size) for name in names], axis=2)
 
     groups, runs = len(cohort.groups), len(cohort.runs)
     levels = drawn(TASK_LEVELS, len(cohort.tasks))

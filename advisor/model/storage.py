@@ -21,12 +21,12 @@ from advisor.model import equations as eq
 from advisor.model.likelihood import (
     Expectation,
     FittedDraws,
+    Observations,
     bin_log_densities,
     expected_by,
     one_step_ahead,
     summaries_of,
 )
-from advisor.model.observations import Observations
 from advisor.model.parameters import (
     DIMS,
     GROUP_EFFECTS,

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.findings.text import (
+from advisor.model.run_fit import (
     SENSITIVE,
     deciding_numbers,
+    log_prior,
     prior_sensitivity,
 )
-from advisor.model.run_fit import log_prior
 from advisor.testing import (
     PLANS,
     Plan,

@@ -12,7 +12,7 @@ import numpy as np
 
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
-from advisor.model.observations import residual_persistence
+from advisor.model.likelihood import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import SPECTRUM, Family, Priors
 from advisor.theory import FloatArray, IntArray
