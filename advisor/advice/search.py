@@ -58,12 +58,7 @@ def _refused(storage: Any, error: Exception) -> InputError:
 
 
 def search(
-    evaluate: Evaluator,
-    lattice: Lattice,
-    level: float,
-    how: Search,
-    *,
-    progress: Progress,
+    evaluate: Evaluator, lattice: Lattice, level: float, how: Search, *, progress: Progress
 ) -> tuple[Evaluation | None, Evaluation]:
     """Find the best feasible configuration: all are tried, or some and what is near the best."""
     import optuna

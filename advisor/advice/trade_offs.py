@@ -12,13 +12,7 @@ from advisor.advice.cost import Cost
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, ends, stacked
 from advisor.advice.request import Budget, Objective
 from advisor.advice.wording import level_text, percent, short_text
-from advisor.forecast import (
-    Forecaster,
-    line_for,
-    log_update_norm,
-    pilots_of,
-    recalibrated,
-)
+from advisor.forecast import Forecaster, line_for, log_update_norm, pilots_of, recalibrated
 from advisor.model import Posterior, log_prior, smoothed_weights
 from advisor.runs import Settings
 

@@ -20,21 +20,13 @@ if TYPE_CHECKING:
     from advisor.runs import PilotRun
 
 
-def show(
-    preset: str | None = None,
-    figure: Path | None = None,
-    as_json: bool = False,
-) -> None:
+def show(preset: str | None = None, figure: Path | None = None, as_json: bool = False) -> None:
     """List the presets, or show every number of one and the reward curves that it expects.
 
     [bold]Example[/]: advisor priors show lora --figure lora.svg
     """
     from advisor.cli.terminal import output, write_figure
-    from advisor.model import (
-        load_priors,
-        preset_names,
-        prior_predictive,
-    )
+    from advisor.model import load_priors, preset_names, prior_predictive
 
     if preset is None:
         if figure is not None:

@@ -513,11 +513,7 @@ def _edges(rows: int) -> list[IntArray]:
 
 
 def _within_groups(
-    run: PilotRun,
-    keep: BoolArray,
-    edges: Sequence[IntArray],
-    chance: FloatArray,
-    scale: float,
+    run: PilotRun, keep: BoolArray, edges: Sequence[IntArray], chance: FloatArray, scale: float
 ) -> FloatArray:
     """Variance within groups of each bin, NaN where the spread was not logged."""
     spread = run.series.get("reward_std_within_group")

@@ -17,14 +17,7 @@ import numpy as np
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, MAX_BINS, Cohort
 from advisor.model.equations import DEGREES
-from advisor.model.parameters import (
-    GROUP_EFFECTS,
-    LAWS,
-    LEVELS,
-    POPULATION,
-    RUN_EFFECTS,
-    SCALARS,
-)
+from advisor.model.parameters import GROUP_EFFECTS, LAWS, LEVELS, POPULATION, RUN_EFFECTS, SCALARS
 from advisor.theory import FloatArray, IntArray, namespace
 
 

@@ -82,11 +82,7 @@ FIRST_LOOK = (
 
 
 def converged(
-    cohort: Cohort,
-    preset: Priors,
-    family: Family,
-    settings: Sampling,
-    progress: FitClock,
+    cohort: Cohort, preset: Priors, family: Family, settings: Sampling, progress: FitClock
 ) -> Posterior:
     """Posterior of one family that passes the gate; a note says where only the loose one."""
     asked, complaint, has_diverged, only_diverged = settings.draws, None, False, False

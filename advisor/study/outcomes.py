@@ -147,10 +147,7 @@ def written(value: Any) -> str:
 
 
 def compare_outcomes(
-    paths: tuple[str, str],
-    posterior: Posterior,
-    advice: Recommendation,
-    runs: Sequence[PilotRun],
+    paths: tuple[str, str], posterior: Posterior, advice: Recommendation, runs: Sequence[PilotRun]
 ) -> Comparison:
     """Forecasts of a study at each finished run's own settings and length, and what came."""
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)

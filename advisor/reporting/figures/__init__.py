@@ -10,13 +10,7 @@ from advisor.common import write_whole
 from advisor.errors import InputError
 from advisor.model import Posterior
 from advisor.reporting.figure import FORMATS, Drawn, FigureKind, Missing, reason_of
-from advisor.reporting.figures import (
-    beliefs,
-    convergence,
-    frontier,
-    stability_map,
-    trajectories,
-)
+from advisor.reporting.figures import beliefs, convergence, frontier, stability_map, trajectories
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
