@@ -226,7 +226,7 @@ def _read(
 
     files, folders = _sorted_out(sources)
     start = None if base is None else load_priors(base)
-    studies = read_posteriors(files, progress=progress, on={"engine": where["engine"]})
+    studies = read_posteriors(files, progress=progress)
     if start is None and studies:
         refuse_different_presets(studies)
         start = Posterior.load(files[0]).meta.priors

@@ -216,8 +216,8 @@ def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str,
         note = ""
         if saved is not None:
             note = (
-                f"has its {other.reward:.3f} by step {saved.step:,.0f} and so saves "
-                f"{_saved(other.cost, saved.cost)} of {paid(other.cost)}"
+                f"has its {other.reward:.3f} by step {saved.steps:,.0f} and so saves "
+                f"{_saved(other.cost, saved)} of {paid(other.cost)}"
             )
         name = f"Over {'the ' if other is advice.best_piloted else ''}{other.name}"
         out.append((name, f"{advice.reward.mean - other.reward:+.3f}", note))
