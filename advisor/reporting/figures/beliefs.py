@@ -397,20 +397,7 @@ def _draw_bands(axes: Axes, info: PriorPredictive, name: str, *, is_upright: boo
 
 
 POSTERIORS = FigureKind(
-    "posteriors",
-    "What was learned",
-    "Blue is the posterior with its central 80 % interval, the thin grey line its prior. "
-    "Where both agree the data said little.",
-    lambda posterior, _: posteriors_info(posterior),
-    draw_posteriors,
+    "posteriors", lambda posterior, _: posteriors_info(posterior), draw_posteriors
 )
 
-EXPONENTS = FigureKind(
-    "exponents",
-    "How the settings act",
-    "Blue is the posterior with its central 80 % interval, thin grey below it the prior, "
-    "vermillion what the theory says. Numbers: median and interval, and what was learned from the "
-    "pilots, the share of the prior's variance that they removed.",
-    lambda posterior, _: exponents_info(posterior),
-    draw_exponents,
-)
+EXPONENTS = FigureKind("exponents", lambda posterior, _: exponents_info(posterior), draw_exponents)

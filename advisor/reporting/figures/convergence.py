@@ -123,10 +123,5 @@ def draw_convergence(info: Ranks) -> Figure:
 
 
 FIGURE = FigureKind(
-    "convergence",
-    "Whether the chains agree",
-    "Ranks of the draws of each chain among those of all, for the parameters with the largest "
-    "R-hat. Where all chains found the same posterior they are spread evenly.",
-    lambda posterior, _: convergence_info(posterior),
-    draw_convergence,
+    "convergence", lambda posterior, _: convergence_info(posterior), draw_convergence
 )

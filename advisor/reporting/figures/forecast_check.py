@@ -287,12 +287,5 @@ def _draw_curve(axes: Axes, one: Checked, *, is_named: bool) -> None:
         style.write(axes, text, (one.last_seen, 0.04 if is_high else 0.95), (gap, 0), **look)
 
 
-FIGURE = FigureKind(
-    "forecast_check",
-    "Whether the forecasts held",
-    "Each pilot was forecast from its first part, together with the others. Bands are central "
-    "80 % intervals of what the log should show, dots what came; hollow squares lie outside.",
-    forecast_check_info,
-    draw_forecast_check,
-)
+FIGURE = FigureKind("forecast_check", forecast_check_info, draw_forecast_check)
 """Needs the pilots' logs and fits again: not among the figures of a study."""
