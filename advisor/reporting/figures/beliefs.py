@@ -26,7 +26,7 @@ from advisor.model import (
     informed_share,
 )
 from advisor.reporting import style
-from advisor.reporting.figure import FigureKind
+from advisor.reporting.figure import FigureKind, words
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -189,29 +189,6 @@ def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
 
 # How the settings act ----------------------------------------------------------------------------
 
-TERMS: dict[str, dict[str, tuple[str, str]]] = {
-    "Stiffness k: exponent of": {
-        "rate.learning_rate": ("learning rate", "1 (SGD)"),
-        "rate.group_size": ("group size", "0 (invariance), 0.5 (AdamW in noise)"),
-        "rate.prompts_per_step": ("prompts per step", "0 (invariance), 0.5 (AdamW in noise)"),
-        "curvature_exponent": ("model size", ""),
-    },
-    "Plateau loss D: exponent of": {
-        "plateau_loss.learning_rate": ("learning rate", "1 (temperature)"),
-        "plateau_loss.batch": ("1 / completions per step", "0.5 (AdamW in noise), 1 (SGD)"),
-        "plateau_loss.refresh_interval": ("refresh interval", ""),
-        "plateau_loss.size": ("model size", ""),
-    },
-    "Collapse rate: exponent of": {
-        "hazard.learning_rate": ("learning rate", ""),
-        "hazard.batch": ("1 / completions per step", ""),
-        "hazard.minibatches": ("mini-batches per refresh", ""),
-        "hazard.epochs": ("epochs per refresh", ""),
-        "hazard.size": ("model size", ""),
-    },
-}
-"""Title of each law, and its exponents: what is raised, and theory's values (docs/theory, T25)."""
-
 
 @dataclass(frozen=True)
 class Exponent:
@@ -274,7 +251,7 @@ def exponents_info(posterior: Posterior) -> Exponents:
     return Exponents(
         tuple(
             (title, tuple(row(key, *texts) for key, texts in terms.items()))
-            for title, terms in TERMS.items()
+            for title, terms in words()["terms"].items()
         )
     )
 
