@@ -60,13 +60,10 @@ class Question:
     assumptions: tuple[str, ...]
     progress: Progress
 
-    def evaluator(self, aim: Objective, goal: float | None = None) -> Evaluator:
-        """Judge of configurations by an objective."""
+    def evaluator(self, aim: Objective | None = None, goal: float | None = None) -> Evaluator:
+        """Judge of configurations by an objective; by default the reward at the end."""
+        aim = aim or Objective(quantile=self.request.objective.quantile)
         return Evaluator(self.forecaster, aim, self.budget, self.cost, goal)
-
-    def at_end(self) -> Evaluator:
-        """Judge of configurations by the reward at the end of the budget."""
-        return self.evaluator(Objective(quantile=self.request.objective.quantile))
 
     def best(self, evaluate: Evaluator) -> tuple[Evaluation | None, Evaluation]:
         """Best feasible configuration, and the nearest to feasible."""
@@ -192,7 +189,7 @@ def choose(question: Question) -> Decision:
     has_shown = has_lived and NONE_MOVED not in posterior.meta.notes
     if not is_first_contact(posterior) and (has_shown or not question.request.weigh_pilots):
         return searched(question)
-    at_end = question.at_end()
+    at_end = question.evaluator()
     chosen = best_piloted(at_end, posterior)
     limit = bound(at_end, question.lattice, chosen, question.request.level)
     return Decision("next_pilot", chosen, at_end, at_end, limit)
@@ -201,7 +198,7 @@ def choose(question: Question) -> Decision:
 def searched(question: Question) -> Decision:
     """Search the configurations and choose one."""
     level, objective = question.request.level, question.request.objective
-    evaluate = at_end = question.at_end()
+    evaluate = at_end = question.evaluator()
     if objective.kind != "reward":
         evaluate = question.evaluator(objective, _goal(question, at_end))
     best, nearest = question.best(evaluate)

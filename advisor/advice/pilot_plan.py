@@ -179,10 +179,6 @@ class PilotPlan(BaseModel):
         return "\n".join(lines)
 
 
-_Weighed = tuple[Design, float, list[Action]]
-"""A design, the parameters of its model, and its pilots."""
-
-
 def planned_settings(stated: Mapping[str, Any]) -> tuple[Settings, list[str]]:
     """Complete the settings of a run that is planned, and say what was assumed."""
     partial = checked_settings(stated, argument="overrides")
@@ -320,8 +316,10 @@ def believed(
     return prior_posterior(build_cohort(runs, none, none), preset, draws=DRAWS, seed=seed)
 
 
-def _weighed(worth: Worth, model: str, parameters: float) -> list[_Weighed]:
-    """Designs on one model, with what they cost and are worth next to a run of all steps."""
+def _weighed(
+    worth: Worth, model: str, parameters: float
+) -> list[tuple[Design, float, list[Action]]]:
+    """Designs on one model, its parameters, and the pilots of each."""
     target, seed = worth.forecaster.target, worth.forecaster.seed
     pilots = Forecaster(
         worth.forecaster.posterior,

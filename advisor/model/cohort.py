@@ -191,7 +191,9 @@ def build_cohort(
     group_parameters = np.array(
         [_one_size([r for r in completed if r.model == model], model) for _, model in groups]
     )
-    reference = Reference(*map(_geometric_mean, (rate, group, prompts, group_parameters)))
+    reference = Reference(
+        *(float(np.exp(np.log(one).mean())) for one in (rate, group, prompts, group_parameters))
+    )
     falls = [collapse_steps.get(run.id) for run in completed]
     bins, tests, exposure = [], [], []
     for index, (run, of, fall) in enumerate(zip(completed, settings, falls, strict=True)):
@@ -579,7 +581,3 @@ def _smooth(mean: FloatArray, sizes: FloatArray) -> FloatArray:
 
 def _column(settings: Sequence[Settings], name: str) -> FloatArray:
     return np.array([getattr(setting, name) for setting in settings], dtype=float)
-
-
-def _geometric_mean(values: FloatArray) -> float:
-    return float(np.exp(np.log(values).mean()))

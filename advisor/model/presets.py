@@ -75,7 +75,9 @@ def preset_toml(priors: Priors, base: Priors | None = None) -> str:
     known = {} if base is None else base.model_dump()
     for key, value in priors.model_dump().items():
         if isinstance(value, dict):
-            if key not in known and value == _default(key):
+            default = Priors.model_fields[key].default
+            usual = default.model_dump() if isinstance(default, BaseModel) else default
+            if key not in known and value == usual:
                 continue
             before = known.get(key)
             if isinstance(before, dict) and _numbers(value) == _numbers(before):
@@ -89,11 +91,6 @@ def preset_toml(priors: Priors, base: Priors | None = None) -> str:
     if base is not None:
         head.append(f"base = {_literal(base.name)}")
     return "\n\n".join(["\n".join(head), *tables]) + "\n"
-
-
-def _default(key: str) -> Any:
-    default = Priors.model_fields[key].default
-    return default.model_dump() if isinstance(default, BaseModel) else default
 
 
 def _numbers(entry: dict[str, Any]) -> dict[str, Any]:

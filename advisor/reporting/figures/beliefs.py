@@ -215,11 +215,6 @@ class Exponent:
         """Share of the prior's variance removed."""
         return style.share_text(max(0.0, self.informed))
 
-    @property
-    def theory_at(self) -> list[float]:
-        """Values that the theory has."""
-        return [float(part.split()[0]) for part in self.theory.split(", ") if part]
-
 
 @dataclass(frozen=True)
 class Exponents:
@@ -290,7 +285,7 @@ def _draw_row(axes: Axes, row: Exponent, place: int) -> None:
     below = place + 0.2
     axes.plot([row.prior_lower, row.prior_upper], [below] * 2, color=style.MUTED, linewidth=1.0)
     axes.plot(row.prior_median, below, "|", color=style.MUTED, markersize=6)
-    for at in row.theory_at:
+    for at in (float(part.split()[0]) for part in row.theory.split(", ") if part):
         axes.plot([at] * 2, [place - 0.2, place + 0.3], color=style.VERMILLION, linewidth=1.4)
     margin: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
     colors = (style.INK, style.MUTED, style.ALARM)
