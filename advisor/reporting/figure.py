@@ -51,10 +51,14 @@ class FigureKind:
         """What stands above it."""
         return str(words()[self.name]["title"])
 
+    @property
+    def caption(self) -> str:
+        """What stands below it."""
+        return str(words()[self.name]["caption"])
+
     def drawn(self, info: Info) -> Drawn:
         """Draw what was collected."""
-        caption = words()[self.name]["caption"]
-        return Drawn(self.name, self.title, caption, info.text, info.note, self.draw(info))
+        return Drawn(self.name, self.title, self.caption, info.text, info.note, self.draw(info))
 
 
 @dataclass(frozen=True)
