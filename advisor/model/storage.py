@@ -263,8 +263,8 @@ def to_netcdf(
         arrays |= {f"constant.{name}": values for name, values in seen.constant.items()}
         own["observations"] = {}
         for name, values in arrays.items():  # dimensions that nobody looks at by name
-            dims = (f"{name.removeprefix('constant.')}_{at}" for at in range(np.ndim(values)))
-            own["observations"][name] = Variable(tuple(dims), values)
+            numbered = (f"{name.removeprefix('constant.')}_{at}" for at in range(np.ndim(values)))
+            own["observations"][name] = Variable(tuple(numbered), values)
     stream = io.BytesIO()
     with h5netcdf.File(stream, "w") as file:
         file.attrs[META] = meta
