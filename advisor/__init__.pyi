@@ -1,63 +1,31 @@
 """Public names for type checkers; a test holds them to the table in ``__init__.py``."""
 
-from advisor.advice import (
-    CostModel as CostModel,
-)
-from advisor.advice import (
-    Recommendation as Recommendation,
-)
-from advisor.advice import (
-    Request as Request,
-)
-from advisor.advice import (
-    Search as Search,
-)
-from advisor.advice import (
-    advise as advise,
-)
-from advisor.advice import (
-    export as export,
-)
-from advisor.advice import (
-    next_pilot as next_pilot,
-)
-from advisor.advice import (
-    what_if as what_if,
-)
+from advisor.advice import CostModel as CostModel
+from advisor.advice import Recommendation as Recommendation
+from advisor.advice import Request as Request
+from advisor.advice import Search as Search
+from advisor.advice import advise as advise
+from advisor.advice import export as export
+from advisor.advice import next_pilot as next_pilot
+from advisor.advice import what_if as what_if
 from advisor.advice.pilot_plan import PilotPlan as PilotPlan
 from advisor.advice.pilot_plan import plan as plan
 from advisor.advice.piloting import pilots as pilots
 from advisor.backtesting import backtest as backtest
-from advisor.errors import (
-    AdvisorError as AdvisorError,
-)
-from advisor.errors import (
-    CannotTellError as CannotTellError,
-)
-from advisor.errors import (
-    InputError as InputError,
-)
-from advisor.errors import (
-    NotConvergedError as NotConvergedError,
-)
-from advisor.errors import (
-    StudyError as StudyError,
-)
+from advisor.errors import AdvisorError as AdvisorError
+from advisor.errors import CannotTellError as CannotTellError
+from advisor.errors import InputError as InputError
+from advisor.errors import NotConvergedError as NotConvergedError
+from advisor.errors import StudyError as StudyError
 from advisor.findings.learned_priors import learn_priors as learn_priors
 from advisor.findings.text import describe as describe
 from advisor.forecast.fitting import fit as fit
 from advisor.forecast.forecaster import Forecaster as Forecaster
 from advisor.forecast.target import Target as Target
 from advisor.model.posterior import Posterior as Posterior
-from advisor.model.priors import (
-    Priors as Priors,
-)
-from advisor.model.priors import (
-    load_priors as load_priors,
-)
-from advisor.model.priors import (
-    preset_names as preset_names,
-)
+from advisor.model.priors import Priors as Priors
+from advisor.model.priors import load_priors as load_priors
+from advisor.model.priors import preset_names as preset_names
 from advisor.model.pymc_model import build_model as build_model
 from advisor.model.sampling import Sampling as Sampling
 from advisor.model.sampling import cohort_of as cohort_of
@@ -67,18 +35,10 @@ from advisor.reporting import plot as plot
 from advisor.reporting import report as report
 from advisor.runs.diagnosis import diagnose as diagnose
 from advisor.runs.diagnosis import find_collapse as find_collapse
-from advisor.runs.logs import (
-    Inspection as Inspection,
-)
-from advisor.runs.logs import (
-    demo_folder as demo_folder,
-)
-from advisor.runs.logs import (
-    inspect as inspect,
-)
-from advisor.runs.logs import (
-    read_runs as read_runs,
-)
+from advisor.runs.logs import Inspection as Inspection
+from advisor.runs.logs import demo_folder as demo_folder
+from advisor.runs.logs import inspect as inspect
+from advisor.runs.logs import read_runs as read_runs
 from advisor.runs.pilot_run import PilotRun as PilotRun
 from advisor.runs.settings import PartialSettings as PartialSettings
 from advisor.runs.settings import Settings as Settings

@@ -52,5 +52,3 @@ from advisor.advice.wording import percent as percent
 from advisor.advice.wording import pilot_reason as pilot_reason
 from advisor.advice.wording import stability_interval as stability_interval
 from advisor.advice.wording import weightiest as weightiest
-from advisor.forecast import Stability as Stability
-from advisor.forecast import stability as stability

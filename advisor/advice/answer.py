@@ -36,9 +36,8 @@ from advisor.advice.trade_offs import (
 from advisor.advice.wording import INFORMED
 from advisor.common import Progress, progress_of
 from advisor.errors import CannotTellError, InputError
-from advisor.findings import informed_share
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
-from advisor.model import Posterior, outside_evidence
+from advisor.model import Posterior, informed_share, outside_evidence
 from advisor.runs import NONE_MOVED, Settings
 from advisor.runs import recipes as trainer_recipes
 
@@ -61,13 +60,10 @@ class Question:
     assumptions: tuple[str, ...]
     progress: Progress
 
-    def evaluator(self, aim: Objective, goal: float | None = None) -> Evaluator:
-        """Judge of configurations by an objective."""
+    def evaluator(self, aim: Objective | None = None, goal: float | None = None) -> Evaluator:
+        """Judge of configurations by an objective; by default the reward at the end."""
+        aim = aim or Objective(quantile=self.request.objective.quantile)
         return Evaluator(self.forecaster, aim, self.budget, self.cost, goal)
-
-    def at_end(self) -> Evaluator:
-        """Judge of configurations by the reward at the end of the budget."""
-        return self.evaluator(Objective(quantile=self.request.objective.quantile))
 
     def best(self, evaluate: Evaluator) -> tuple[Evaluation | None, Evaluation]:
         """Best feasible configuration, and the nearest to feasible."""
@@ -140,7 +136,8 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
     meta = posterior.meta
     assumptions = list(meta.notes)
     target = request.target_in(posterior)
-    if not request.names_target:
+    named = request.model, request.task, request.parameters, request.start_reward
+    if named == (None, None, None, None):
         assumptions.append(f"target = {target.model} on {target.task} (the largest piloted model)")
     budget = request.budget
     if budget == Budget():
@@ -192,7 +189,7 @@ def choose(question: Question) -> Decision:
     has_shown = has_lived and NONE_MOVED not in posterior.meta.notes
     if not is_first_contact(posterior) and (has_shown or not question.request.weigh_pilots):
         return searched(question)
-    at_end = question.at_end()
+    at_end = question.evaluator()
     chosen = best_piloted(at_end, posterior)
     limit = bound(at_end, question.lattice, chosen, question.request.level)
     return Decision("next_pilot", chosen, at_end, at_end, limit)
@@ -201,7 +198,7 @@ def choose(question: Question) -> Decision:
 def searched(question: Question) -> Decision:
     """Search the configurations and choose one."""
     level, objective = question.request.level, question.request.objective
-    evaluate = at_end = question.at_end()
+    evaluate = at_end = question.evaluator()
     if objective.kind != "reward":
         evaluate = question.evaluator(objective, _goal(question, at_end))
     best, nearest = question.best(evaluate)

@@ -63,119 +63,50 @@ class PriorCheck(BaseModel):
 
 
 class AnswerFields(BaseModel):
-    """What an answer holds.
-
-    Attributes
-    ----------
-    kind : {"recommendation", "next_pilot", "infeasible"}
-        Whether the pilots hold an answer.
-    settings : Settings
-        The advised configuration; for "next_pilot" the best piloted one, as a bound; for
-        "infeasible" the nearest to feasible one found.
-    target : Target
-    objective : Objective
-    budget : Budget
-    steps : int
-        Planned optimizer steps of the advised run.
-    level : float
-        P(stable) wanted.
-    measure : {"reward", "held-out reward"}
-        What is forecast: held-out where the pilots of the target logged evaluations.
-    reward : Interval
-        Of a run that stays stable, in units of the measure: the mean is the posterior mean at the
-        last step, which was maximised; the interval is that of the mean over the last tenth of one
-        run, with its seed noise, its slow residual and the noise of its batches
-        (`predictive.final_reward`).
-    peak : Interval
-        Highest level that the run passes on the way, its slow wander included.
-    stability : Stability
-        By the last step.
-    cost : Cost
-        Of the advised run.
-    cost_model : CostModel
-    steps_to_95 : float
-        Step at which the mean curve has 95 % of its gain by the last step.
-    binding : str
-        What keeps the advice from a better value, and what freeing it would give.
-    alternatives : tuple of Alternative
-        Cheaper, safer and faster configurations, where there are any.
-    equal_completions : tuple of Alternative
-        Half the group for twice the steps, and the reverse: the same completions spent otherwise.
-    recipes : tuple of Alternative
-        Common defaults under the same posterior.
-    best_piloted : Alternative
-        The best of the piloted configurations, carried on instead.
-    frontier : tuple of Alternative
-        Configurations tried that none beats in reward, price and P(stable) together.
-    informed : dict of str to float
-        Share of the prior's variance that the pilots removed, of the numbers that decide.
-    prior_checks : tuple of PriorCheck
-        Reward, P(stable) and choice with the priors less and more sure; none in older answers.
-    outside : str or None
-        In what the target lies outside the evidence of the priors and pilots.
-    beyond_pilots : tuple of str
-        Settings outside what any pilot ran, each with what was; none in older answers.
-    next_pilot : NextPilot or None
-    pilots, collapsed : int
-        How many pilots it rests on, and how many of them collapsed.
-    pilots_cost : float
-        Completions that the pilots generated.
-    longest_pilot : float
-        Optimizer steps.
-    cautions : tuple of str
-        Where the answer leans on the prior or leaves the pilots' ground.
-    assumptions : tuple of str
-        What was assumed rather than read.
-    devices : int
-        Among which the completions of a step divide.
-    choices : dict of str to tuple
-        What could be chosen for each setting.
-    trainer : str
-        Of the pilots, in whose names settings are written.
-    priors : str
-        Name of the preset.
-    seed : int
-        Of the search.
-    provenance : Provenance
-        Of the posterior: data hash, versions, the sampler's seed.
-    """
+    """What an answer holds; older answers lack what has a default."""
 
     model_config = ConfigDict(frozen=True)
 
-    kind: Literal["recommendation", "next_pilot", "infeasible"]
+    kind: Literal["recommendation", "next_pilot", "infeasible"]  # whether the pilots hold an answer
+    # The advised configuration; for "next_pilot" the best piloted one, as a bound; for "infeasible"
+    # the nearest to feasible one found.
     settings: Settings
     target: Target
     objective: Objective
     budget: Budget
-    steps: int
-    level: float
-    measure: Literal["reward", "held-out reward"]
+    steps: int  # planned optimizer steps of the advised run
+    level: float  # P(stable) wanted
+    measure: Literal["reward", "held-out reward"]  # held-out where pilots of the target logged it
+    # Of a run that stays stable, in units of the measure: the mean is the posterior mean at the
+    # last step, which was maximised; the interval is that of the mean over the last tenth of one
+    # run, with its seed noise, slow residual and noise of batches (`predictive.final_reward`).
     reward: Interval
-    peak: Interval
-    stability: Stability
-    cost: Cost
+    peak: Interval  # highest level that the run passes on the way, its slow wander included
+    stability: Stability  # by the last step
+    cost: Cost  # of the advised run
     cost_model: CostModel
-    steps_to_95: float
-    binding: str
-    alternatives: tuple[Alternative, ...]
+    steps_to_95: float  # step at which the mean curve has 95 % of its gain by the last step
+    binding: str  # what keeps the advice from a better value, and what freeing it would give
+    alternatives: tuple[Alternative, ...]  # cheaper, safer and faster, where there are any
+    # Half the group for twice the steps, and the reverse: the same completions spent otherwise.
     equal_completions: tuple[Alternative, ...]
-    recipes: tuple[Alternative, ...]
-    best_piloted: Alternative
-    frontier: tuple[Alternative, ...]
-    informed: dict[str, float]
-    prior_checks: tuple[PriorCheck, ...] = ()
-    outside: str | None
-    beyond_pilots: tuple[str, ...] = ()
+    recipes: tuple[Alternative, ...]  # common defaults under the same posterior
+    best_piloted: Alternative  # the best of the piloted configurations, carried on instead
+    frontier: tuple[Alternative, ...]  # that nothing tried beats in reward, price and P(stable)
+    informed: dict[str, float]  # share of the prior's variance removed, of numbers that decide
+    prior_checks: tuple[PriorCheck, ...] = ()  # with the priors less and more sure
+    outside: str | None  # in what the target lies outside the evidence of priors and pilots
+    beyond_pilots: tuple[str, ...] = ()  # settings outside what any pilot ran, each with what was
     next_pilot: NextPilot | None
-    pilots: int
-    collapsed: int
-    pilots_cost: float
-    longest_pilot: float
-    cautions: tuple[str, ...]
-    assumptions: tuple[str, ...]
-    devices: int
-    choices: dict[str, tuple[float, ...]]
-    trainer: str = "TRL"
-    priors: str
-    seed: int
-    provenance: Provenance
+    pilots: int  # how many it rests on
+    collapsed: int  # how many of them collapsed
+    pilots_cost: float  # completions that the pilots generated
+    longest_pilot: float  # optimizer steps
+    cautions: tuple[str, ...]  # where the answer leans on the prior or leaves the pilots' ground
+    assumptions: tuple[str, ...]  # what was assumed rather than read
+    devices: int  # among which the completions of a step divide
+    choices: dict[str, tuple[float, ...]]  # what could be chosen for each setting
+    trainer: str = "TRL"  # of the pilots, in whose names settings are written
+    priors: str  # name of the preset
+    seed: int  # of the search
+    provenance: Provenance  # of the posterior: data hash, versions, the sampler's seed

@@ -82,11 +82,7 @@ class Lattice:
 
 
 class Grid(Lattice):
-    """Every combination of choices: a configuration is made when it is asked for.
-
-    Four hundred learning rates and thirty group sizes are a hundred thousand configurations, of
-    which an answer looks at a few hundred.
-    """
+    """Every combination of choices, made when asked for: an answer looks at few of very many."""
 
     def __init__(self, fixed: Settings, axes: Mapping[str, Iterable[float | int]]) -> None:
         self.fixed = fixed

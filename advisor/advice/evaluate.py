@@ -136,16 +136,7 @@ class Evaluator:
 
     def planned(self, settings: Settings) -> Settings:
         """Settings with the length that the budget gives them, which shapes a schedule."""
-        return settings.planned_over(self._steps(settings))
-
-    def _steps(self, settings: Settings) -> int:
-        return max(1, self.budget.steps_of(settings, self.cost))
-
-    def mean_curve(self, settings: Settings, steps: int) -> FloatArray:
-        """Expected reward at `curve_steps` of a run of so many steps."""
-        if (settings, steps) not in self._curves:
-            self.prepare_curves([(settings, steps)])
-        return self._curves[settings, steps]
+        return settings.planned_over(max(1, self.budget.steps_of(settings, self.cost)))
 
     def prepare_curves(self, runs: Iterable[tuple[Settings, int]]) -> None:
         """Compute the mean curves of runs of so many steps together."""
@@ -157,7 +148,8 @@ class Evaluator:
 
     def steps_to(self, settings: Settings, steps: int, goal: float) -> float | None:
         """Step at which the mean curve of a run of so many steps reaches a reward, or None."""
-        curve = self.mean_curve(settings, steps)
+        self.prepare_curves([(settings, steps)])
+        curve = self._curves[settings, steps]
         if curve[-1] < goal:
             return None
         gain = curve[-1] - curve[0]
@@ -181,11 +173,7 @@ class Evaluator:
 def stacked(
     configurations: Sequence[Settings], steps: Iterable[int], numbers: int
 ) -> Iterator[tuple[list[int], Settings, int]]:
-    """Stack configurations of the same steps that differ in `STACKED` alone.
-
-    Yields the places of some, these as settings that hold arrays, and their steps; ``numbers`` is
-    the size of what is computed of each.
-    """
+    """Places of configurations alike but for `STACKED`, these as arrays, and their steps."""
     groups: dict[tuple[Settings, int], list[int]] = {}
     for place, (one, last) in enumerate(zip(configurations, steps, strict=True)):
         same = one.model_copy(update=dict.fromkeys(STACKED, 0))
@@ -247,10 +235,7 @@ def first_reaching(values: FloatArray, steps: npt.ArrayLike, level: float) -> fl
 
 
 def base_settings(posterior: Posterior, target: Target) -> Settings:
-    """Settings that no advice changes: those of the first pilot of the target, else of any.
-
-    What it does not tell and nothing is computed from is that of the others where they agree.
-    """
+    """Settings that no advice changes: of the target's first pilot, and where others agree."""
     first, *others = (pilot.settings for pilot in pilots_of(posterior, target))
     agreed = {}
     for name in CARRIED:

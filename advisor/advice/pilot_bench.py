@@ -44,11 +44,6 @@ class PlannedLogs:
         """All of them."""
         return [*self.planned.values(), *self.others]
 
-    @property
-    def fitted(self) -> list[PilotRun]:
-        """Those that hold what a fit needs."""
-        return [run for run in self.runs if not why_not(run)]
-
 
 def why_not(run: PilotRun) -> str:
     """Why a run cannot be fitted; empty where it can."""
@@ -202,14 +197,9 @@ class Bench:
     target: Target
     lattice: Lattice
     worth: Worth
-    index: dict[str, int]  # of the runs that were fitted
+    index: dict[str, int]  # of the runs that were fitted; without any the preset stands alone
     deaths: tuple[tuple[str, Settings], ...]
     seed: int
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the logs shaped the posterior; otherwise the preset stands alone."""
-        return bool(self.index)
 
     def fatal(self, settings: Settings) -> str | None:
         """Name of a pilot that died at no higher rate than this, all else equal."""

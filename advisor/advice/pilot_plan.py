@@ -144,10 +144,6 @@ class PilotPlan(BaseModel):
                 why, advice = f"{why} damaged", "Run advisor plan again, into another folder"
             raise InputError(why, path=file, argument="plan", advice=advice) from error
 
-    def with_pilot(self, pilot: PlannedPilot) -> PilotPlan:
-        """Return the plan with one more pilot."""
-        return self.model_copy(update={"pilots": (*self.pilots, pilot)})
-
     @property
     def text(self) -> str:
         """The plan in words."""
@@ -181,10 +177,6 @@ class PilotPlan(BaseModel):
             ),
         ]
         return "\n".join(lines)
-
-
-_Weighed = tuple[Design, float, list[Action]]
-"""A design, the parameters of its model, and its pilots."""
 
 
 def planned_settings(stated: Mapping[str, Any]) -> tuple[Settings, list[str]]:
@@ -324,8 +316,10 @@ def believed(
     return prior_posterior(build_cohort(runs, none, none), preset, draws=DRAWS, seed=seed)
 
 
-def _weighed(worth: Worth, model: str, parameters: float) -> list[_Weighed]:
-    """Designs on one model, with what they cost and are worth next to a run of all steps."""
+def _weighed(
+    worth: Worth, model: str, parameters: float
+) -> list[tuple[Design, float, list[Action]]]:
+    """Designs on one model, its parameters, and the pilots of each."""
     target, seed = worth.forecaster.target, worth.forecaster.seed
     pilots = Forecaster(
         worth.forecaster.posterior,

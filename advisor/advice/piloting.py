@@ -21,6 +21,7 @@ from advisor.advice.pilot_bench import (
     match_logs,
     preset_of,
     price_of,
+    why_not,
 )
 from advisor.advice.pilot_choice import IDLE, Action, margin, worthwhile
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
@@ -119,7 +120,7 @@ def fit_pilots(
 ) -> tuple[Posterior | None, list[str]]:
     """Fit what there is of the pilots of a plan."""
     preset = preset_of(plan, priors)
-    fitted = match_logs(plan, runs).fitted
+    fitted = [run for run in match_logs(plan, runs).runs if not why_not(run)]
     if not fitted:
         return None, ["no log can be fitted yet: what is said rests on the preset alone"]
     try:
@@ -349,7 +350,7 @@ def reason_of(bench: Bench, kept: Sequence[Action], actions: dict[str, Action]) 
             f"{steps} of {bench.plan.steps} steps would be left for it."
         )
     left = f"{cost}; the same money leaves {worth.left()} of {bench.plan.steps} steps."
-    if not bench.is_fitted:
+    if not bench.index:
         return f"no pilot is worth its price by the preset, and the logs show no curve. {left}"
     tried = [one for one in actions.values() if worth.affords([one])]
     best = max(tried, key=lambda one: worth([one]), default=None)

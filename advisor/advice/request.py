@@ -163,12 +163,6 @@ class Request(_Asked):
             return Objective(kind="fastest", goal=self.to_share, quantile=self.risk)
         return Objective(quantile=self.risk)
 
-    @property
-    def names_target(self) -> bool:
-        """Whether anything of the target was named."""
-        named = (self.model, self.task, self.parameters, self.start_reward)
-        return any(value is not None for value in named)
-
     def target_in(self, posterior: Posterior) -> Target:
         """Target that is named; by default the largest piloted model, on its task."""
         return named_target(posterior, self.model, self.task, self.parameters, self.start_reward)

@@ -58,18 +58,9 @@ def _refused(storage: Any, error: Exception) -> InputError:
 
 
 def search(
-    evaluate: Evaluator,
-    lattice: Lattice,
-    level: float,
-    how: Search,
-    *,
-    progress: Progress,
+    evaluate: Evaluator, lattice: Lattice, level: float, how: Search, *, progress: Progress
 ) -> tuple[Evaluation | None, Evaluation]:
-    """Find the best feasible configuration.
-
-    A small lattice is tried in full; a larger one is searched, and then the neighbours of the best:
-    where few configurations are feasible a sampler alone stops short.
-    """
+    """Find the best feasible configuration: all are tried, or some and what is near the best."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)

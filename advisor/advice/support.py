@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from advisor.advice.candidates import RATE_REACH
 from advisor.common import counted
-from advisor.findings import misfit_caution
 from advisor.forecast import SUPPORT, Forecaster
-from advisor.model import FIRST_LOOK, Posterior
+from advisor.model import FIRST_LOOK, Posterior, misfit_caution
 from advisor.runs import NONE_MOVED, Settings
 
 KNOBS = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
@@ -12,15 +10,8 @@ from advisor.advice.cost import Cost
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, ends, stacked
 from advisor.advice.request import Budget, Objective
 from advisor.advice.wording import level_text, percent, short_text
-from advisor.findings import log_prior
-from advisor.forecast import (
-    Forecaster,
-    line_for,
-    log_update_norm,
-    pilots_of,
-    recalibrated,
-)
-from advisor.model import Posterior, smoothed_weights
+from advisor.forecast import Forecaster, line_for, log_update_norm, pilots_of, recalibrated
+from advisor.model import Posterior, log_prior, smoothed_weights
 from advisor.runs import Settings
 
 GIVEN_UP = 0.05
@@ -141,25 +132,16 @@ def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
     return sorted(kept, key=lambda e: (e.cost.paid, -e.reward))
 
 
-@dataclass(frozen=True)
-class Saving:
-    """Step at which the mean curve of the advised run reaches another's end, and its price."""
-
-    step: float
-    cost: Cost
-
-
-def saving(posterior: Posterior, advice: AnswerFields, other: Alternative) -> Saving | None:
-    """Price at which the advised run has what another ends with."""
+def saving(posterior: Posterior, advice: AnswerFields, other: Alternative) -> Cost | None:
+    """Steps and price at which the advised run has what another ends with; None: no cheaper."""
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
     times = curve_steps(advice.steps)
     curve = forecaster.outcome(advice.settings, times).mean(axis=0)
     there = np.flatnonzero(curve >= other.reward)
     if not there.size or there[0] == 0:
         return None
-    step = int(np.ceil(times[there[0]]))
-    cost = advice.cost_model(advice.settings, step)
-    return Saving(step, cost) if cost.paid < other.cost.paid else None
+    cost = advice.cost_model(advice.settings, int(np.ceil(times[there[0]])))
+    return cost if cost.paid < other.cost.paid else None
 
 
 POWERS = (0.8, 1.25)

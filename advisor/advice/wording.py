@@ -133,11 +133,7 @@ INFORMED = {
 }
 """Terms on which a decision turns, whose share of data is stated, and what they are called."""
 
-LIMITED = {
-    "recommendation": "What limits it",
-    "next_pilot": "Bound",
-    "infeasible": "What binds",
-}
+LIMITED = {"recommendation": "What limits it", "next_pilot": "Bound", "infeasible": "What binds"}
 """What stands before the constraint that an answer meets."""
 
 
@@ -368,7 +364,7 @@ def _evidence(advice: AnswerFields) -> list[str]:
     lines = [
         f"It rests on {counted(advice.pilots, 'pilot')} of up to "
         f"{advice.longest_pilot:.0f} steps, {many(advice.pilots_cost, 'completions')} "
-        f"({share:.2g} times the run); {failed}.",
+        f"({share:.2g} times the run); {failed}."
     ]
     if advice.outside is not None:
         stop = " Learning rates stop at three times the largest that survived a pilot."

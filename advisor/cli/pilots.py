@@ -18,7 +18,7 @@ from advisor.errors import CannotTellError, InputError, NotConvergedError, unwri
 if TYPE_CHECKING:
     from advisor.advice import Piloting, PilotPlan, PlannedPilot
     from advisor.model import Posterior
-    from advisor.runs import PilotRun
+    from advisor.runs import PilotRun, Settings
 
 BETWEEN_ASKS = 60.0
 """Seconds at least between two looks at a tracker's server: each asks for whole histories; ours."""
@@ -55,7 +55,6 @@ def plan(
     from advisor.advice import plan as plan_pilots
     from advisor.cli.terminal import write_new
     from advisor.forecast import Target
-    from advisor.runs import export_config, exports
 
     if out is not None and to is None:
         raise InputError(
@@ -78,15 +77,12 @@ def plan(
         priors=priors,
         seed=seed,
     ).model_copy(update={"trainer": to, "devices": devices})
-    scripts = {}
+    scripts: dict[str, str] = {}
     if to is not None:
         runs = [(one.name, one.settings, one.steps, one.model) for one in found.pilots]
         if found.kind == "run":
             runs = [("run", found.settings, found.steps, found.model)]
-        for name, own, length, trained in runs:
-            note = f"{name}: {length} steps, planned by advisor plan before {steps} of {model}."
-            text = export_config(own, length, to, devices=devices, model=trained, note=note)
-            scripts[f"{name}/{exports()[to].file_name}"] = text
+        scripts = dict(_script(found, to, "planned by advisor plan", *run) for run in runs)
     if out is not None:
         for name, text in {**scripts, PLAN: found.model_dump_json(indent=2) + "\n"}.items():
             write_new(out / name, text.encode(), with_folder=True)
@@ -103,6 +99,17 @@ def plan(
         if found.kind == "run":
             logs = "Should you run pilots all the same"
         echo(f"\nScripts in {out}: {', '.join(scripts)}. {logs}: advisor pilots {out}")
+
+
+def _script(
+    plan: PilotPlan, to: str, by: str, name: str, settings: Settings, steps: int, model: str
+) -> tuple[str, str]:
+    """File of a trainer's script for a run of a plan, and its text."""
+    from advisor.runs import export_config, exports
+
+    note = f"{name}: {steps} steps, {by} before {plan.steps} of {plan.model}."
+    text = export_config(settings, steps, to, devices=plan.devices, model=model, note=note)
+    return f"{name}/{exports()[to].file_name}", text
 
 
 def pilots(
@@ -191,40 +198,27 @@ class Desk:
 
     def followed(self, show: Callable[[Piloting], None], every: float) -> Piloting:
         """Look again and again, until the word is final."""
-        from advisor.monitoring import signature_of
         from advisor.runs import is_source
-
-        def signature(log: str) -> object:
-            if is_source(log):
-                return object()  # only the server knows: it may always have more
-            try:
-                return signature_of(Path(log))
-            except OSError as error:  # not there yet, or not now
-                return error.errno
 
         if any(is_source(log) for log in self.logs):
             every = max(every, BETWEEN_ASKS)
-        seen: object = None
         state: object = None
         noted: set[str] = set()
         while True:
-            now = [signature(log) for log in self.logs]
-            if now != seen:
-                seen = now
-                try:
-                    self.runs, unread = self.read()
-                    if (grown := self._grown(unread)) != state:
-                        found = self._word(unread)
-                        state = grown
-                        show(found)
-                        if found.is_final:
-                            return found
-                        self.written(found, None)
-                except (InputError, NotConvergedError, OSError) as error:
-                    # A log may become readable while it grows, and chains may agree on more of it.
-                    if str(error) not in noted:
-                        echo(f"Note: no word yet: {error}", err=True)
-                    noted.add(str(error))
+            try:
+                self.runs, unread = self.read()
+                if (grown := self._grown(unread)) != state:
+                    state = grown
+                    found = self._word(unread)
+                    show(found)
+                    if found.is_final:
+                        return found
+                    self.written(found, None)
+            except (InputError, NotConvergedError, OSError) as error:
+                # A log may become readable while it grows, and chains may agree on more of it.
+                if str(error) not in noted:
+                    echo(f"Note: no word yet: {error}", err=True)
+                noted.add(str(error))
             time.sleep(every)
 
     def written(self, found: Piloting, out: Path | None) -> list[str]:
@@ -258,23 +252,14 @@ class Desk:
         from advisor.advice import PLAN
         from advisor.cli.terminal import write_new
         from advisor.common import write_whole
-        from advisor.runs import export_config, exports
 
         plan, lines = self.plan, []
         if plan.trainer is not None:
-            file = self.folder / pilot.name / exports()[plan.trainer].file_name
-            text = export_config(
-                pilot.settings,
-                pilot.steps,
-                plan.trainer,
-                devices=plan.devices,
-                model=pilot.model,
-                note=f"{pilot.name}: {pilot.steps} steps, named by advisor pilots before "
-                f"{plan.steps} of {plan.model}.",
-            )
-            write_new(file, text.encode(), with_folder=True)
-            lines = [f"\nScript of {pilot.name}: {file}"]
-        self.plan = plan.with_pilot(pilot)
+            run = pilot.name, pilot.settings, pilot.steps, pilot.model
+            name, text = _script(plan, plan.trainer, "named by advisor pilots", *run)
+            write_new(self.folder / name, text.encode(), with_folder=True)
+            lines = [f"\nScript of {pilot.name}: {self.folder / name}"]
+        self.plan = plan.model_copy(update={"pilots": (*plan.pilots, pilot)})
         target = self.folder / PLAN
         try:
             write_whole(target, self.plan.model_dump_json(indent=2) + "\n")

@@ -9,32 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.cli import flags
 from advisor.cli.echo import echo
+from advisor.common import counted
 from advisor.errors import InputError
 
 if TYPE_CHECKING:
+    from advisor.cli.terminal import HarmlessConsole
     from advisor.common import EngineSettings, Progress
     from advisor.findings import PastStudy
     from advisor.model import Priors
     from advisor.runs import PilotRun
 
 
-def show(
-    preset: str | None = None,
-    figure: Path | None = None,
-    as_json: bool = False,
-) -> None:
+def show(preset: str | None = None, figure: Path | None = None, as_json: bool = False) -> None:
     """List the presets, or show every number of one and the reward curves that it expects.
 
     [bold]Example[/]: advisor priors show lora --figure lora.svg
     """
     from advisor.cli.terminal import output, write_figure
-    from advisor.model import (
-        load_priors,
-        preset_names,
-        prior_predictive,
-        show_preset,
-        show_presets,
-    )
+    from advisor.model import load_priors, preset_names, prior_predictive
 
     if preset is None:
         if figure is not None:
@@ -87,7 +79,7 @@ def learn(
     """
     from advisor.cli.terminal import Reporter, noted, output
     from advisor.findings import check_name, learn_from_studies
-    from advisor.model import check_preset_file, preset_names, show_learned, write_preset
+    from advisor.model import check_preset_file, preset_names, write_preset
 
     check_preset_file(out)
     called = out.stem if name is None else name
@@ -115,6 +107,84 @@ def learn(
     console.say(
         f"\nPreset '{learned.name}' in {out}. Use it with: advisor advise LOGS --priors {out}"
     )
+
+
+ROOM_FOR_SOURCES = 140
+"""Columns from which sources stand beside their numbers; below, they follow the table."""
+
+READ_AS = {"exp": "e^x", "logistic": "share", "as is": "x"}
+
+
+def show_presets(console: HarmlessConsole) -> None:
+    """Print the presets that come with the package."""
+    from advisor.cli.terminal import table
+    from advisor.model import load_priors, preset_names
+
+    presets = map(load_priors, preset_names())
+    rows = [(preset.name, preset.evidence, preset.description) for preset in presets]
+    console.print(table(("name", "evidence", "description"), rows, title="Prior presets"))
+
+
+def show_preset(priors: Priors, console: HarmlessConsole) -> None:
+    """Print every entry of a preset with its interval on the natural scale, and its source."""
+    from rich.text import Text
+
+    from advisor.cli.terminal import table
+    from advisor.model import INTERVAL, prior_table
+
+    rows, is_wide = prior_table(priors), console.width >= ROOM_FOR_SOURCES
+    names = ("entry", "mean", "sd", f"{INTERVAL:.0%} interval", "scale", "source")
+    cells = [
+        (
+            row.name,
+            "-" if row.mean is None else f"{row.mean:g}",
+            f"{row.sd:g}",
+            f"{row.lower:.2g} to {row.upper:.2g}",
+            READ_AS[row.scale],
+            row.source,
+        )
+        for row in rows
+    ]
+    kept = len(names) if is_wide else -1
+    title = f"{priors.name}: {priors.description}"
+    shown = [own[:kept] for own in cells]
+    console.print(table(names[:kept], shown, right=names[1:4], title=title))
+    if not is_wide:
+        for row in rows:
+            console.print(Text.assemble((row.name, "bold"), f": {row.source}"))
+        console.say()
+    console.say(f"Evidence: {priors.evidence}.")
+    if priors.learned_from:
+        runs = counted(len(priors.learned_from), "run")
+        console.say(f"Learned from {runs}: it may not be scored on them.")
+    console.say(
+        "Intervals are on the natural scale: of e^x where the entry is a log, of the share "
+        "between 0 and 1 where it is a logit."
+    )
+
+
+def show_learned(learned: Priors, base: Priors, console: HarmlessConsole) -> None:
+    """Print which entries a preset learned, beside what its base said."""
+    from advisor.cli.terminal import table
+    from advisor.model import INTERVAL, prior_table
+
+    both = list(zip(prior_table(base), prior_table(learned), strict=True))
+    moved = [(old, new) for old, new in both if (old.mean, old.sd) != (new.mean, new.sd)]
+    names = ("entry", base.name, "learned", f"{INTERVAL:.0%} interval", "scale")
+    rows = [
+        (
+            new.name,
+            *(f"{row.mean or 0:.2f} ± {row.sd:.2f}" for row in (old, new)),  # half-normals at 0
+            f"{new.lower:.2g} to {new.upper:.2g}",
+            READ_AS[new.scale],
+        )
+        for old, new in moved
+    ]
+    if moved:
+        title = f"Learned: {len(moved)} of {len(both)} entries"
+        console.print(table(names, rows, right=names[1:4], title=title))
+    kept = [new.name for old, new in both if (old.mean, old.sd) == (new.mean, new.sd)]
+    console.say(f"Kept from {base.name} ({len(kept)}): {', '.join(kept)}.")
 
 
 def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
@@ -156,7 +226,7 @@ def _read(
 
     files, folders = _sorted_out(sources)
     start = None if base is None else load_priors(base)
-    studies = read_posteriors(files, progress=progress, on={"engine": where["engine"]})
+    studies = read_posteriors(files, progress=progress)
     if start is None and studies:
         refuse_different_presets(studies)
         start = Posterior.load(files[0]).meta.priors
@@ -202,7 +272,6 @@ def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
 def _finished(folders: Sequence[str], stated: dict[str, Any]) -> tuple[list[PilotRun], list[str]]:
     """Finished runs; logs that cannot be read are named, not in the way."""
     from advisor.backtesting import finished_runs
-    from advisor.common import counted
     from advisor.runs import NO_LOG, inspect
 
     found = inspect(folders, **stated)

@@ -314,12 +314,7 @@ def _format(kind: str | None, out: Path | None) -> str:
 
 
 def check_forecasts(
-    posterior: Posterior,
-    pilots: Sequence[str],
-    stated: flags.Stated,
-    *,
-    seed: int,
-    quiet: bool,
+    posterior: Posterior, pilots: Sequence[str], stated: flags.Stated, *, seed: int, quiet: bool
 ) -> Drawn:
     """Fit the first half of a study's pilots and draw what became of the forecasts."""
     from advisor.cli.terminal import Reporter

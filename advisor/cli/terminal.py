@@ -17,13 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.cli.echo import echo
-from advisor.common import (
-    SAMPLING_AGAIN,
-    ProgressLines,
-    check_output,
-    harmless,
-    write_or_keep,
-)
+from advisor.common import SAMPLING_AGAIN, ProgressLines, check_output, harmless, write_or_keep
 from advisor.common import write_new as whole
 from advisor.errors import InputError, unwritable
 
@@ -78,7 +72,8 @@ def table(
     title: str | None = None,
 ) -> Table:
     """Table of texts that are no markup; the numbers of the columns ``right`` end in one line."""
-    found = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
+    titled = None if title is None else Text(title)
+    found = Table(title=titled, title_justify="left", header_style="bold", box=SIMPLE)
     for name in names:
         found.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:

@@ -32,10 +32,6 @@ class Item(NamedTuple):
     payload: Any
     marks: tuple[str, ...]
 
-    def content_hash(self, task: str) -> str:
-        """Hash under which the result is kept: another version, prior or seed is another item."""
-        return digest_of(task, VERSION, self.name, *self.marks)
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -120,12 +116,10 @@ def mapped(
     progress: Progress = silent,
     tell: Callable[[Outcome], object] | None = None,
 ) -> Mapped:
-    """Call a function on every item; one that fails is named, and the others go on.
-
-    The folder ``keep`` gets a line of JSON per outcome; what it holds already is not done again.
-    """
+    """Call a function on every item that ``keep`` does not hold; one that fails is named."""
     engine = engine or Engine()
-    hashes = [item.content_hash(task) for item in items]
+    # Under which results are kept: another version, prior or seed is another item.
+    hashes = [digest_of(task, VERSION, item.name, *item.marks) for item in items]
     if len(set(hashes)) < len(hashes):
         raise InputError("two items have one name", advice="Give each a name of its own")
     known = {} if keep is None else _read(keep / KEPT)

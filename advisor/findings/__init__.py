@@ -1,6 +1,5 @@
 """What may be said of a posterior: identifiability, design, sensitivity, learned priors."""
 
-from advisor.findings.design import informed_share as informed_share
 from advisor.findings.gates import at_pilot as at_pilot
 from advisor.findings.gates import middle_pilot as middle_pilot
 from advisor.findings.gates import prior_groups as prior_groups
@@ -11,6 +10,4 @@ from advisor.findings.learned_priors import check_name as check_name
 from advisor.findings.learned_priors import check_studies as check_studies
 from advisor.findings.learned_priors import learn_from_studies as learn_from_studies
 from advisor.findings.learned_priors import refuse_different_presets as refuse_different_presets
-from advisor.findings.run_fit import misfit_caution as misfit_caution
 from advisor.findings.text import describe as describe
-from advisor.findings.text import log_prior as log_prior

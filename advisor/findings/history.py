@@ -111,25 +111,13 @@ def read_history(
     )
 
 
-def read_posteriors(
-    files: Sequence[Path], *, progress: Progress = silent, on: EngineSettings | None = None
-) -> list[PastStudy]:
-    """Sum up saved posteriors, one after the other: no more than one per process is in memory."""
-    items = [
-        Item(str(path), path, (digest_of(number, *_identity(path)),))
-        for number, path in enumerate(files)
-    ]
-    found = mapped(summed_up, items, task="Reading posteriors", progress=progress, **(on or {}))
-    # A second look at one that failed raises its own error, with all that it says.
-    return [
-        PastStudy.model_validate(summed_up(Path(one.name)) if one.has_failed else one.result)
-        for one in found.outcomes
-    ]
-
-
-def summed_up(path: Path) -> dict[str, Any]:
-    """What a saved posterior said."""
-    return past_study(Posterior.load(path)).model_dump(mode="json")
+def read_posteriors(files: Sequence[Path], *, progress: Progress = silent) -> list[PastStudy]:
+    """Sum up saved posteriors, one after the other: no more than one is in memory."""
+    found = []
+    for done, file in enumerate(files):
+        progress("Reading posteriors", done / len(files), str(file))
+        found.append(past_study(Posterior.load(file)))
+    return found
 
 
 def fitted(task: CohortFit) -> dict[str, Any]:
@@ -143,12 +131,3 @@ def fitted(task: CohortFit) -> dict[str, Any]:
             if why is None:
                 return past_study(posterior).model_dump(mode="json")
     raise NotConvergedError(str(why))
-
-
-def _identity(path: Path) -> tuple[str, int, int]:
-    """What tells whether a file changed."""
-    try:
-        found = path.stat()
-    except OSError:
-        return str(path), 0, 0
-    return str(path.resolve()), found.st_size, found.st_mtime_ns

@@ -155,11 +155,7 @@ def without_prior(
 
 
 def new_study(found: Estimates, base: NormalPrior, share: float) -> tuple[float, float, float]:
-    """Predict the parameter of a study that has not been run (arXiv:2007.08352).
-
-    The mean over studies is integrated in closed form, the spread on a grid; a weight w raises
-    the likelihood of a unit to the power w.
-    """
+    """Predict the parameter of a study to come (arXiv:2007.08352); weights are powers."""
     expected = share * base.sd**2
     doubt = base.sd**2 - expected
     spread = expected * np.exp(2 * _GRID)

@@ -11,7 +11,6 @@ from advisor.model.cohort import planned_factors as planned_factors
 from advisor.model.compat import TRUSTED_K as TRUSTED_K
 from advisor.model.compat import convergence as convergence
 from advisor.model.compat import density as density
-from advisor.model.compat import draw_ranks as draw_ranks
 from advisor.model.compat import smoothed_weights as smoothed_weights
 from advisor.model.equations import DEGREES as DEGREES
 from advisor.model.equations import LEAST_VARIANCE as LEAST_VARIANCE
@@ -20,12 +19,8 @@ from advisor.model.equations import WANDER_SHARE as WANDER_SHARE
 from advisor.model.equations import clock_polynomial as clock_polynomial
 from advisor.model.equations import shifted_share as shifted_share
 from advisor.model.equations import sigmoid as sigmoid
-from advisor.model.likelihood import FEWEST_BINS as FEWEST_BINS
-from advisor.model.likelihood import residuals as residuals
-from advisor.model.observations import Observations as Observations
 from advisor.model.parameters import GROUP_LEVELS as GROUP_LEVELS
 from advisor.model.parameters import LAWS as LAWS
-from advisor.model.parameters import LEVELS as LEVELS
 from advisor.model.parameters import POPULATION as POPULATION
 from advisor.model.parameters import RUN_EFFECTS as RUN_EFFECTS
 from advisor.model.parameters import TASK_LEVELS as TASK_LEVELS
@@ -49,9 +44,6 @@ from advisor.model.presets import preset_for as preset_for
 from advisor.model.presets import prior_entries as prior_entries
 from advisor.model.presets import prior_predictive as prior_predictive
 from advisor.model.presets import prior_table as prior_table
-from advisor.model.presets import show_learned as show_learned
-from advisor.model.presets import show_preset as show_preset
-from advisor.model.presets import show_presets as show_presets
 from advisor.model.presets import write_preset as write_preset
 from advisor.model.priors import FAMILIES as FAMILIES
 from advisor.model.priors import NO_LINE as NO_LINE
@@ -65,6 +57,12 @@ from advisor.model.priors import family_of as family_of
 from advisor.model.priors import load_priors as load_priors
 from advisor.model.priors import preset_folder as preset_folder
 from advisor.model.priors import preset_names as preset_names
+from advisor.model.run_fit import SENSITIVE as SENSITIVE
+from advisor.model.run_fit import deciding_numbers as deciding_numbers
+from advisor.model.run_fit import informed_share as informed_share
+from advisor.model.run_fit import log_prior as log_prior
+from advisor.model.run_fit import misfit_caution as misfit_caution
+from advisor.model.run_fit import prior_sensitivity as prior_sensitivity
 from advisor.model.sampling import FIRST_LOOK as FIRST_LOOK
 from advisor.model.sampling import FitClock as FitClock
 from advisor.model.sampling import Sampling as Sampling

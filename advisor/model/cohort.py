@@ -191,7 +191,9 @@ def build_cohort(
     group_parameters = np.array(
         [_one_size([r for r in completed if r.model == model], model) for _, model in groups]
     )
-    reference = Reference(*map(_geometric_mean, (rate, group, prompts, group_parameters)))
+    reference = Reference(
+        *(float(np.exp(np.log(one).mean())) for one in (rate, group, prompts, group_parameters))
+    )
     falls = [collapse_steps.get(run.id) for run in completed]
     bins, tests, exposure = [], [], []
     for index, (run, of, fall) in enumerate(zip(completed, settings, falls, strict=True)):
@@ -513,22 +515,15 @@ def _edges(rows: int) -> list[IntArray]:
 
 
 def _within_groups(
-    run: PilotRun,
-    keep: BoolArray,
-    edges: Sequence[IntArray],
-    chance: FloatArray,
-    scale: float,
+    run: PilotRun, keep: BoolArray, edges: Sequence[IntArray], chance: FloatArray, scale: float
 ) -> FloatArray:
-    """Variance within groups of each bin, NaN where the spread was not logged.
-
-    Silent groups count as 0 in the logged mean spread; where their share is not logged, groups are
-    taken to be silent or as spread as all completions.
-    """
+    """Variance within groups of each bin, NaN where the spread was not logged."""
     spread = run.series.get("reward_std_within_group")
     if spread is None:
         return np.full(chance.shape, np.nan)
     spread = spread[keep] / scale
     silent = run.series.get("silent_group_share")
+    # Without the share of silent groups they are taken to be silent or as spread as all.
     speaking = np.full(spread.shape, np.nan) if silent is None else 1 - silent[keep]
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.where(speaking > 0, spread**2 / speaking, 0.0)
@@ -586,7 +581,3 @@ def _smooth(mean: FloatArray, sizes: FloatArray) -> FloatArray:
 
 def _column(settings: Sequence[Settings], name: str) -> FloatArray:
     return np.array([getattr(setting, name) for setting in settings], dtype=float)
-
-
-def _geometric_mean(values: FloatArray) -> float:
-    return float(np.exp(np.log(values).mean()))

@@ -1,12 +1,13 @@
 """The one place that knows which PyMC, ArviZ and nutpie are installed.
 
 Python 3.11 resolves to PyMC 5 and ArviZ 0.23, later Pythons to PyMC 6 and ArviZ 1.x, whose results
-are DataTrees and whose plots have other names. Interval probabilities are never left to a default:
+are DataTrees. Interval probabilities are never left to a default:
 the defaults moved between the two.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 import warnings
@@ -32,9 +33,6 @@ STATISTICS = {
     "depth": "tree_depth",
 }
 """Statistics of a draw: nutpie's names, and ArviZ's."""
-
-RANK_DRAWS, RANK_SIMULATIONS, RANK_BAND = 250, 200, 0.9
-"""Draws of a chain in a rank plot of ArviZ 1.x, and simulations behind its band of what is even."""
 
 EQUAL_RATIOS = 1e-9
 """Spread of log importance ratios below which all draws count alike."""
@@ -111,7 +109,10 @@ def sample_density(
 def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:
     """Report draws done until the sampler ends; `model.fit_clock` knows what is left."""
     reported = time.monotonic()
-    while not _is_finished(sampler):
+    while True:
+        with contextlib.suppress(TimeoutError):  # nutpie's answer while chains start
+            if sampler.is_finished:
+                return
         time.sleep(POLL_SECONDS)
         if progress is silent or time.monotonic() - reported < REPORT_SECONDS:
             continue
@@ -119,14 +120,6 @@ def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:
         share = done / (chains * steps)
         reported = time.monotonic()
         progress(SAMPLING, share, f"{chains} chains, {done} of {chains * steps} draws")
-
-
-def _is_finished(sampler: Any) -> bool:
-    """Whether all chains ended; while they start, nutpie answers with a time-out instead."""
-    try:
-        return bool(sampler.is_finished)
-    except TimeoutError:
-        return False
 
 
 def _draws_so_far(sampler: Any) -> int:
@@ -169,64 +162,6 @@ def density(values: FloatArray, points: int = 256) -> tuple[FloatArray, FloatArr
 
         grid, heights = array_stats.kde(values, grid_len=points)[:2]
     return np.asarray(grid, dtype=float), np.asarray(heights, dtype=float)
-
-
-def draw_ranks(
-    axes: Sequence[Any], draws: Sequence[FloatArray], colors: Sequence[str]
-) -> tuple[str, str]:
-    """Draw ArviZ's rank plot of parameters into axes of one's own."""
-    arviz = import_arviz()
-    if hasattr(arviz, "plot_posterior"):
-        arviz.plot_rank(
-            {f"p{index}": values for index, values in enumerate(draws)},
-            kind="bars",
-            colors=list(colors),
-            ax=np.array(axes, dtype=object),
-            labels=False,
-            ref_line_kwargs={"color": "#666666", "linewidth": 0.8},
-            bar_kwargs={"alpha": 0.8},
-            show=False,
-        )
-        for own in axes:
-            heights = sorted({round(patch.get_y(), 12) for patch in own.patches})
-            own.set_yticks(heights, [str(1 + chain) for chain in range(len(heights))])
-        return "rank among all draws", "chain"
-    import xarray
-    from arviz_plots import PlotCollection  # type: ignore[import-not-found, unused-ignore]
-
-    # Of near draws, which resemble each other, one will do.
-    named = {
-        f"p{index}": values[:, :: -(-values.shape[1] // RANK_DRAWS)]
-        for index, values in enumerate(draws)
-    }
-    data = arviz.from_dict({"posterior": named})
-    places = {
-        group: xarray.DataTree(xarray.Dataset(dict(zip(named, values, strict=True))))
-        for group, values in {
-            "plot": [xarray.DataArray(np.array(own, dtype=object)) for own in axes],
-            "row_index": [xarray.DataArray(0)] * len(axes),
-            "col_index": [xarray.DataArray(index) for index in range(len(axes))],
-        }.items()
-    }
-    figure = xarray.Dataset({"figure": np.array(axes[0].figure, dtype=object)})
-    collection = PlotCollection(
-        data["posterior"].dataset,
-        xarray.DataTree(figure, children=places),
-        backend="matplotlib",
-        aes={"color": ["chain"], "overlay": ["chain"]},
-        color=list(colors),
-    )
-    off = dict.fromkeys(("xlabel", "title", "remove_axis"), False)
-    arviz.plot_rank(
-        data,
-        plot_collection=collection,
-        envelope_prob=RANK_BAND,
-        method="envelope",
-        thin=False,
-        stats={"ecdf_pit": {"n_simulations": RANK_SIMULATIONS, "rng": np.random.default_rng(0)}},
-        visuals=off,
-    )
-    return "share of all ranks", "chain's share, less even"
 
 
 def as_inference_data(

@@ -218,11 +218,7 @@ def uncorrected(population: Mapping[str, Any], corrected: Any) -> Any:
 
 
 def clipped_stiffness(stiffness: Any, interval: Any, progress_limit: Any, clipped: Any) -> Any:
-    """Stiffness per step when clipping caps the progress of one refresh.
-
-    The trust region silences samples whose ratio has already moved, so more steps per refresh stop
-    helping once k K reaches the limit. At K = 1 every sample is fresh and nothing is clipped.
-    """
+    """Stiffness per step where the trust region caps the progress k K of one refresh."""
     return stiffness / (1 + clipped * stiffness * (interval - 1) / progress_limit)
 
 

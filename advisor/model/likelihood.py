@@ -1,4 +1,4 @@
-"""What parameters say of a cohort: expected rewards, their density, and what fits leave of them.
+"""What the model sees of a cohort, and what parameters say of it: expected rewards, their density.
 
 The PyMC model evaluates the first two with PyTensor variables, everything that looks at draws with
 numpy arrays. What a curve leaves of a run's rewards is a slow AR(1) residual, correlated from bin
@@ -14,13 +14,127 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.errors import StudyError
 from advisor.model import equations as eq
-from advisor.model.cohort import MAX_BINS
+from advisor.model.cohort import CLOCK_EXPONENTS, MAX_BINS, Cohort
 from advisor.model.equations import DEGREES
-from advisor.model.observations import Observations
-from advisor.model.parameters import GROUP_EFFECTS, LAWS, LEVELS, POPULATION, RUN_EFFECTS
+from advisor.model.parameters import GROUP_EFFECTS, LAWS, LEVELS, POPULATION, RUN_EFFECTS, SCALARS
 from advisor.theory import FloatArray, IntArray, namespace
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Rewards of a cohort and what explains them."""
+
+    coords: dict[str, list[Any]]  # labels of the dimensions: task, group (task / model), run, bin
+    train_reward: FloatArray  # (runs, bins): share of the reward range; 0 where a run has none
+    held_out_reward: FloatArray  # (evaluations,)
+    exposure: FloatArray  # of each run: steps survived, weighted by (rate / peak)^2
+    collapsed: FloatArray  # of each run: 1 for a collapse
+    task_of_group: IntArray
+    group_of_run: IntArray
+    run_of_evaluation: IntArray
+    group_log_parameters: FloatArray  # log(N / N_ref)
+    floor: float  # bounds of the reward, in reward units
+    ceiling: float
+    constant: dict[str, FloatArray]  # what is known of runs, bins and evaluations, by name
+    dims: dict[str, tuple[str, ...]]  # dimensions of `constant`
+
+    @property
+    def clock_powers(self) -> int:
+        """Coefficients of the clock's polynomial in the learning-rate exponent."""
+        return int(self.constant["clock"].shape[-1])
+
+    @property
+    def is_logged(self) -> FloatArray:
+        """1 where a run has the bin, else 0, shape (runs, bins)."""
+        return self.constant["is_logged"]
+
+
+def observations(cohort: Cohort) -> Observations:
+    """Lay the bins of a cohort out by run."""
+    runs = len(cohort.runs)
+    first = np.searchsorted(cohort.run_of_bin, np.arange(runs))
+    place = (cohort.run_of_bin, np.arange(cohort.reward.size) - first[cohort.run_of_bin])
+
+    def by_run(values: FloatArray) -> FloatArray:
+        table = np.zeros((runs, MAX_BINS, *values.shape[1:]))
+        table[place] = values
+        return table
+
+    x = cohort.covariates
+    constant = {
+        "rate_design": (eq.rate_design(x), ("run", "rate_column")),
+        "plateau_loss_design": (eq.plateau_loss_design(x), ("run", "plateau_loss_column")),
+        "hazard_design": (eq.hazard_design(x), ("run", "hazard_column")),
+        "refresh_interval": (cohort.minibatches * cohort.epochs, ("run",)),
+        "clipped": (cohort.clipped, ("run",)),
+        "corrected": (cohort.corrected, ("run",)),
+        "momentum": (cohort.momentum, ("run",)),
+        "mean_age": (cohort.mean_age, ("run",)),
+        "is_logged": (by_run(np.ones(cohort.reward.size)), ("run", "bin")),
+        "step": (by_run(cohort.step), ("run", "bin")),
+        "clock": (by_run(eq.clock_polynomial(cohort.clock)), ("run", "bin", "clock_power")),
+        "correlation": (_correlation(cohort, place), ("run", "bin", "bin_before")),
+        "noise_known": (by_run(cohort.noise_known), ("run", "bin")),
+        "noise_within": (by_run(cohort.noise_per_completion), ("run", "bin")),
+        "noise_between": (by_run(cohort.noise_per_prompt), ("run", "bin")),
+        "eval_clock": (eq.clock_polynomial(cohort.eval_clock), ("evaluation", "clock_power")),
+    }
+    return Observations(
+        coords={
+            "task": list(cohort.tasks),
+            "group": [f"{task} / {model}" for task, model in cohort.groups],
+            "run": [run.id for run in cohort.runs],
+            "bin": list(range(MAX_BINS)),
+            "bin_before": list(range(MAX_BINS)),
+            "clock_power": list(range(CLOCK_EXPONENTS.size)),
+            **{f"{law}_column": list(terms) for law, terms in LAWS.items()},
+            **{f"{law}_term": [t for t in terms if t != "level"] for law, terms in LAWS.items()},
+            "shared_term": list(SCALARS),
+            "group_effect": [name.split(".")[1] for name in GROUP_EFFECTS],
+            "run_effect": [name.split(".")[1] for name in RUN_EFFECTS],
+            "evaluation": [
+                f"{cohort.runs[run].id} {index}" for index, run in enumerate(cohort.run_of_eval)
+            ],
+        },
+        train_reward=by_run(cohort.reward),
+        held_out_reward=cohort.eval_reward,
+        exposure=cohort.exposure,
+        collapsed=cohort.collapsed,
+        task_of_group=cohort.task_of_group,
+        group_of_run=cohort.group_of_run,
+        run_of_evaluation=cohort.run_of_eval,
+        group_log_parameters=cohort.group_log_parameters,
+        floor=cohort.floor,
+        ceiling=cohort.ceiling,
+        constant={name: values for name, (values, _) in constant.items()},
+        dims={name: dims for name, (_, dims) in constant.items()},
+    )
+
+
+def residual_persistence(cohort: Cohort) -> FloatArray:
+    """Correlation of the residual of a bin with the one before: ``exp(-(t - t') / tau)``."""
+    persistence = np.zeros(cohort.reward.size)
+    for run in np.unique(cohort.run_of_bin):
+        bins = np.flatnonzero(cohort.run_of_bin == run)
+        step = cohort.step[bins]
+        tau = eq.WANDER_SHARE * max(float(step[-1]), 1.0)
+        persistence[bins[1:]] = np.exp(-np.diff(step) / tau)
+    return persistence
+
+
+def _correlation(cohort: Cohort, place: tuple[IntArray, IntArray]) -> FloatArray:
+    """Correlation of the residual between the bins of each run, (runs, bins, bins)."""
+    kept = np.zeros((len(cohort.runs), MAX_BINS))
+    kept[place] = residual_persistence(cohort)
+    table = np.zeros((len(cohort.runs), MAX_BINS, MAX_BINS))
+    for late in range(MAX_BINS):
+        table[:, late, late] = 1.0
+        for early in range(late):
+            between = kept[:, early + 1 : late + 1].prod(axis=1)
+            table[:, late, early] = table[:, early, late] = between
+    return table
+
 
 SAMPLED = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")
 """Draws that the equations of every run need."""
@@ -260,75 +374,3 @@ def expected_by(posterior: FittedDraws, seen: Observations, kept: Any) -> Expect
     draws = {name: posterior.flat(name)[kept] for name in SAMPLED}
     parts = {name: values.reshape(len(values), -1) for name, values in draws.items()}
     return expectation(parts, seen.constant, seen)
-
-
-FEWEST_BINS = 6
-"""Bins below which neither a third nor a swing of a run can be told apart."""
-
-DRAWS = 500
-"""Draws of the posterior that are asked; what is said is smooth in them."""
-
-MOST_NAMED = 3
-"""Runs that are named where a fit fails, and at most half of all."""
-
-
-class Residuals(NamedTuple):
-    """Rewards less their curves, (draws, runs, bins), roots of covariances, bins of each run."""
-
-    seen: Observations
-    expected: Expectation
-    left: FloatArray
-    root: FloatArray
-    counts: IntArray
-
-    def white(self, run: int) -> FloatArray:
-        """Whitened residuals of a run, shape (draws, bins): about one where the curve fits."""
-        bins = int(self.counts[run])
-        left, root = self.left[:, run, :bins], self.root[:, run, :bins, :bins]
-        return np.asarray(np.linalg.solve(root, left[..., None])[..., 0], dtype=float)
-
-
-def residuals(posterior: FittedDraws) -> Residuals | None:
-    """Residuals of the pilots; None of a posterior that was made by hand."""
-    seen = posterior.observations
-    if seen is None:
-        return None
-    total = posterior.flat("is_oscillator").size
-    kept = np.unique(np.linspace(0, total - 1, min(DRAWS, total)).astype(int))
-    expected = expected_by(posterior, seen, kept)
-    spread = covariance(
-        expected.sampling_variance + eq.LEAST_VARIANCE,
-        expected.residual_variance,
-        seen.constant["correlation"],
-    )
-    try:
-        root = np.linalg.cholesky(spread)
-    except np.linalg.LinAlgError as error:
-        raise StudyError(
-            "the posterior's draws are not those of its pilots", advice="Fit the pilots again"
-        ) from error
-    left = np.asarray(seen.train_reward - expected.train_reward)
-    return Residuals(seen, expected, left, root, (seen.is_logged > 0).sum(axis=1))
-
-
-def strays(posterior: FittedDraws) -> dict[str, float]:
-    """How far runs stray from their curves, by what noise explains; the farthest first."""
-    found = residuals(posterior)
-    if found is None:
-        return {}
-    far = {
-        str(found.seen.coords["run"][run]): float(np.sqrt((found.white(run) ** 2).mean()))
-        for run in range(found.counts.size)
-        if found.counts[run] >= FEWEST_BINS
-    }
-    return dict(sorted(far.items(), key=lambda item: -item[1]))
-
-
-def worst_fits(posterior: FittedDraws) -> str:
-    """Runs that their curves fit worst, in words; empty where there is nothing to choose from."""
-    try:
-        far = {run: ratio for run, ratio in strays(posterior).items() if np.isfinite(ratio)}
-    except StudyError:  # draws of chains that got lost may be anything
-        return ""
-    named = list(far.items())[: min(MOST_NAMED, len(far) // 2)]
-    return ", ".join(f"'{run}' ({ratio:.1f} times the noise)" for run, ratio in named)

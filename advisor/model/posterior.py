@@ -18,8 +18,7 @@ from advisor.common import VERSION, counted, write_whole
 from advisor.errors import StudyError
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Reference
-from advisor.model.likelihood import FittedDraws, summaries_of
-from advisor.model.observations import observations
+from advisor.model.likelihood import FittedDraws, observations, summaries_of
 from advisor.model.parameters import (
     DIMS,
     GROUP_EFFECTS,

@@ -18,8 +18,13 @@ import pymc as pm
 
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort
-from advisor.model.likelihood import draw_run, expectation, group_summaries, run_log_density
-from advisor.model.observations import observations
+from advisor.model.likelihood import (
+    draw_run,
+    expectation,
+    group_summaries,
+    observations,
+    run_log_density,
+)
 from advisor.model.parameters import GROUP_LEVELS, LAWS, STACKED, TASK_LEVELS
 from advisor.model.priors import SPECTRUM, Priors, family_of, load_priors
 

@@ -14,10 +14,10 @@ from advisor.errors import InputError, NotConvergedError
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.fast import shape_of, shapes_of
-from advisor.model.likelihood import worst_fits
 from advisor.model.parameters import GROUP_LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS
 from advisor.model.posterior import Posterior, make_posterior
 from advisor.model.priors import SPECTRUM, Family, Priors
+from advisor.model.run_fit import worst_fits
 from advisor.runs import (
     Collapse,
     PilotRun,
@@ -82,11 +82,7 @@ FIRST_LOOK = (
 
 
 def converged(
-    cohort: Cohort,
-    preset: Priors,
-    family: Family,
-    settings: Sampling,
-    progress: FitClock,
+    cohort: Cohort, preset: Priors, family: Family, settings: Sampling, progress: FitClock
 ) -> Posterior:
     """Posterior of one family that passes the gate; a note says where only the loose one."""
     asked, complaint, has_diverged, only_diverged = settings.draws, None, False, False
@@ -181,9 +177,7 @@ def prior_posterior(
 
     def drawn(names: Sequence[str], *size: int) -> FloatArray:
         """Draws of shape (1, draws, names, *size)."""
-        size = (1, draws, *size)
-        parts = [prior.mean + prior.sd * rng.standard_normal(size) for prior in placed.of(names)]
-        return np.stack(parts, axis=2)
+        return np.stack([placed.drawn(name, rng, 1, draws, *size) for name in names], axis=2)
 
     groups, runs = len(cohort.groups), len(cohort.runs)
     levels = drawn(TASK_LEVELS, len(cohort.tasks))

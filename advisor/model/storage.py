@@ -21,12 +21,12 @@ from advisor.model import equations as eq
 from advisor.model.likelihood import (
     Expectation,
     FittedDraws,
+    Observations,
     bin_log_densities,
     expected_by,
     one_step_ahead,
     summaries_of,
 )
-from advisor.model.observations import Observations
 from advisor.model.parameters import (
     DIMS,
     GROUP_EFFECTS,
@@ -261,10 +261,10 @@ def to_netcdf(
     if seen is not None:
         arrays = {name: getattr(seen, name) for name in ARRAYS}
         arrays |= {f"constant.{name}": values for name, values in seen.constant.items()}
-        own["observations"] = {
-            name: Variable(_numbered(name.removeprefix("constant."), values), values)
-            for name, values in arrays.items()
-        }
+        own["observations"] = {}
+        for name, values in arrays.items():  # dimensions that nobody looks at by name
+            numbered = (f"{name.removeprefix('constant.')}_{at}" for at in range(np.ndim(values)))
+            own["observations"][name] = Variable(tuple(numbered), values)
     stream = io.BytesIO()
     with h5netcdf.File(stream, "w") as file:
         file.attrs[META] = meta
@@ -279,11 +279,6 @@ def to_netcdf(
             )
     whole = stream.getvalue()
     return whole + SEAL + hashlib.sha256(whole).digest()
-
-
-def _numbered(name: str, values: FloatArray) -> tuple[str, ...]:
-    """Dimensions of an array that nobody looks at by name."""
-    return tuple(f"{name}_{axis}" for axis in range(np.ndim(values)))
 
 
 def _write(

@@ -7,7 +7,6 @@ from advisor.monitoring.decision import watch_report as watch_report
 from advisor.monitoring.following import Growth as Growth
 from advisor.monitoring.following import follow as follow
 from advisor.monitoring.following import reader as reader
-from advisor.monitoring.following import signature_of as signature_of
 from advisor.monitoring.hook import RunWatch as RunWatch
 from advisor.monitoring.hook import load_posterior as load_posterior
 from advisor.monitoring.hook import watch as watch

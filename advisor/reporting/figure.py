@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+import tomllib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Protocol
 
 from advisor.reporting import style
 
@@ -15,6 +18,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg", "pdf")
+
+
+@cache
+def words() -> dict[str, Any]:
+    """Titles and captions of figures, series and units of failure modes: figures.toml."""
+    return tomllib.loads((files("advisor.reporting") / "figures.toml").read_text("utf-8"))
 
 
 class Info(Protocol):
@@ -31,13 +40,21 @@ class Info(Protocol):
 
 @dataclass(frozen=True)
 class FigureKind:
-    """One figure: its name (of its files), title and caption, and how it is made."""
+    """One figure: its name (of its files, and in figures.toml), and how it is made."""
 
     name: str
-    title: str
-    caption: str
     info: Callable[..., Info]  # collects what is shown; of a study, from posterior and answer
     draw: Callable[..., Figure]
+
+    @property
+    def title(self) -> str:
+        """What stands above it."""
+        return str(words()[self.name]["title"])
+
+    @property
+    def caption(self) -> str:
+        """What stands below it."""
+        return str(words()[self.name]["caption"])
 
     def drawn(self, info: Info) -> Drawn:
         """Draw what was collected."""

@@ -142,7 +142,10 @@ def report_html(
         script=Markup(script),
         # By its digest the page allows this script and no other.
         script_hash=f"sha256-{digest}",
-        model=Markup(_inert(explorer)) if explorer else "",
+        # Its JSON cannot end the element that it stands in.
+        model=Markup(json.dumps(explorer, allow_nan=False).replace("<", "\\u003c"))
+        if explorer
+        else "",
         no_explorer=no_explorer,
         no_gains=no_gains,
         gains=gains,
@@ -176,11 +179,6 @@ def _tried(make: Callable[[], T]) -> tuple[T | None, str]:
 
 def _asset(name: str) -> str:
     return (files("advisor.reporting") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _inert(data: dict[str, Any]) -> str:
-    """JSON that cannot end the element that it stands in."""
-    return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
 
 
 def _beyond(posterior: Posterior, advice: Recommendation) -> str:
@@ -218,8 +216,8 @@ def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str,
         note = ""
         if saved is not None:
             note = (
-                f"has its {other.reward:.3f} by step {saved.step:,.0f} and so saves "
-                f"{_saved(other.cost, saved.cost)} of {paid(other.cost)}"
+                f"has its {other.reward:.3f} by step {saved.steps:,.0f} and so saves "
+                f"{_saved(other.cost, saved)} of {paid(other.cost)}"
             )
         name = f"Over {'the ' if other is advice.best_piloted else ''}{other.name}"
         out.append((name, f"{advice.reward.mean - other.reward:+.3f}", note))

@@ -85,11 +85,12 @@ def compare(
         if isinstance(item, str | Path) and not is_source(item) and not Path(item).exists():
             raise InputError("there is no such file or folder", path=item)
     names = _name(one), _name(other)
+    stated = {"sidecar": sidecar, "overrides": overrides, "columns": columns}
     studies = [_study(item) for item in both]
     if studies[0] is not None and studies[1] is not None:
         return compare_studies(names, studies[0], studies[1])
     runs = [
-        [] if study is not None else _runs(name, sidecar, overrides, columns)
+        [] if study is not None else _runs(name, stated)
         for name, study in zip(names, studies, strict=True)
     ]
     for at, study in enumerate(studies):
@@ -113,13 +114,8 @@ def _study(item: Study | str | Path) -> Study | None:
     return Study.load(item) if is_one else None
 
 
-def _runs(
-    path: str,
-    sidecar: Path | None,
-    overrides: Mapping[str, Any] | None,
-    columns: Mapping[str, str] | None,
-) -> list[PilotRun]:
-    found = inspect([path], sidecar=sidecar, overrides=overrides, columns=columns)
+def _runs(path: str, stated: dict[str, Any]) -> list[PilotRun]:
+    found = inspect([path], **stated)
     runs = [run for run in found.runs if run.copy_of is None]
     if not runs:
         why = "; ".join(f"{item.path.name}: {item.reason}" for item in found.unread[:3])

@@ -56,21 +56,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two studies, two runs, or a study and finished runs.
-
-    Attributes
-    ----------
-    kind : {"studies", "runs", "study and runs"}
-    paths : tuple of str
-    sections : tuple of Section
-    heads : tuple of str
-        Of both sides, and of what lies between them.
-    """
+    """Two studies, two runs, or a study and finished runs."""
 
     kind: Literal["studies", "runs", "study and runs"]
     paths: tuple[str, str]
     sections: tuple[Section, ...]
-    heads: tuple[str, str, str] = ("A", "B", "B - A")
+    heads: tuple[str, str, str] = ("A", "B", "B - A")  # of both sides, and of what lies between
 
     def __repr__(self) -> str:
         """Paths, and how many lines of each section differ."""
@@ -147,10 +138,7 @@ def written(value: Any) -> str:
 
 
 def compare_outcomes(
-    paths: tuple[str, str],
-    posterior: Posterior,
-    advice: Recommendation,
-    runs: Sequence[PilotRun],
+    paths: tuple[str, str], posterior: Posterior, advice: Recommendation, runs: Sequence[PilotRun]
 ) -> Comparison:
     """Forecasts of a study at each finished run's own settings and length, and what came."""
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)

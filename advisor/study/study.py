@@ -35,13 +35,7 @@ from advisor.common import (
     standing,
     write_whole,
 )
-from advisor.errors import (
-    AdvisorError,
-    InputError,
-    KeptElsewhereError,
-    StudyError,
-    unwritable,
-)
+from advisor.errors import AdvisorError, InputError, KeptElsewhereError, StudyError, unwritable
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
 from advisor.runs import Diagnosis, diagnosis_json, exports

@@ -16,7 +16,7 @@ from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, clock_table
 from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.fast.kernel import DEGREES, LEAST_VARIANCE, log_likelihood
-from advisor.model.observations import residual_persistence
+from advisor.model.likelihood import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import Family, Priors
 from advisor.model.sampling import cohort_of

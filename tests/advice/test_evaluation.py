@@ -10,7 +10,7 @@ from decisions import STEADY, STEPS, again, decision, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.advice import Budget, Cost, Objective, Stability, advise
+from advisor.advice import Budget, Cost, Objective, advise
 from advisor.advice.answer import _cheapest_equal
 from advisor.advice.evaluate import (
     Evaluation,
@@ -19,6 +19,7 @@ from advisor.advice.evaluate import (
     steps_to_share,
     utilities,
 )
+from advisor.forecast import Stability
 from advisor.forecast.survival import stability, stability_draws
 from advisor.testing import (
     Plan,

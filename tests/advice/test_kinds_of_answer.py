@@ -13,10 +13,10 @@ from advisor.advice import Recommendation, advise
 from advisor.advice.evaluate import base_settings
 from advisor.advice.trade_offs import NOTICED
 from advisor.advice.wording import in_trainer_names, percent
-from advisor.findings.run_fit import misfit_caution
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.survival import stability
+from advisor.model.run_fit import misfit_caution
 from advisor.runs.trainers.registry import recipes as trainer_recipes
 from advisor.testing import (
     PLANS,

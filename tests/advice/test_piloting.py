@@ -13,7 +13,7 @@ from made_plan import made_plan
 import advisor
 from advisor.advice import piloting
 from advisor.advice.evaluate import utilities
-from advisor.advice.pilot_bench import match_logs, price_of
+from advisor.advice.pilot_bench import match_logs, price_of, why_not
 from advisor.advice.pilot_choice import information_gain, shown, worthwhile
 from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.errors import InputError
@@ -113,7 +113,7 @@ def test_batches_of_rollouts_become_optimizer_steps_by_the_plan():
 def test_run_that_cannot_be_fitted_is_left_out_and_said():
     lost = logged(3, Plan(1e-3), folder="other", hyperparameters=PartialSettings(group_size=8))
     found = match_logs(planned(), [logged(1, Plan(1e-4)), lost])
-    assert [run.id for run in found.fitted] == ["run0"]
+    assert [run.id for run in found.runs if not why_not(run)] == ["run0"]
     assert any(
         "'run2' is left out of the fit: the learning rate is not known" in s for s in found.said
     )
@@ -289,7 +289,7 @@ def test_a_margin_that_counts_as_none_is_said(monkeypatch, gain, told):
     worth.return_value = 0.5
     monkeypatch.setattr(piloting, "margin", lambda *_: (gain, 0.0012))
     action = Mock(kind="start", price=0.038)
-    reason = piloting.reason_of(Mock(worth=worth, is_fitted=True), [], {"pilot-1": action})
+    reason = piloting.reason_of(Mock(worth=worth, index={"run": 0}), [], {"pilot-1": action})
     assert reason.startswith("no action is worth its price")
     assert ("a margin of up to 0.1% is none" in reason) == told
 

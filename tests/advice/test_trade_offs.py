@@ -11,10 +11,11 @@ from decisions import LEVEL, STEADY, STEPS, again, decision
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.advice import Budget, Cost, CostModel, Stability, advise
+from advisor.advice import Budget, Cost, CostModel, advise
 from advisor.advice.candidates import AXES
 from advisor.advice.evaluate import Evaluation
 from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs, undominated
+from advisor.forecast import Stability
 from advisor.testing import (
     PLANS,
     Plan,

@@ -71,11 +71,10 @@ def test_a_preset_shows_every_number_and_source(capsys, name):
 
 
 def test_a_narrow_terminal_gets_the_sources_below(capsys):
-    from rich.console import Console
+    from advisor.cli.priors import show_preset
+    from advisor.cli.terminal import HarmlessConsole
 
-    from advisor.model.presets import show_preset
-
-    show_preset(load_priors("lora"), Console(width=80, highlight=False))
+    show_preset(load_priors("lora"), HarmlessConsole(width=80, highlight=False))
     joined = " ".join(capsys.readouterr().out.split())
     for key, entry in prior_entries(load_priors("lora")).items():
         assert f"{key}: {entry.source}" in joined

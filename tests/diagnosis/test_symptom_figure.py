@@ -7,7 +7,8 @@ import pytest
 from made_runs import falling, make, noise, rising
 
 from advisor.errors import InputError
-from advisor.reporting.figures.symptom import SERIES, draw_symptom, symptom_info
+from advisor.reporting.figure import words
+from advisor.reporting.figures.symptom import draw_symptom, symptom_info
 from advisor.runs.diagnosis import MODES, diagnose
 
 ROWS = 60
@@ -22,7 +23,7 @@ def names(info):
 
 
 def test_every_mode_has_its_series():
-    assert set(SERIES) == set(MODES)
+    assert set(words()["series"]) == set(MODES)
     run = make(rising(ROWS), entropy=np.full(ROWS, 0.5), completion_length=np.full(ROWS, 9.0))
     assert names(symptom(run, "policy_concentration")) == [["entropy (nats)"], ["reward"]]
     assert names(symptom(run, "truncation")) == [["completion length (tokens)"]]

@@ -9,9 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from advisor.findings.design import ALIASED, FACTORS, SIZE, design_check, informed_share
+from advisor.findings.text import ALIASED, FACTORS, SIZE, design_check
 from advisor.model.parameters import LAWS
 from advisor.model.posterior import MIN_SIZES
+from advisor.model.run_fit import informed_share
 from advisor.testing import (
     Plan,
     made_up_posterior,

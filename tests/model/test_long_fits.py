@@ -8,7 +8,7 @@ import advisor
 from advisor.common import SAMPLING, silent
 from advisor.errors import NotConvergedError
 from advisor.forecast.fitting import fit
-from advisor.model import likelihood as residuals
+from advisor.model import run_fit as residuals
 from advisor.model.sampling import FitClock, Sampling, span
 from advisor.testing import Plan, rising
 from advisor.testing.simulate import PRESET

@@ -9,13 +9,13 @@ import pytest
 from scipy.stats import binom
 
 from advisor.advice.support import cautions
-from advisor.findings import run_fit
-from advisor.findings.run_fit import misfit_caution, run_fits
 from advisor.findings.text import describe
 from advisor.forecast.fitting import fit
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.model.likelihood import covariance, draw_run, expectation, strays, worst_fits
+from advisor.model import run_fit
+from advisor.model.likelihood import covariance, draw_run, expectation
 from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
+from advisor.model.run_fit import misfit_caution, run_fits, strays, worst_fits
 from advisor.testing import Plan, made_up_posterior
 from advisor.testing.simulate import simulate_runs
 

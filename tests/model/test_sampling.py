@@ -13,7 +13,7 @@ from advisor.model import compat as _compat
 from advisor.model.fast import shape_of, shapes_of
 from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.sampler_coordinates import place
-from advisor.model.observations import observations
+from advisor.model.likelihood import observations
 from advisor.model.parameters import (
     ALONE,
     GROUP_EFFECTS,

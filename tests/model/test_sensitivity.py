@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.findings.text import (
+from advisor.model.run_fit import (
     SENSITIVE,
     deciding_numbers,
     log_prior,

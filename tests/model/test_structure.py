@@ -11,7 +11,7 @@ from cohorts import PRIORS, simulated, without_bins
 from advisor.model import equations as eq
 from advisor.model import fast as columns
 from advisor.model.fast import data_of, shape_of, shapes_of
-from advisor.model.observations import residual_persistence
+from advisor.model.likelihood import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION
 from advisor.model.priors import FAMILIES, SPECTRUM, Priors
 from advisor.model.sampling import cohort_of

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.findings.design import design_check
 from advisor.findings.gates import gate
-from advisor.findings.text import describe
+from advisor.findings.text import describe, design_check
 from advisor.model.priors import FAMILIES
 from advisor.testing import (
     PLANS,

@@ -12,7 +12,6 @@ from past_studies import past
 from processor_time import at_most
 
 from advisor.cli.app import main
-from advisor.common import Engine
 from advisor.errors import InputError, NotConvergedError
 from advisor.findings import history
 from advisor.findings.history import CohortFit, History, read_history, read_posteriors
@@ -130,13 +129,12 @@ def test_what_was_learned_is_what_it_was_made_from_and_strangers_teach_something
 
 
 @pytest.mark.evidence
-def test_saved_posteriors_are_summed_up_one_by_one_on_processes_too(tmp_path):
+def test_saved_posteriors_are_summed_up_one_by_one(tmp_path):
     files = [tmp_path / f"{name}.nc" for name in "abc"]
     for file in files:
         past(file.stem, TEAM).save(file)
     expected = [past_study(past(file.stem, TEAM)) for file in files]
-    for engine in (Engine(), Engine(2)):
-        assert read_posteriors(files, on={"engine": engine}) == expected
+    assert read_posteriors(files) == expected
 
 
 def test_a_posterior_that_cannot_be_read_is_named(tmp_path):

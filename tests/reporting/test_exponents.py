@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.findings.design import informed_share
 from advisor.model.parameters import LAWS
 from advisor.model.posterior import Posterior
+from advisor.model.run_fit import informed_share
 from advisor.reporting.figures.beliefs import draw_exponents, exponents_info
 
 Build = Callable[..., Any]

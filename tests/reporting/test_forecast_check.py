@@ -12,8 +12,8 @@ from advisor.backtesting import backtest
 from advisor.backtesting.scores import QUANTILES, Prediction
 from advisor.errors import InputError, NotConvergedError
 from advisor.reporting import forecast_check_info
-from advisor.reporting.figures import forecast_check
-from advisor.reporting.figures.forecast_check import (
+from advisor.reporting.figures import checks as forecast_check
+from advisor.reporting.figures.checks import (
     HIGH,
     LOW,
     MAX_CURVES,
@@ -90,9 +90,9 @@ def test_it_draws_all_levels_and_some_curves_the_same_each_time(count: int) -> N
     words = [text.get_text() for text in levels.texts]
     assert any(f"80 % interval holds {info.covered} of {count}" in word for word in words)
     assert {"seen", "forecast"} <= {text.get_text() for text in figure.axes[1].texts}
-    assert forecast_check.FIGURE.drawn(info).rendered("svg") == forecast_check.FIGURE.drawn(
-        info
-    ).rendered("svg")
+    assert forecast_check.FORECAST_CHECK.drawn(info).rendered(
+        "svg"
+    ) == forecast_check.FORECAST_CHECK.drawn(info).rendered("svg")
 
 
 def finished(count: int) -> list[PilotRun]:

@@ -12,20 +12,13 @@ import numpy as np
 
 from advisor.model import equations as eq
 from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
-from advisor.model.observations import residual_persistence
+from advisor.model.likelihood import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import SPECTRUM, Family, Priors
 from advisor.theory import FloatArray, IntArray
 
-RUN_LOG_PARAMETERS = 0
-RUN_INTERVAL = 1
-RUN_CLIPPED = 2
-RUN_CORRECTED = 3
-RUN_MOMENTUM = 4
-RUN_MEAN_AGE = 5
-RUN_COLLAPSED = 6
-RUN_EXPOSURE = 7
-RUN_PLACES = 8
+RUN_LOG_PARAMETERS, RUN_INTERVAL, RUN_CLIPPED, RUN_CORRECTED = range(4)
+RUN_MOMENTUM, RUN_MEAN_AGE, RUN_COLLAPSED, RUN_EXPOSURE, RUN_PLACES = range(4, 9)
 RUN_RATE = RUN_PLACES + 3 * len(RUN_EFFECTS)
 RUN_PLATEAU_LOSS = RUN_RATE + len(LAWS["rate"])
 RUN_HAZARD = RUN_PLATEAU_LOSS + len(LAWS["plateau_loss"])
@@ -33,13 +26,8 @@ RUN_COLUMNS = RUN_HAZARD + len(LAWS["hazard"])
 """Columns of the table of runs; the designs of the laws start at theirs, and so do three numbers
 for each offset by which it is placed (`sampler_coordinates.place`)."""
 
-BIN_REWARD = 0
-BIN_IS_EVALUATION = 1
-BIN_NOISE_KNOWN = 2
-BIN_NOISE_WITHIN = 3
-BIN_NOISE_BETWEEN = 4
-BIN_PERSISTENCE = 5
-BIN_CLOCK = 6
+BIN_REWARD, BIN_IS_EVALUATION, BIN_NOISE_KNOWN, BIN_NOISE_WITHIN = range(4)
+BIN_NOISE_BETWEEN, BIN_PERSISTENCE, BIN_CLOCK = range(4, 7)
 BIN_COLUMNS = BIN_CLOCK + CLOCK_EXPONENTS.size
 """Columns of the table of bins; the clock polynomial starts at its own."""
 

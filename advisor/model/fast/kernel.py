@@ -14,27 +14,7 @@ from typing import Any
 import numpy as np
 
 from advisor.model import equations as eq
-from advisor.model.fast import (
-    BIN_CLOCK,
-    BIN_IS_EVALUATION,
-    BIN_NOISE_BETWEEN,
-    BIN_NOISE_KNOWN,
-    BIN_NOISE_WITHIN,
-    BIN_PERSISTENCE,
-    BIN_REWARD,
-    RUN_CLIPPED,
-    RUN_COLLAPSED,
-    RUN_CORRECTED,
-    RUN_EXPOSURE,
-    RUN_HAZARD,
-    RUN_INTERVAL,
-    RUN_LOG_PARAMETERS,
-    RUN_MEAN_AGE,
-    RUN_MOMENTUM,
-    RUN_PLACES,
-    RUN_PLATEAU_LOSS,
-    RUN_RATE,
-)
+from advisor.model import fast as columns
 from advisor.model.fast.machine_code import compiled
 from advisor.model.parameters import LAWS, POPULATION
 from advisor.theory import SMALLEST_MOMENTUM
@@ -142,7 +122,7 @@ def _placed(
     the offset's prior is ``N(w (base - anchor) / s, (spread / s)^(2 w))`` with s a spread that
     stays (Gorinova, Moore and Hoffman, arXiv:1906.03028).
     """
-    at = RUN_PLACES + 3 * (kind + 1)
+    at = columns.RUN_PLACES + 3 * (kind + 1)
     anchor, reference, weight = row[at], row[at + 1], row[at + 2]
     factor = 1.0
     if weight > 0.0:
@@ -160,7 +140,7 @@ def _plateau_luck(cold: float, loss_base: float, offset: float, row: Any) -> Any
     plateau down: ``luck = offset - (a logit(cold plateau) + b log loss - c)``.
     """
     cold_logit = log(cold) - log(max(1 - cold, LEAST_GAP))
-    at = RUN_PLACES
+    at = columns.RUN_PLACES
     return offset - (row[at] * cold_logit + row[at + 1] * loss_base - row[at + 2])
 
 
@@ -180,7 +160,7 @@ def _lifted(
     ``a_value`` and ``a_luck`` are those of the value and of the luck where it acts by itself. The
     model gives every offset a standard normal prior, which is exchanged for that of the luck.
     """
-    at = RUN_PLACES + 3 * (kind + 1)
+    at = columns.RUN_PLACES + 3 * (kind + 1)
     reference, weight = row[at + 1], row[at + 2]
     if weight == 0.0:
         return 0.0, a_value, a_value * spread * offset, a_value * spread + a_luck
@@ -198,11 +178,11 @@ def _law_base(parts: Any, row: Any, group: int, task: int, headroom: float) -> A
     base = (
         task_level[1, task]
         - log(headroom)
-        + population[_CURVATURE] * row[RUN_LOG_PARAMETERS]
+        + population[_CURVATURE] * row[columns.RUN_LOG_PARAMETERS]
         + exp(population[_MODEL_SPREAD]) * group_offset[1, group]
     )
     for i in range(_RATES):
-        base += population[_RATE + i] * row[RUN_RATE + i]
+        base += population[_RATE + i] * row[columns.RUN_RATE + i]
     return base
 
 
@@ -211,7 +191,7 @@ def _loss_base(population: Any, row: Any) -> Any:
     """Log plateau loss that the law gives a run."""
     base = 0.0
     for i in range(_PLATEAU_LOSSES):
-        base += population[_PLATEAU_LOSS + i] * row[RUN_PLATEAU_LOSS + i]
+        base += population[_PLATEAU_LOSS + i] * row[columns.RUN_PLATEAU_LOSS + i]
     return base
 
 
@@ -278,14 +258,14 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
         # Survival: an event at the end of the exposure, or none within it.
         log_law = 0.0
         for i in range(_HAZARDS):
-            log_law += population[_HAZARD + i] * row[RUN_HAZARD + i]
+            log_law += population[_HAZARD + i] * row[columns.RUN_HAZARD + i]
         at_law = exp(min(max(log_law, _LEAST_LOG_HAZARD), _MOST_LOG_HAZARD))
         hazard = at_law / (1 + at_law / _MOST_HAZARD)
-        expected_events = hazard * row[RUN_EXPOSURE]
-        total += row[RUN_COLLAPSED] * log(hazard) - expected_events
-        a_law = (row[RUN_COLLAPSED] - expected_events) * (1 - hazard / _MOST_HAZARD)
+        expected_events = hazard * row[columns.RUN_EXPOSURE]
+        total += row[columns.RUN_COLLAPSED] * log(hazard) - expected_events
+        a_law = (row[columns.RUN_COLLAPSED] - expected_events) * (1 - hazard / _MOST_HAZARD)
         for i in range(_HAZARDS):
-            d_population[_HAZARD + i] += a_law * row[RUN_HAZARD + i]
+            d_population[_HAZARD + i] += a_law * row[columns.RUN_HAZARD + i]
         if begin == end:
             continue
 
@@ -308,15 +288,15 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
         lucky = cold * odds / (1 - cold + cold * odds)
         plateau = lucky * exp(-loss)
         law = exp(log_law)
-        slowed = row[RUN_CLIPPED] * law * (row[RUN_INTERVAL] - 1) / limit
+        slowed = row[columns.RUN_CLIPPED] * law * (row[columns.RUN_INTERVAL] - 1) / limit
         stiffness = law / (1 + slowed)
         dispersion = exp(log_dispersion)
         log_onset = task_level[2, task]
         onset = exp(log_onset)
-        uncorrected = 1 - row[RUN_CORRECTED] * (1 - corrected_share)
+        uncorrected = 1 - row[columns.RUN_CORRECTED] * (1 - corrected_share)
 
         # Damping and its derivatives by log stiffness and by the uncorrected share.
-        age, momentum = row[RUN_MEAN_AGE], row[RUN_MOMENTUM]
+        age, momentum = row[columns.RUN_MEAN_AGE], row[columns.RUN_MOMENTUM]
         stale = uncorrected * stiffness * age
         bend = 1 + (stale / _STALE_LIMIT) ** 4
         damping = 1 - stale / bend**0.25
@@ -349,8 +329,8 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
         for at in range(begin, end):
             cell = bin_table[at]
             kept = memory[at - begin]
-            c0, c1 = cell[BIN_CLOCK], cell[BIN_CLOCK + 1]
-            c2, c3 = cell[BIN_CLOCK + 2], cell[BIN_CLOCK + 3]
+            c0, c1 = cell[columns.BIN_CLOCK], cell[columns.BIN_CLOCK + 1]
+            c2, c3 = cell[columns.BIN_CLOCK + 2], cell[columns.BIN_CLOCK + 3]
             clock = c0 + exponent * (c1 + exponent * (c2 + exponent * c3))
             clock_by_exponent = c1 + exponent * (2 * c2 + 3 * exponent * c3)
             left, by_k, by_share, by_dispersion, by_onset, by_clock = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -390,13 +370,13 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
             kept[_BY_DISPERSION], kept[_BY_ONSET] = by_dispersion, by_onset
             kept[_BY_EXPONENT] = by_clock * clock_by_exponent
 
-            if cell[BIN_IS_EVALUATION] == 1.0:
+            if cell[columns.BIN_IS_EVALUATION] == 1.0:
                 # It meets the run wherever it has wandered, and follows from a start of its own.
                 variance = eval_variance + misfit * misfit + LEAST_VARIANCE
                 tested, by_tested, by_trained, by_base, by_gain = _tested(
                     mean, start, eval_start, gain
                 )
-                residual = cell[BIN_REWARD] - tested
+                residual = cell[columns.BIN_REWARD] - tested
                 scaled = residual * residual / (DEGREES * variance)
                 total -= 0.5 * log(variance) + 0.5 * (DEGREES + 1) * log1p(scaled)
                 pull = (DEGREES + 1) / (DEGREES * variance * (1 + scaled))
@@ -412,16 +392,16 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
 
             # What a curve leaves wanders slowly: a stationary process, filtered bin by bin.
             last = at + 1
-            split = cell[BIN_NOISE_WITHIN] - cell[BIN_NOISE_BETWEEN]
+            split = cell[columns.BIN_NOISE_WITHIN] - cell[columns.BIN_NOISE_BETWEEN]
             sampling = noise_scale * (
-                cell[BIN_NOISE_KNOWN] + cell[BIN_NOISE_BETWEEN] + within * split
+                cell[columns.BIN_NOISE_KNOWN] + cell[columns.BIN_NOISE_BETWEEN] + within * split
             )
-            persistence = cell[BIN_PERSISTENCE]
+            persistence = cell[columns.BIN_PERSISTENCE]
             fresh = misfit * misfit * (1 - persistence * persistence)
             before = persistence * persistence * filtered_variance + fresh
             white = sampling + LEAST_VARIANCE
             variance = before + white
-            surprise = cell[BIN_REWARD] - mean - persistence * filtered
+            surprise = cell[columns.BIN_REWARD] - mean - persistence * filtered
             squares += surprise * surprise / variance
             determinant *= variance
             filtered = persistence * filtered + before / variance * surprise
@@ -450,10 +430,14 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
             ) / variance
             a_before = (a_filtered_variance * white + a_share_of) / variance + a_variance
             a_white = a_filtered_variance * before / variance + a_variance
-            persistence = cell[BIN_PERSISTENCE]
+            persistence = cell[columns.BIN_PERSISTENCE]
             a_misfit += a_before * misfit * misfit * (1 - persistence * persistence)
             a_noise += a_white * 2 * kept[_SAMPLING]
-            a_within += a_white * noise_scale * (cell[BIN_NOISE_WITHIN] - cell[BIN_NOISE_BETWEEN])
+            a_within += (
+                a_white
+                * noise_scale
+                * (cell[columns.BIN_NOISE_WITHIN] - cell[columns.BIN_NOISE_BETWEEN])
+            )
             kept[_BY_MEAN] = -a_surprise
             a_filtered = persistence * (a_filtered - a_surprise)
             a_filtered_variance = persistence * persistence * a_before
@@ -478,7 +462,7 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
         d_population[_WITHIN] += a_within * within * (1 - within)
         d_population[_EVAL_NOISE] += a_eval_noise
         d_population[_UNCORRECTED] += (
-            a_share * row[RUN_CORRECTED] * corrected_share * (1 - corrected_share)
+            a_share * row[columns.RUN_CORRECTED] * corrected_share * (1 - corrected_share)
         )
         d_task[2, task] += a_onset
         d_eval[0, group] += a_eval_start * eval_start * (1 - eval_start)
@@ -501,8 +485,8 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
         d_population[_RATE_SPREAD] += a_spread
         d_run[1, run] += a_offset
         for i in range(_RATES):
-            d_population[_RATE + i] += a_law * row[RUN_RATE + i]
-        d_population[_CURVATURE] += a_law * row[RUN_LOG_PARAMETERS]
+            d_population[_RATE + i] += a_law * row[columns.RUN_RATE + i]
+        d_population[_CURVATURE] += a_law * row[columns.RUN_LOG_PARAMETERS]
         d_population[_MODEL_SPREAD] += a_law * model_spread * group_offset[1, group]
         d_group[1, group] += a_law * model_spread
         d_task[1, task] += a_law
@@ -516,11 +500,11 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
         total += 0.5 * (offset * offset - plateau_luck * plateau_luck)
         a_luck = a_odds * plateau_spread - a_loss * loss_spread - plateau_luck
         d_run[0, run] += a_luck + offset
-        a_loss -= a_luck * row[RUN_PLACES + 1]
+        a_loss -= a_luck * row[columns.RUN_PLACES + 1]
         if 1 - cold > LEAST_GAP:
-            a_cold -= a_luck * row[RUN_PLACES] / (cold * (1 - cold))
+            a_cold -= a_luck * row[columns.RUN_PLACES] / (cold * (1 - cold))
         for i in range(_PLATEAU_LOSSES):
-            d_population[_PLATEAU_LOSS + i] += a_loss * row[RUN_PLATEAU_LOSS + i]
+            d_population[_PLATEAU_LOSS + i] += a_loss * row[columns.RUN_PLATEAU_LOSS + i]
         a_start += a_cold * (1 - headroom)
         d_start[group] += a_start * start * (1 - start)
         a_headroom = (a_cold * (1 - start) * headroom - a_law) * (1 - headroom)

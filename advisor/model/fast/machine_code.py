@@ -79,11 +79,7 @@ _FOLDER = str(cache_folder())
 
 
 class KeptCode:
-    """What numba takes for the cache of one function.
-
-    Nothing in it can fail: code that is damaged, of another numba or of another user is compiled
-    again, and code that cannot be kept is said once and passed over.
-    """
+    """What numba takes for the cache of one function; what cannot be used is compiled again."""
 
     has_complained = False
 

@@ -133,9 +133,7 @@ def _placed(
 
 
 def _curvature(
-    density: Callable[[FloatArray], tuple[float, FloatArray]],
-    point: FloatArray,
-    indices: IntArray,
+    density: Callable[[FloatArray], tuple[float, FloatArray]], point: FloatArray, indices: IntArray
 ) -> FloatArray:
     """Negative second derivatives, all moved at once: runs know nothing of each other."""
     ahead, behind = point.copy(), point.copy()

@@ -10,13 +10,7 @@ from advisor.common import write_whole
 from advisor.errors import InputError
 from advisor.model import Posterior
 from advisor.reporting.figure import FORMATS, Drawn, FigureKind, Missing, reason_of
-from advisor.reporting.figures import (
-    beliefs,
-    convergence,
-    frontier,
-    stability_map,
-    trajectories,
-)
+from advisor.reporting.figures import beliefs, checks, frontier, stability_map, trajectories
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
@@ -29,7 +23,7 @@ FIGURES: dict[str, FigureKind] = {
         trajectories.FIGURE,
         beliefs.POSTERIORS,
         beliefs.EXPONENTS,
-        convergence.FIGURE,
+        checks.CONVERGENCE,
     )
 }
 """Figures of a study by name, in the order of the report: the decision first."""

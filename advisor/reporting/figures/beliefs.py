@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.common import counted
-from advisor.findings import at_pilot, informed_share, middle_pilot, prior_groups
+from advisor.findings import at_pilot, middle_pilot, prior_groups
 from advisor.forecast import central, ends_of
 from advisor.model import (
     BANDS,
@@ -23,9 +23,10 @@ from advisor.model import (
     Posterior,
     PriorPredictive,
     density,
+    informed_share,
 )
 from advisor.reporting import style
-from advisor.reporting.figure import FigureKind
+from advisor.reporting.figure import FigureKind, words
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -188,29 +189,6 @@ def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
 
 # How the settings act ----------------------------------------------------------------------------
 
-TERMS: dict[str, dict[str, tuple[str, str]]] = {
-    "Stiffness k: exponent of": {
-        "rate.learning_rate": ("learning rate", "1 (SGD)"),
-        "rate.group_size": ("group size", "0 (invariance), 0.5 (AdamW in noise)"),
-        "rate.prompts_per_step": ("prompts per step", "0 (invariance), 0.5 (AdamW in noise)"),
-        "curvature_exponent": ("model size", ""),
-    },
-    "Plateau loss D: exponent of": {
-        "plateau_loss.learning_rate": ("learning rate", "1 (temperature)"),
-        "plateau_loss.batch": ("1 / completions per step", "0.5 (AdamW in noise), 1 (SGD)"),
-        "plateau_loss.refresh_interval": ("refresh interval", ""),
-        "plateau_loss.size": ("model size", ""),
-    },
-    "Collapse rate: exponent of": {
-        "hazard.learning_rate": ("learning rate", ""),
-        "hazard.batch": ("1 / completions per step", ""),
-        "hazard.minibatches": ("mini-batches per refresh", ""),
-        "hazard.epochs": ("epochs per refresh", ""),
-        "hazard.size": ("model size", ""),
-    },
-}
-"""Title of each law, and its exponents: what is raised, and theory's values (docs/theory, T25)."""
-
 
 @dataclass(frozen=True)
 class Exponent:
@@ -236,11 +214,6 @@ class Exponent:
     def learned(self) -> str:
         """Share of the prior's variance removed."""
         return style.share_text(max(0.0, self.informed))
-
-    @property
-    def theory_at(self) -> list[float]:
-        """Values that the theory has."""
-        return [float(part.split()[0]) for part in self.theory.split(", ") if part]
 
 
 @dataclass(frozen=True)
@@ -273,7 +246,7 @@ def exponents_info(posterior: Posterior) -> Exponents:
     return Exponents(
         tuple(
             (title, tuple(row(key, *texts) for key, texts in terms.items()))
-            for title, terms in TERMS.items()
+            for title, terms in words()["terms"].items()
         )
     )
 
@@ -312,7 +285,7 @@ def _draw_row(axes: Axes, row: Exponent, place: int) -> None:
     below = place + 0.2
     axes.plot([row.prior_lower, row.prior_upper], [below] * 2, color=style.MUTED, linewidth=1.0)
     axes.plot(row.prior_median, below, "|", color=style.MUTED, markersize=6)
-    for at in row.theory_at:
+    for at in (float(part.split()[0]) for part in row.theory.split(", ") if part):
         axes.plot([at] * 2, [place - 0.2, place + 0.3], color=style.VERMILLION, linewidth=1.4)
     margin: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
     colors = (style.INK, style.MUTED, style.ALARM)
@@ -396,20 +369,7 @@ def _draw_bands(axes: Axes, info: PriorPredictive, name: str, *, is_upright: boo
 
 
 POSTERIORS = FigureKind(
-    "posteriors",
-    "What was learned",
-    "Blue is the posterior with its central 80 % interval, the thin grey line its prior. "
-    "Where both agree the data said little.",
-    lambda posterior, _: posteriors_info(posterior),
-    draw_posteriors,
+    "posteriors", lambda posterior, _: posteriors_info(posterior), draw_posteriors
 )
 
-EXPONENTS = FigureKind(
-    "exponents",
-    "How the settings act",
-    "Blue is the posterior with its central 80 % interval, thin grey below it the prior, "
-    "vermillion what the theory says. Numbers: median and interval, and what was learned from the "
-    "pilots, the share of the prior's variance that they removed.",
-    lambda posterior, _: exponents_info(posterior),
-    draw_exponents,
-)
+EXPONENTS = FigureKind("exponents", lambda posterior, _: exponents_info(posterior), draw_exponents)

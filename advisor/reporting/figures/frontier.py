@@ -235,11 +235,4 @@ def _limit(axes: Axes, info: Frontier) -> None:
     axes.set_ylim(*style.padded(reward.tolist(), 0.12, least))
 
 
-FIGURE = FigureKind(
-    "frontier",
-    "What more money would buy",
-    "Dots are configurations that none beats in reward, price and P(stable) together; the line "
-    "is the most reward for its price among those stable enough. Hollow marks are not.",
-    frontier_info,
-    draw_frontier,
-)
+FIGURE = FigureKind("frontier", frontier_info, draw_frontier)

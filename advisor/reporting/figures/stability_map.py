@@ -432,12 +432,4 @@ def _draw_legend(figure: Figure, info: StabilityMap, *, has_lines: bool, columns
     style.legend(figure, entries, loc="outside lower center", ncols=columns)
 
 
-FIGURE = FigureKind(
-    "stability",
-    "What is decided: reward against stability",
-    "Blue lines join settings of equal expected reward, darker is more. The wash is where "
-    "P(stable) is below what was asked for, the thick line its edge. Hatched: no pilot ran such a "
-    "learning rate, refresh interval or group size.",
-    stability_map_info,
-    draw_stability_map,
-)
+FIGURE = FigureKind("stability", stability_map_info, draw_stability_map)

@@ -10,46 +10,13 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.reporting import style
+from advisor.reporting.figure import words
 from advisor.runs import Card, Diagnosis, PilotRun, tamed, trailing_mean, window_rows
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-SERIES: dict[str, tuple[str, ...]] = {
-    "collapse": ("reward",),
-    "reward_hacking": ("reward", "kl", "completion_length"),
-    "dynamical_instability": (
-        "reward",
-        "entropy",
-        "gradient_norm",
-        "clip_share",
-        "policy_kl",
-        "mismatch_kl",
-        "mismatch_difference",
-        "importance_ess",
-    ),
-    "policy_concentration": ("entropy", "distinct_answers", "reward"),
-    "advantage_degeneracy": ("silent_group_share", "reward_std_within_group", "reward"),
-    "truncation": ("truncated_share", "completion_length"),
-    "too_short": ("reward",),
-}
-"""Mode -> series that are drawn, where they are logged."""
-
-UNITS = {
-    "entropy": "nats",
-    "kl": "nats",
-    "policy_kl": "nats",
-    "mismatch_kl": "nats",
-    "mismatch_difference": "nats",
-    "importance_ess": "share",
-    "completion_length": "tokens",
-    "truncated_share": "share",
-    "silent_group_share": "share",
-    "clip_share": "share",
-}
 
 
 @dataclass(frozen=True)
@@ -80,12 +47,14 @@ class Symptom:
 
 def symptom_info(run: PilotRun, diagnosis: Diagnosis, mode: str) -> Symptom:
     """Collect the series of a mode; refused where it is unknown or the log holds none of them."""
-    if mode not in SERIES:
+    known = words()["series"]
+    if mode not in known:
         raise InputError(
-            f"there is no failure mode '{mode}'", advice=f"Choose among {', '.join(SERIES)}"
+            f"there is no failure mode '{mode}'",
+            advice=f"Choose among {', '.join(words()['series'])}",
         )
     panels: list[tuple[Trace, ...]] = []
-    for name in SERIES[mode]:
+    for name in known[mode]:
         values = run.series.get(name)
         if values is None or not np.isfinite(values).any():
             continue
@@ -93,7 +62,7 @@ def symptom_info(run: PilotRun, diagnosis: Diagnosis, mode: str) -> Symptom:
         if name == "reward" and np.isfinite(run.eval_reward).any():
             traces.append(_held_out(run))
         panels.append(tuple(traces))
-    if run.is_eval_only and "reward" in SERIES[mode]:
+    if run.is_eval_only and "reward" in known[mode]:
         panels.insert(0, (_held_out(run),))
     parts = {name: values for name, values in run.parts.items() if np.isfinite(values).any()}
     if mode == "reward_hacking" and parts:
@@ -108,7 +77,8 @@ def symptom_info(run: PilotRun, diagnosis: Diagnosis, mode: str) -> Symptom:
 
 def _trace(name: str, step: FloatArray, values: FloatArray) -> Trace:
     kept = np.isfinite(values)
-    unit = f" ({UNITS[name]})" if name in UNITS else ""
+    units = words()["units"]
+    unit = f" ({units[name]})" if name in units else ""
     return Trace(name.replace("_", " ") + unit, step[kept], tamed(values[kept]))
 
 

@@ -305,12 +305,4 @@ def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
         )
 
 
-FIGURE = FigureKind(
-    "trajectories",
-    "What the pilots did, and the forecast",
-    "Dots are binned rewards, lines and bands the fitted curves with their central 80 % "
-    "(means over one refresh cycle). Grey runs collapsed: a cross marks the onset, at the "
-    "reward they fell to.",
-    trajectories_info,
-    draw_trajectories,
-)
+FIGURE = FigureKind("trajectories", trajectories_info, draw_trajectories)

@@ -1,4 +1,4 @@
-"""Whether the fitted curve reproduces each pilot: posterior predictive checks, run by run.
+"""What a fit did: how far it left its priors, and whether its curve reproduces each pilot.
 
 Whitened and divided by its length, what a curve leaves of a run is a random direction: contrasts of
 bins and the length have exact distributions for each draw, and their probabilities are averaged
@@ -7,14 +7,24 @@ bins and the length have exact distributions for each draw, and their probabilit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from advisor.model import FEWEST_BINS, Observations, Posterior, residuals
+from advisor.errors import StudyError
 from advisor.model import equations as eq
+from advisor.model.likelihood import Expectation, Observations, covariance, expected_by
+from advisor.model.parameters import LAWS, LEVELS, POPULATION
+from advisor.model.posterior import Posterior
 from advisor.theory import FloatArray, IntArray
+
+FEWEST_BINS = 6
+"""Bins below which neither a third nor a swing of a run can be told apart."""
+
+DRAWS = 500
+"""Draws of the posterior that are asked; what is said is smooth in them."""
 
 NAMED = 0.01
 """Chance of a check below which a run is named by it."""
@@ -35,7 +45,89 @@ WIDTH = 2
 THIRD = 3
 
 MOST_SAID = 3
-"""Runs that a caution describes; of more it says how many."""
+"""Runs that are described at most; where a fit fails, of half of all at most."""
+
+
+def informed_share(posterior: Posterior) -> dict[str, float]:
+    """Share of the prior's variance that the pilots removed, per term (arXiv:1803.08393)."""
+    terms = [f"{law}.{term}" for law, terms in LAWS.items() for term in terms]
+    return {
+        name: 1.0 - float(np.std(posterior.as_in_priors(name))) ** 2 / prior.sd**2
+        for name in (*terms, "curvature_exponent")
+        for prior in [getattr(posterior.meta.priors, name.replace(".", "_"))]
+    }
+
+
+def log_prior(posterior: Posterior) -> FloatArray:
+    """Log density of the scaled priors at each draw, up to a constant, shape (draws,)."""
+    total = np.zeros(posterior.flat(LEVELS[0]).shape[0])
+    for name in (*POPULATION, *LEVELS):
+        prior = getattr(posterior.meta.placed_priors, name.replace(".", "_"))
+        values = posterior.as_in_priors(name).reshape(total.size, -1)
+        total -= 0.5 * (((values - prior.mean) / prior.sd) ** 2).sum(axis=1)
+    return total
+
+
+class Residuals(NamedTuple):
+    """Rewards less their curves, (draws, runs, bins), roots of covariances, bins of each run."""
+
+    seen: Observations
+    expected: Expectation
+    left: FloatArray
+    root: FloatArray
+    counts: IntArray
+
+    def white(self, run: int) -> FloatArray:
+        """Whitened residuals of a run, shape (draws, bins): about one where the curve fits."""
+        bins = int(self.counts[run])
+        left, root = self.left[:, run, :bins], self.root[:, run, :bins, :bins]
+        return np.asarray(np.linalg.solve(root, left[..., None])[..., 0], dtype=float)
+
+
+def residuals(posterior: Posterior) -> Residuals | None:
+    """Residuals of the pilots; None of a posterior that was made by hand."""
+    seen = posterior.observations
+    if seen is None:
+        return None
+    total = posterior.flat("is_oscillator").size
+    kept = np.unique(np.linspace(0, total - 1, min(DRAWS, total)).astype(int))
+    expected = expected_by(posterior, seen, kept)
+    spread = covariance(
+        expected.sampling_variance + eq.LEAST_VARIANCE,
+        expected.residual_variance,
+        seen.constant["correlation"],
+    )
+    try:
+        root = np.linalg.cholesky(spread)
+    except np.linalg.LinAlgError as error:
+        raise StudyError(
+            "the posterior's draws are not those of its pilots", advice="Fit the pilots again"
+        ) from error
+    left = np.asarray(seen.train_reward - expected.train_reward)
+    return Residuals(seen, expected, left, root, (seen.is_logged > 0).sum(axis=1))
+
+
+def strays(posterior: Posterior) -> dict[str, float]:
+    """How far runs stray from their curves, by what noise explains; the farthest first."""
+    found = residuals(posterior)
+    if found is None:
+        return {}
+    far = {
+        str(found.seen.coords["run"][run]): float(np.sqrt((found.white(run) ** 2).mean()))
+        for run in range(found.counts.size)
+        if found.counts[run] >= FEWEST_BINS
+    }
+    return dict(sorted(far.items(), key=lambda item: -item[1]))
+
+
+def worst_fits(posterior: Posterior) -> str:
+    """Runs that their curves fit worst, in words; empty where there is nothing to choose from."""
+    try:
+        far = {run: ratio for run, ratio in strays(posterior).items() if np.isfinite(ratio)}
+    except StudyError:  # draws of chains that got lost may be anything
+        return ""
+    named = list(far.items())[: min(MOST_SAID, len(far) // 2)]
+    return ", ".join(f"'{run}' ({ratio:.1f} times the noise)" for run, ratio in named)
 
 
 @dataclass(frozen=True)
@@ -76,14 +168,14 @@ def run_fits(posterior: Posterior) -> tuple[RunFit, ...]:
     found = residuals(posterior)
     if found is None:
         return ()
-    seen, expected, left, root, counts = found
+    seen, expected, counts = found.seen, found.expected, found.counts
     held_out = seen.held_out_reward - expected.held_out_reward
     in_scales = held_out / expected.held_out_scale
     evaluated = [np.flatnonzero(seen.run_of_evaluation == run) for run in range(counts.size)]
     return _named(
         [
             _with_evaluations(
-                _run_fit(seen, run, int(counts[run]), left[:, run], root[:, run]),
+                _run_fit(found, run),
                 held_out[:, evaluated[run]].mean(axis=0),
                 in_scales[:, evaluated[run]],
                 posterior.meta.eval_ceiling - posterior.meta.eval_floor,
@@ -128,15 +220,15 @@ def _named(fits: Sequence[RunFit]) -> tuple[RunFit, ...]:
     return tuple(out)
 
 
-def _run_fit(seen: Observations, run: int, bins: int, left: FloatArray, root: FloatArray) -> RunFit:
-    """Checks of one run, from residuals of shape (draws, bins) and roots of their covariances."""
-    left, root = left[:, :bins], root[:, :bins, :bins]
+def _run_fit(found: Residuals, run: int) -> RunFit:
+    """Checks of one run."""
+    seen, bins, white = found.seen, int(found.counts[run]), found.white(run)
+    left, root = found.left[:, run, :bins], found.root[:, run, :bins, :bins]
     begins, ends, contrasts = _changes(bins)
     step = seen.constant["step"][run, :bins]
     span, mean = seen.ceiling - seen.floor, left.mean(axis=0)
     third = max(1, bins // THIRD)
     largest = int(np.argmax(np.abs(contrasts @ mean)))
-    white = np.asarray(np.linalg.solve(root, left[..., None])[..., 0], dtype=float)
     return RunFit(
         run=str(seen.coords["run"][run]),
         chance=_chances(root, white),
@@ -216,3 +308,78 @@ def _swings(white: FloatArray) -> FloatArray:
 def _share_above(by_chance: FloatArray, found: FloatArray) -> float:
     """Share of random directions, of shape (directions, draws), that stray further: in (0, 1)."""
     return float((1 + (by_chance >= found).sum()) / (2 + by_chance.size))
+
+
+SENSITIVE = 0.05
+"""Sensitivity from which a number is said to rest on the priors (arXiv:2107.14054). For a normal
+it means that its mean moves by 0.22 of its standard deviation, or its standard deviation changes by
+a fifth, per doubling of the prior's power; a number that is all prior has 0.08."""
+
+POWERS = (1 / 1.01, 1.01)
+"""Powers of the prior. So close to 1 the weights are all but even, and need no Pareto smoothing."""
+
+ROTATIONS = 16
+"""Times that the weights are rotated against the draws, which shows what chance alone moves."""
+
+
+def deciding_numbers(posterior: Posterior) -> dict[str, FloatArray]:
+    """Draws of the numbers that an answer turns on, each of shape (draws,)."""
+    quantities = {}
+    for index, (task, model) in enumerate(posterior.meta.groups):
+        quantities[f"plateau [{task} / {model}]"] = posterior.flat("plateau")[:, index]
+        quantities[f"stiffness [{task} / {model}]"] = np.log(posterior.flat("stiffness")[:, index])
+    quantities["curvature exponent"] = posterior.flat("curvature_exponent")
+    for law in ("rate", "hazard"):
+        for term in LAWS[law]:
+            name = f"{law} {term}" if term == "level" else f"{law} exponent of {term}"
+            quantities[name] = posterior.flat(f"{law}.{term}")
+    return quantities
+
+
+def prior_sensitivity(
+    posterior: Posterior, quantities: Mapping[str, FloatArray]
+) -> dict[str, float]:
+    """Power-scaling sensitivity of numbers to all priors at once, what chance moves taken off."""
+    prior = log_prior(posterior)
+    weights = [_weights((power - 1) * prior) for power in POWERS]
+    return {
+        name: float(
+            np.mean(
+                [
+                    _distance(values, weight) / abs(np.log2(power))
+                    for power, weight in zip(POWERS, weights, strict=True)
+                ]
+            )
+        )
+        for name, values in quantities.items()
+    }
+
+
+def _weights(log_weights: FloatArray) -> FloatArray:
+    weights = np.exp(log_weights - log_weights.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _distance(values: FloatArray, weights: FloatArray) -> float:
+    """Cumulative Jensen-Shannon distance of draws from the same draws weighted, less chance."""
+    order = np.argsort(values)
+    gaps = np.diff(values[order])
+    if not gaps.sum() > 0:
+        return 0.0
+    shifts = np.arange(ROTATIONS + 1) * values.size // (ROTATIONS + 1)
+    square = np.array([_square(gaps, np.roll(weights, shift)[order]) for shift in shifts])
+    return float(np.sqrt(max(0.0, square[0] - square[1:].mean())))
+
+
+def _square(gaps: FloatArray, weights: FloatArray) -> float:
+    """Squared distance of even draws from weighted ones, whatever the sign of the quantity."""
+    even = np.arange(1, weights.size) / weights.size
+    scaled = np.cumsum(weights)[:-1]
+    return max(_divergence(even, scaled, gaps), _divergence(1 - even, 1 - scaled, gaps))
+
+
+def _divergence(one: FloatArray, other: FloatArray, gaps: FloatArray) -> float:
+    """Divergence of two cumulative functions over its upper bound."""
+    middle = (one + other) / 2
+    apart = one * np.log2(one / middle) + other * np.log2(other / middle)
+    return float((gaps * apart).sum() / (gaps * (one + other)).sum())
