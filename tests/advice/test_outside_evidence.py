@@ -54,8 +54,8 @@ def test_every_preset_that_rests_on_runs_says_on_which():
         ("lora", LORA, 2e11, "rests on models of 5e+08 to 2e+10 parameters"),
         ("lora", FULL, 7e9, "rests on adapter 'lora' alone"),
         ("full_finetuning", FULL, 7e9, None),
-        ("full_finetuning", FULL, 9e7, "rests on models of 5e+08 to 2e+10 parameters"),
-        ("full_finetuning", FULL, 2e11, "rests on models of 5e+08 to 2e+10 parameters"),
+        ("full_finetuning", FULL, 9e6, "rests on models of 3e+07 to 2e+10 parameters"),
+        ("full_finetuning", FULL, 2e11, "rests on models of 3e+07 to 2e+10 parameters"),
         ("full_finetuning", LORA, 7e9, None),
         ("a team's own", LORA, 1e5, None),
         ("a team's own", FULL, 1e12, None),
@@ -109,7 +109,7 @@ CASES = {
     "lora": (Target("sort", "tiny-m", 4e5), "preset 'lora' rests on adapter 'lora' alone"),
     "full_finetuning": (
         Target("sort", "tiny-m", 4e5),
-        "preset 'full_finetuning' rests on models of 5e+08 to 2e+10 parameters",
+        "preset 'full_finetuning' rests on models of 3e+07 to 2e+10 parameters",
     ),
     "small_models": (
         Target("sort", "large", 2e7),

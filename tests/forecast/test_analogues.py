@@ -36,6 +36,7 @@ from advisor.testing import Plan
 
 with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
     learned_corpus = found["analogue_learning"].learned_corpus
+    learned_death_odds = found["analogue_learning"].learned_death_odds
     corpus_json = found["analogue_learning"].corpus_json
     end_of_new_run = found["not_begun"].end_of_new_run
 
@@ -266,11 +267,11 @@ def deaths(names, dealt=None):
 
 
 def test_a_run_that_sags_is_said_to_die_where_those_died_and_not_where_deaths_are_dealt():
-    names = [f"run{number}" for number in range(60)]
-    dealt = np.arange(60) % 4 < 2
+    names = [f"run{number}" for number in range(36)]
+    dealt = np.arange(36) % 4 < 2
     said = {}
     for of, runs in (("told", deaths(names)), ("dealt", deaths(names, dealt))):
-        corpus = learned_corpus(runs)
+        corpus = replace(shipped_corpus(), death_odds=learned_death_odds(runs, {}))
         members = [run for part in runs.values() for run in part]
         said[of] = [
             p_unstable_of_begun_run(run.first_part(0.7), ROWS, 1e-6, corpus)
