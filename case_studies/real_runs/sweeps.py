@@ -55,6 +55,8 @@ def sweeps(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """Runs of one repository, model, task and measure, with three settings or more."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
+        if None in key_of(run):  # what is not known is not a setting of its own
+            continue
         # Train rewards and evaluations of one run are logged at different steps.
         interval = run.pilot.hyperparameters.refresh_interval or 1
         every = f"a row every {run.pilot.logging_steps / interval:.2g} refreshes"
