@@ -523,7 +523,11 @@ def main() -> None:
         "unread": unread,
         "preset": given.preset or "learned without the repository asked about",
         "command": " ".join(
-            ["python case_studies/real_runs/run.py", *(folder.name for folder in given.folders)]
+            [
+                "python case_studies/real_runs/run.py",
+                *(folder.name for folder in given.folders),
+                *(["--only", given.only.name] if given.only else []),
+            ]
         ),
     }
     text = json.dumps(document, indent=1) + "\n"
