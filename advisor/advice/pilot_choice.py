@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from advisor.advice.answer_fields import NextPilot
 from advisor.advice.candidates import AXES, RATE_REACH, Lattice, default_lattice
 from advisor.advice.cost import fresh_completions
-from advisor.advice.evaluate import Evaluation, Evaluator, base_settings, utilities
+from advisor.advice.evaluate import Evaluation, Evaluator, base_settings, stacked, utilities
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Objective
 from advisor.common import DEFAULT_SEED, counted
@@ -26,7 +25,7 @@ from advisor.errors import CannotTellError, InputError
 from advisor.forecast import Forecaster, RunEffect, rest_stable, stability, stability_draws
 from advisor.model import Posterior, planned_factors
 from advisor.runs import Settings
-from advisor.theory import FloatArray
+from advisor.theory import FloatArray, IntArray
 
 FEWEST_RUNS = 3
 FEWEST_SETTINGS = 2
@@ -76,10 +75,16 @@ def shown(
     rng: np.random.Generator,
     *,
     begun: int = 0,
+    level: FloatArray | None = None,
 ) -> FloatArray:
-    """Collapse or noisy rewards after ``begun`` steps, by draw: shape (draws, features)."""
-    looks = np.maximum(1, np.round(begun + np.array(LOOKS) * (steps - begun))).astype(np.int64)
-    level = np.clip(forecaster.scaled_reward(pilot.planned_over(steps), looks), 0.01, 0.99)
+    """What a pilot would show under each draw after its ``begun`` steps, shape (draws, features).
+
+    Whether it collapses (``stable`` is the probability that it does not), else its reward at three
+    points (``level``, where that is known) with the wander and the noise of a new seed.
+    """
+    if level is None:
+        level = forecaster.scaled_reward(pilot.planned_over(steps), _looks(begun, steps))
+    level = np.clip(level, 0.01, 0.99)
     rows = max(1.0, (steps - begun) / len(LOOKS)) * pilot.prompts_per_step
     noise = np.sqrt(level * (1 - level) / rows)
     wander = forecaster.misfit[:, None] * rng.standard_normal((level.shape[0], 1))
@@ -90,6 +95,11 @@ def shown(
     centred = np.where(collapses[:, None], 0.0, seen - middle)
     ends = centred[:, :1] * centred[:, -1:]
     return np.column_stack([np.ones(len(level)), collapses, centred, centred**2, ends])
+
+
+def _looks(begun: int, steps: int) -> IntArray:
+    """Steps at which a pilot is looked at."""
+    return np.maximum(1, np.round(begun + np.array(LOOKS) * (steps - begun))).astype(np.int64)
 
 
 def information_gain(utility: FloatArray, features: FloatArray, rng: np.random.Generator) -> float:
@@ -367,10 +377,18 @@ def choose_pilot(
     decided = decided[:MOST_CONFIGURATIONS]
     utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
     found: list[tuple[float, float, Settings, int]] = []  # gain, price, pilot, steps
-    for pilot, length in product(offered.spread(MOST_PILOTS, price_of_step), lengths):
-        stable = stability_draws(pilots, pilot, length)
-        if stable.mean() >= PILOT_LEVEL:
-            look = shown(pilots, pilot, length, stable, rng)
+    asked = [(one, last) for one in offered.spread(MOST_PILOTS, price_of_step) for last in lengths]
+    planned = [pilot.planned_over(length) for pilot, length in asked]
+    level = np.empty((len(asked), pilots.size, len(LOOKS)))
+    stable = np.empty((len(asked), pilots.size))
+    each = [length for _, length in asked]
+    for places, plan, last in stacked(planned, each, pilots.size * len(LOOKS)):
+        level[places] = pilots.scaled_reward(plan, _looks(0, last))
+    for places, plan, last in stacked([pilot for pilot, _ in asked], each, pilots.size):
+        stable[places] = stability_draws(pilots, plan, last)
+    for (pilot, length), lives, seen in zip(asked, stable, level, strict=True):
+        if lives.mean() >= PILOT_LEVEL:
+            look = shown(pilots, pilot, length, lives, rng, level=seen)
             gain = information_gain(utility, look, rng) / (high - low)
             found.append((gain, evaluate.cost(pilot, length).paid, pilot, length))
     if not found:
