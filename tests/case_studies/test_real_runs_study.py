@@ -9,12 +9,14 @@ import pytest
 from studies import modules_of
 
 from advisor.backtesting.cases import Case
-from advisor.testing import Plan
+from advisor.findings.learned_priors import past_study
+from advisor.model.priors import load_priors
+from advisor.testing import Plan, made_up_posterior
 
 PARTS = ("index", "methods", "pilots", "interim", "analogue_learning", "not_begun", "run")
 
 with modules_of("real_runs", (*PARTS, "advise")) as modules:
-    advise_study = modules["advise"]
+    advise_study, interim = modules["advise"], modules["interim"]
 
 
 @pytest.fixture(scope="module")
@@ -269,3 +271,17 @@ def test_advice_is_scored_by_repository_and_by_how_long_a_run_is():
     assert told["6-12"]["n"] == 1
     assert "1-3" not in told
     assert told["piloted"]["n"] == 32
+
+
+def test_a_preset_is_learned_from_what_cohorts_said_and_one_sided_entries_are_left():
+    before, wide = load_priors(interim.BEFORE), load_priors(interim.INTERIM)
+    studies = []
+    for number in range(6):
+        plans = [Plan(rate, task=f"t{number}") for rate in (1e-6, 3e-6, 1e-5)]
+        posterior = made_up_posterior(plans, draws=200, seed=number)
+        studies.append(past_study(posterior).model_copy(update={"data": f"{number}"}))
+    learned = interim.learned_preset(studies, "learned")
+    assert learned.start_logit != before.start_logit
+    for entry in interim.ONE_SIDED:
+        assert getattr(learned, entry) == getattr(before, entry)
+    assert learned.start_logit.sd <= wide.start_logit.sd
