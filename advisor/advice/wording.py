@@ -89,6 +89,7 @@ SAID = 3
 """Assumptions that are written out beside an answer."""
 
 WEIGHTY = (
+    r"passed over, for it cannot be read",
     r"the chains agree only loosely",
     r"adapter = .* assumed",
     r"reward ceiling .* assumed",
@@ -102,9 +103,8 @@ WEIGHTY = (
     r"prior preset ",
     r"target = ",
 )
-"""What an assumption that matters begins with, the weightiest first: what the forecast is of (full
-weights or an adapter, the range of the reward, the length of the run), then what a step is, then
-what the pilots are believed to be alike to."""
+"""What an assumption that matters begins with, the weightiest first: a log that is left out, what
+the forecast is of (adapter, range of the reward, length), what a step is, what pilots resemble."""
 
 
 def weightiest(assumptions: Sequence[str], most: int = SAID) -> tuple[list[str], int]:

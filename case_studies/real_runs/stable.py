@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from analogue_learning import learned_death_odds
+from analogue_learning import learned_death_odds, update_norm_of
 from run import (
     BOOTSTRAPS,
     Run,
@@ -44,7 +44,7 @@ from advisor.forecast.analogues import describe, kind_of, shipped_corpus
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.run_in_progress import p_unstable_of_begun_run
-from advisor.forecast.survival import LOGITS, log_update_norm, stability_draws
+from advisor.forecast.survival import LOGITS, stability_draws
 from advisor.model.priors import Priors
 from advisor.runs.diagnosis.collapse import find_final_fall
 from advisor.theory.arrays import BoolArray, FloatArray
@@ -201,12 +201,6 @@ def scored_looks(found: Sequence[tuple[Asked, float]]) -> dict[str, Any]:
     }
 
 
-def norm_of(run: Run) -> float:
-    """Log norm of an update of a run; of one of unknown size, as of a model of a billion."""
-    settings = run.pilot.hyperparameters.completed()
-    return log_update_norm(settings.learning_rate, run.pilot.parameters or 1e9)
-
-
 def _logistic(seen: FloatArray, died: FloatArray, asked: FloatArray) -> FloatArray:
     try:
         from sklearn.linear_model import LogisticRegression
@@ -299,7 +293,7 @@ def main() -> None:
     else:
         earlier = json.loads(given.asked.read_text(encoding="utf-8"))
         asked = [Asked(**one) for one in earlier["asked"]]
-    norms = {run.pilot.id: norm_of(run) for run in runs}
+    norms = {run.pilot.id: update_norm_of(run.pilot) for run in runs}
     norm = np.array([norms[one.run] for one in asked])
     said = left_out(asked, norm)
     died = np.array([one.died for one in asked])

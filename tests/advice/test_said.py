@@ -213,3 +213,8 @@ def test_what_can_change_the_answer_is_assumed_first():
     assert rest == 2
     assert weightiest(ASSUMED[:2]) == (list(ASSUMED[:2]), 0)
     assert set(weightiest(ASSUMED, len(ASSUMED))[0]) == set(ASSUMED)
+
+
+def test_a_log_that_was_passed_over_comes_first():
+    lost = "passed over, for it cannot be read: a/trainer_state.json, row 1: this is not valid JSON"
+    assert weightiest((*ASSUMED, lost))[0][0] == lost
