@@ -6,8 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from advisor.advice.answer_fields import Alternative, NextPilot
-from advisor.advice.candidates import Lattice, default_lattice, within_reach
+from advisor.advice.candidates import Lattice, default_lattice, place_of, within_reach
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.evaluate import (
     Evaluation,
@@ -15,6 +17,7 @@ from advisor.advice.evaluate import (
     base_settings,
     curve_steps,
     steps_to_share,
+    utilities,
 )
 from advisor.advice.pilot_choice import is_first_contact, weighed_pilot
 from advisor.advice.recommendation import Recommendation
@@ -43,6 +46,12 @@ from advisor.runs import recipes as trainer_recipes
 
 WORTH_A_PILOT = 0.005
 """Expected rise of the final reward, as a share of its range, from which a pilot is suggested."""
+
+
+SURELY = 0.8
+"""Probability with which settings nobody piloted must beat the best piloted ones of a language
+model to be advised. What its curve says between pilots has named leads that were noise; in small
+transformers it has not, and there the expected reward decides (case_studies/real_runs)."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +142,9 @@ def advise(
 
 def prepare(posterior: Posterior, request: Request, search: Search, progress: Progress) -> Question:
     """Complete a request from the pilots, and say what was assumed."""
+    if (stated := request.known_optimum()) is not None:
+        priors = posterior.meta.priors.model_copy(update={"known_optimum": stated})
+        posterior = replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
     meta = posterior.meta
     assumptions = list(meta.notes)
     target = request.target_in(posterior)
@@ -147,6 +159,8 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         posterior, target, gpus=request.gpus, seconds_per_step=request.seconds_per_step
     )
     assumptions.append(f"price of a step: {cost.source}")
+    if (known := meta.priors.known_optimum) is not None:
+        assumptions.append(f"known to do best: {known}; distance from it counts against a setting")
     fixed = base_settings(posterior, target)
     if request.choose_from is not None:
         lattice = Lattice(request.choose_from)
@@ -208,8 +222,31 @@ def searched(question: Question) -> Decision:
         limit = shortfall(evaluate, chosen, level, start)
         return Decision("infeasible", chosen, evaluate, at_end, limit)
     chosen = _cheapest_equal(evaluate, best, level, question.request.indifference)
+    chosen = _kept_unless_surely_better(question, at_end, chosen)
     limit = limiting_factor(evaluate, question.lattice, chosen, level)
     return Decision("recommendation", chosen, evaluate, at_end, limit)
+
+
+def _kept_unless_surely_better(
+    question: Question, at_end: Evaluator, chosen: Evaluation
+) -> Evaluation:
+    """The best piloted settings of a language model, unless others are surely better."""
+    forecaster, request = question.forecaster, question.request
+    if forecaster.next_run is None or request.objective.kind != "reward":
+        return chosen
+    piloted = best_piloted(at_end, forecaster.posterior)
+    named = (request.choose_from, request.learning_rates, request.group_sizes)
+    is_offered = named == (None, None, None) or question.lattice.at(place_of(piloted.settings))
+    if not (is_offered and piloted.is_feasible(request.level)):
+        return chosen
+    return chosen if p_better(at_end, chosen, piloted) >= SURELY else piloted
+
+
+def p_better(at_end: Evaluator, one: Evaluation, other: Evaluation) -> float:
+    """Probability that a run of some settings is worth more than one of others."""
+    settings, steps = [one.settings, other.settings], [one.cost.steps, other.cost.steps]
+    utility = utilities(at_end.forecaster, settings, steps)
+    return float(np.mean(utility[0] > utility[1]) + np.mean(utility[0] == utility[1]) / 2)
 
 
 def explain(
@@ -224,6 +261,7 @@ def explain(
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
 
+    piloted = best_piloted(decision.at_end, posterior)
     frontier = undominated(evaluate.tried)
     decision.at_end.prepare_curves((one.settings, one.cost.steps) for one in frontier)
 
@@ -250,11 +288,9 @@ def explain(
         binding=decision.limit,
         alternatives=trade_offs(evaluate, chosen, level, gained),
         equal_completions=at_equal_completions(evaluate, chosen, gained, request.devices),
-        recipes=tuple(
-            named(name, decision.at_end.compared(question.fixed.model_copy(update=values)))
-            for name, values in trainer_recipes().items()
-        ),
-        best_piloted=named("best pilot", best_piloted(decision.at_end, posterior)),
+        recipes=tuple(named(name, found) for name, found in _recipes(question, decision.at_end)),
+        best_piloted=named("best pilot", piloted),
+        p_better=p_better(decision.at_end, chosen, piloted),
         frontier=tuple(named("frontier", one) for one in frontier),
         informed={
             name: share for name, share in informed_share(posterior).items() if name in INFORMED
@@ -276,6 +312,14 @@ def explain(
         seed=question.search.seed,
         provenance=meta.provenance,
     )
+
+
+def _recipes(question: Question, at_end: Evaluator) -> list[tuple[str, Evaluation]]:
+    """What trainers' own examples would come to."""
+    return [
+        (name, at_end.compared(question.fixed.model_copy(update=values)))
+        for name, values in trainer_recipes().items()
+    ]
 
 
 def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, list[str]]:

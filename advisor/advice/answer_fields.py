@@ -92,6 +92,7 @@ class AnswerFields(BaseModel):
     equal_completions: tuple[Alternative, ...]
     recipes: tuple[Alternative, ...]  # common defaults under the same posterior
     best_piloted: Alternative  # the best of the piloted configurations, carried on instead
+    p_better: float | None = None  # probability that the advised run is worth more than that one
     frontier: tuple[Alternative, ...]  # that nothing tried beats in reward, price and P(stable)
     informed: dict[str, float]  # share of the prior's variance removed, of numbers that decide
     prior_checks: tuple[PriorCheck, ...] = ()  # with the priors less and more sure

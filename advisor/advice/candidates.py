@@ -43,7 +43,7 @@ class Lattice:
     def __init__(self, points: Iterable[Settings]) -> None:
         offered = tuple(points)
         _refuse_none(offered)
-        self._by_place = {_place(point): point for point in offered}
+        self._by_place = {place_of(point): point for point in offered}
         if len(self._by_place) < len(offered):
             raise InputError(
                 "two configurations to choose from differ in nothing that is chosen",
@@ -139,7 +139,8 @@ def _evenly(size: int, most: int) -> IntArray:
     return np.unique(np.linspace(0, size - 1, min(most, size)).astype(int))
 
 
-def _place(settings: Settings) -> tuple[float, ...]:
+def place_of(settings: Settings) -> tuple[float, ...]:
+    """What tells configurations apart."""
     return tuple(getattr(settings, name) for name in AXES)
 
 

@@ -189,12 +189,24 @@ def stacked(
 def ends(
     forecaster: Forecaster, planned: Settings, steps: int
 ) -> tuple[FloatArray, FloatArray, list[Stability], FloatArray]:
-    """Reward at the end of runs, its utility (the floor where a run is lost), P(stable), draws."""
+    """Reward at the end of runs, their utility, P(stable), and draws of that.
+
+    The utility of a run that is lost is the floor; distance from where such runs are known to do
+    best counts against a run, as the pilots alone do not tell it.
+    """
     level = forecaster.scaled_reward(planned, steps)
     draws = forecaster.outcome_of(level)[..., 0]
     chances, lives = stabilities_and_draws(forecaster, planned, steps, level=level[..., 0])
     floor = forecaster.outcome_bounds[0]
-    return draws, floor + lives * (draws - floor), chances, lives
+    loss = expected_losses(forecaster, planned)[..., None]
+    return draws, floor + lives * (draws - floor) - loss, chances, lives
+
+
+def expected_losses(forecaster: Forecaster, planned: Settings) -> FloatArray:
+    """Reward that settings lose by their distance from where such runs are known to do best."""
+    known = forecaster.posterior.meta.priors.known_optimum
+    low, high = forecaster.outcome_bounds
+    return np.asarray(0.0 if known is None else (high - low) * known.expected_loss(planned))
 
 
 def utilities(

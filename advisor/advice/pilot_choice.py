@@ -373,8 +373,7 @@ def choose_pilot(
     if len(evaluate.tried) < MOST_CONFIGURATIONS:
         few = len(lattice) <= MOST_EVALUATED
         known = map(evaluate, lattice if few else lattice.spread(MOST_EVALUATED, price_of_step))
-    decided = sorted(known, key=lambda e: -(e.reward - low) * e.stability.probability)
-    decided = decided[:MOST_CONFIGURATIONS]
+    decided = sorted(known, key=lambda e: -e.value)[:MOST_CONFIGURATIONS]
     utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
     found: list[tuple[float, float, Settings, int]] = []  # gain, price, pilot, steps
     asked = [(one, last) for one in offered.spread(MOST_PILOTS, price_of_step) for last in lengths]

@@ -18,7 +18,7 @@ from advisor.advice.cost import CostModel, fresh_completions
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast import Target, named_target
-from advisor.model import Posterior
+from advisor.model import KnownOptimum, Posterior
 from advisor.runs import Settings
 from advisor.theory import FloatArray
 
@@ -122,6 +122,11 @@ class Request(_Asked):
         configuration wins; 0 compares rewards alone.
     weigh_pilots : bool
         Also weigh which pilot would be worth running next.
+    known : dict of str to float or None
+        Settings that are known to do best in such runs, among ``learning_rate``, ``group_size`` and
+        ``refresh_interval``; by default what the preset knows.
+    projects : int
+        Distinct projects from which they are known.
 
     Raises
     ------
@@ -148,6 +153,8 @@ class Request(_Asked):
     choose_from: tuple[Settings, ...] | None = None
     indifference: float = RESOLUTION
     weigh_pilots: bool = True
+    known: Mapping[str, float] | None = None
+    projects: int = 1
 
     @property
     def budget(self) -> Budget:
@@ -163,6 +170,21 @@ class Request(_Asked):
             return Objective(kind="fastest", goal=self.to_share, quantile=self.risk)
         return Objective(quantile=self.risk)
 
+    def known_optimum(self) -> KnownOptimum | None:
+        """What the user knows of where such runs do best."""
+        if self.known is None:
+            return None
+        names = [name for name in KnownOptimum.model_fields if name not in ("projects", "source")]
+        given = {**self.known, "projects": self.projects, "source": "stated by the user"}
+        try:
+            return KnownOptimum.model_validate(given)
+        except ValidationError as error:
+            raise InputError(
+                f"what is known, {dict(self.known)} from {self.projects} projects, cannot be",
+                argument="known, projects",
+                advice=f"Give positive numbers for {', '.join(names)}, and at least 1 project",
+            ) from error
+
     def target_in(self, posterior: Posterior) -> Target:
         """Target that is named; by default the largest piloted model, on its task."""
         return named_target(posterior, self.model, self.task, self.parameters, self.start_reward)
@@ -172,6 +194,7 @@ class Request(_Asked):
         """Refuse what no pilots could answer, before anything is fitted."""
         _refuse_probability("level", self.level, "strictly between 0 and 1", "one like 0.9")
         self._check_budget()
+        self.known_optimum()
         by_worst = "0.1 to compare configurations by their worst tenth"
         _refuse_probability("risk", self.risk, "in (0, 0.5]", by_worst, most=0.5)
         if self.to_reward is not None and self.to_share is not None:

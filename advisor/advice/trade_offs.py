@@ -114,9 +114,7 @@ def best_piloted(evaluate: Evaluator, posterior: Posterior) -> Evaluation:
     if not alive:
         gentlest = min(own, key=lambda run: run.settings.learning_rate)
         return evaluate.compared(gentlest.settings)
-    found = [evaluate.compared(run.settings) for run in alive]
-    floor = evaluate.forecaster.outcome_bounds[0]
-    return max(found, key=lambda e: (e.reward - floor) * e.stability.probability)
+    return max((evaluate.compared(run.settings) for run in alive), key=lambda e: e.value)
 
 
 def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
@@ -165,22 +163,21 @@ def prior_checks(
     steps = [one.cost.steps for one in compared]
     plans = [evaluate.planned(one.settings) for one in compared]
     norms = log_update_norm([p.learning_rate for p in plans], forecaster.target.parameters)
-    rewards, stable = np.empty((2, len(plans), forecaster.size))
+    rewards, utility, stable = np.empty((3, len(plans), forecaster.size))
     for places, planned, last in stacked(plans, steps, forecaster.size):
-        rewards[places], _, _, stable[places] = ends(forecaster, planned, last)
+        rewards[places], utility[places], _, stable[places] = ends(forecaster, planned, last)
     logs = log_prior(forecaster.posterior)[forecaster.indices]
     at, (low, high) = compared.index(chosen), forecaster.outcome_bounds
     slack = indifference * (high - low) if is_reward else 0.0
     line = line_for(forecaster.posterior.meta.priors, chosen.settings)
     fixed = np.array([one.value for one in compared])
-    utility = stable * (rewards - low)
     found = []
     for power in POWERS:
         weights, k = smoothed_weights((power - 1) * logs)
         by_model = stable @ weights
         probabilities = recalibrated(by_model, line, norms)
         is_enough = np.minimum(by_model, probabilities) >= level
-        values = np.where(is_enough, low + utility @ weights if is_reward else fixed, -np.inf)
+        values = np.where(is_enough, utility @ weights if is_reward else fixed, -np.inf)
         if values[at] >= values.max() - slack > -np.inf:
             best: Evaluation | None = chosen
         else:

@@ -336,8 +336,9 @@ def _others(advice: AnswerFields) -> list[str]:
         _row(one, own, timed=True) for one in (*advice.alternatives, *advice.equal_completions)
     ]
     more = advice.reward.mean - piloted.reward
+    chance = "" if advice.p_better is None else f" and better with P {percent(advice.p_better)}"
     best = [
-        f"The advice is expected to end {more:+.3f} from the best pilot's settings:",
+        f"The advice is expected to end {more:+.3f} from the best pilot's settings{chance}:",
         _row(piloted, own),
     ]
     if _is_same_choice(piloted.settings, own):

@@ -47,6 +47,8 @@ class Asked:
     start_reward: float | None = None
     group_sizes: str | None = None
     learning_rates: str | None = None
+    known: str | None = None
+    projects: int = 1
 
     @property
     def request(self) -> Request:
@@ -56,6 +58,7 @@ class Asked:
         choices = {
             "group_sizes": flags.numbers(self.group_sizes, "--group-sizes", int),
             "learning_rates": flags.numbers(self.learning_rates, "--learning-rates", float),
+            "known": flags.pairs(self.known.split(","), "--known") if self.known else None,
         }
         return Request(**{**vars(self), **choices})
 

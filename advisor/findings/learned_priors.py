@@ -21,10 +21,12 @@ from advisor.model import (
     POPULATION,
     TASK_LEVELS,
     Domain,
+    KnownOptimum,
     NormalPrior,
     Posterior,
     Priors,
     Reference,
+    RunSummary,
     convergence,
     load_priors,
     preset_names,
@@ -81,6 +83,7 @@ class PastStudy(BaseModel):
     runs: tuple[PastRun, ...]
     reference: Reference
     said: dict[str, tuple[tuple[float | None, ...], tuple[float | None, ...]]]
+    best_learning_rate: float | None = None  # of the run that ended highest; older ones lack it
 
 
 def past_study(posterior: Posterior) -> PastStudy:
@@ -112,7 +115,20 @@ def past_study(posterior: Posterior) -> PastStudy:
         ),
         reference=meta.reference,
         said=said,
+        best_learning_rate=_best_learning_rate(meta.runs),
     )
+
+
+def _best_learning_rate(runs: Sequence[RunSummary]) -> float | None:
+    """Learning rate of the run whose last tenth stands highest; None where no row was kept."""
+    logged = [run for run in runs if run.logged_rewards]
+    if not logged:
+        return None
+
+    def ended(run: RunSummary) -> float:
+        return float(np.mean(run.logged_rewards[-max(1, len(run.logged_rewards) // 10) :]))
+
+    return max(logged, key=ended).settings.learning_rate
 
 
 def data_alone(
@@ -260,8 +276,21 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
             "stability_line": base.stability_line,
             "speed_law": base.speed_law,
             "extrapolation": base.extrapolation,
+            "known_optimum": _known_optimum(studies) or base.known_optimum,
             "domain": _domain(studies, base),
         }
+    )
+
+
+def _known_optimum(studies: Sequence[PastStudy]) -> KnownOptimum | None:
+    """Geometric mean of the learning rates that ended highest, where any study tells."""
+    rates = [rate for study in studies if (rate := study.best_learning_rate) is not None]
+    if not rates:
+        return None
+    return KnownOptimum(
+        learning_rate=float(f"{np.exp(np.mean(np.log(rates))):.3g}"),
+        projects=len(rates),
+        source=f"Geometric mean of the best learning rates of {_count(len(rates), 'posterior')}.",
     )
 
 

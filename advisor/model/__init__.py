@@ -50,6 +50,7 @@ from advisor.model.priors import NO_LINE as NO_LINE
 from advisor.model.priors import SPECTRUM as SPECTRUM
 from advisor.model.priors import Domain as Domain
 from advisor.model.priors import Family as Family
+from advisor.model.priors import KnownOptimum as KnownOptimum
 from advisor.model.priors import NormalPrior as NormalPrior
 from advisor.model.priors import Priors as Priors
 from advisor.model.priors import StabilityLine as StabilityLine

@@ -91,6 +91,15 @@ def _asked(
     own = posterior.meta.runs[0]
     forecaster = Forecaster(posterior, Target(own.task, own.model, own.parameters))
     of_rate = {pilot.hyperparameters.learning_rate: pilot for pilot in pilots}
+    offered = {_settings(run, own.settings): run.name for run in ladder.values()}
+    advice = advisor.advise(
+        posterior,
+        steps=STEPS,
+        choose_from=tuple(offered),
+        indifference=0.0,
+        weigh_pilots=False,
+        trials=len(offered),
+    )
     for run in runs:
         now = run.configuration
         if now.lora:
@@ -106,6 +115,7 @@ def _asked(
             "run": run.name,
             "rate": now.rate,
             "on_ladder": run in ladder.values(),
+            "advised": run.name == offered.get(advice.settings),
             "piloted": is_piloted,
             "times": run.steps / steps,
             "came": round(run.final, 5),
@@ -194,7 +204,7 @@ def named(asked: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
         own = [
             one for one in asked if (one["task"], one["set"]) == (task, pilots) and one["on_ladder"]
         ]
-        by_mean = max(own, key=lambda one: np.mean(one["said"]["advisor"]) * one["survives"])
+        advised = next(one for one in own if one["advised"])
         by_pilot = max(
             (one for one in own if one["piloted"]), key=lambda one: one["said"]["last rows"][25]
         )
@@ -202,9 +212,9 @@ def named(asked: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
         yield {
             "task": task,
             "set": pilots,
-            "named": by_mean["rate"],
-            "regret": round(best["came"] - by_mean["came"], 4),
-            "died": by_mean["died"],
+            "named": advised["rate"],
+            "regret": round(best["came"] - advised["came"], 4),
+            "died": advised["died"],
             "best pilot": by_pilot["rate"],
             "regret of best pilot": round(best["came"] - by_pilot["came"], 4),
             "best": best["rate"],

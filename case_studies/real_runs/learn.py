@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from analogue_learning import corpus_json, learned_corpus
 from interim import BEFORE, interim_studies, learned_preset
-from run import Run, by_cohort, by_repository, floors, load
+from run import Run, by_cohort, by_repository, floors, known_optimum, load
 from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
 
 from advisor.backtesting.cases import is_lora
@@ -73,6 +73,7 @@ def write_preset(runs: list[Run], interim: Path | None) -> None:
             "name": "full_finetuning",
             "description": "Language models, the default; learned from GRPO runs.",
             "evidence": f"{evidence(fitted)}; {evidence_of_tasks(full_finetuning_of_tasks())}",
+            **known_optimum(runs),
             # What presets without a repository said of it: stable.py.
             "stability_line": load_priors("full_finetuning").stability_line,
         }
@@ -88,7 +89,8 @@ def write_presets_without_a_task(runs: list[Run], interim: Path | None, folder: 
     for task in full_finetuning_of_tasks():
         kept = [study for name, (_, study) in found.items() if name != task]
         name = Path(task).name
-        _write(learned_preset(kept, f"without {name}"), folder / f"{name}.toml")
+        preset = learned_preset(kept, f"without {name}").model_copy(update=known_optimum(runs))
+        _write(preset, folder / f"{name}.toml")
 
 
 def _write(preset: Priors, path: Path) -> None:

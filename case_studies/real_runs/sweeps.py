@@ -13,13 +13,18 @@ import argparse
 import json
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from run import Run, corpora, first_part, load, presets
 
+from advisor.advice.answer import choose, prepare
+from advisor.advice.candidates import place_of
+from advisor.advice.request import Request, Search
 from advisor.backtesting.cases import is_lora
+from advisor.common import silent
 from advisor.forecast.analogues import Corpus, final_rows
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster, Target
@@ -31,9 +36,6 @@ from advisor.runs.diagnosis.collapse import find_final_fall
 SEEN = 0.25
 PILOTS = 4
 LEAST_SETTINGS = 3
-LEVEL = 0.8
-"""P(stable) wanted."""
-
 Key = tuple[float | None, int | None, int | None]
 
 
@@ -81,32 +83,37 @@ def died(run: Run) -> bool:
 
 def asked_of_advisor(
     members: Sequence[Run], pilots: Sequence[Run], priors: Priors, corpus: Corpus
-) -> dict[Key, Said] | None:
-    """What `advise` says of every setting of a sweep; None where no curve can be pooled."""
+) -> tuple[Key, dict[Key, Said]] | None:
+    """Setting that `advise` names, and what it says of every one; None where no curve is pooled."""
     posterior, _ = fitted_or_none([first_part(run.pilot, SEEN) for run in pilots], priors)
     if posterior is None:
         return None
-    own = posterior.meta.runs[0]
-    forecaster = Forecaster(posterior, Target(own.task, own.model, own.parameters), corpus=corpus)
+    own, settings = posterior.meta.runs[0], {}
+    steps = int(np.median([run.pilot.step[-1] for run in members]))
+    for run in members:
+        settings.setdefault(key_of(run), run.pilot.hyperparameters.completed())
+    request = Request(
+        steps=steps,
+        task=own.task,
+        model=own.model,
+        parameters=own.parameters,
+        choose_from=tuple(settings.values()),
+        indifference=0.0,
+        weigh_pilots=False,
+    )
+    target = Target(own.task, own.model, own.parameters)
+    forecaster = Forecaster(posterior, target, corpus=corpus)
+    question = replace(prepare(posterior, request, Search(), silent), forecaster=forecaster)
+    named = place_of(choose(question).chosen.settings)
     found = {}
-    for key in {key_of(run) for run in members}:
-        like = next(run.pilot for run in members if key_of(run) == key)
-        steps = int(like.step[-1])
-        planned = like.hyperparameters.completed().or_planned_over(steps)
+    for key, one in settings.items():
+        planned = one.or_planned_over(steps)
         found[key] = Said(
             float(final_reward(forecaster, planned, steps).mean()),
             stability(forecaster, planned, steps).probability,
             key in {key_of(run) for run in pilots},
         )
-    return found
-
-
-def named_by_advisor(said: dict[Key, Said]) -> Key:
-    """Highest reward among settings that are stable enough; the stablest where none is."""
-    enough = [key for key in said if said[key].stable >= LEVEL]
-    if enough:
-        return max(enough, key=lambda key: said[key].reward)
-    return max(said, key=lambda key: said[key].stable)
+    return next(key for key, one in settings.items() if place_of(one) == named), found
 
 
 def named_by_rule(pilots: Sequence[Run]) -> Key:
@@ -150,9 +157,9 @@ def main() -> None:
         rng, rows = np.random.default_rng(0), []
         for _ in range(given.subsets):
             pilots = [members[i] for i in rng.choice(len(members), PILOTS, replace=False)]
-            said = asked_of_advisor(members, pilots, priors, corpus_of[repository])
+            answer = asked_of_advisor(members, pilots, priors, corpus_of[repository])
             by = {"best pilot": named_by_rule(pilots)}
-            by["advisor"] = by["best pilot"] if said is None else named_by_advisor(said)
+            by["advisor"], said = answer or (by["best pilot"], None)
             row: dict[str, Any] = {"curve": said is not None}
             for method, key in by.items():
                 regret, dead = scored(members, key)

@@ -284,3 +284,34 @@ def test_unknown_base_is_refused():
 def test_population_names_and_entries_correspond():
     for name in POPULATION:
         assert parameters()[name.replace(".", "_")] == name
+
+
+# What does best ---------------------------------------------------------------------------------
+
+
+def with_rates(posterior, rates, ends):
+    """Copy whose runs had these learning rates and ended at these rewards."""
+    runs = tuple(
+        run.model_copy(
+            update={
+                "settings": run.settings.model_copy(update={"learning_rate": rate}),
+                "logged_rewards": (0.1,) * 19 + (end,),
+            }
+        )
+        for run, rate, end in zip(posterior.meta.runs, rates, ends, strict=True)
+    )
+    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+
+
+def test_the_rates_of_the_best_runs_become_what_is_known():
+    one = with_rates(past("one"), (1e-4, 1e-3, 1e-2), (0.2, 0.9, 0.1))
+    other = with_rates(past("other"), (1e-5, 1e-4, 1e-3), (0.8, 0.2, 0.1))
+    known = learn_priors([one, other]).known_optimum
+    assert known.learning_rate == pytest.approx(1e-4)
+    assert known.projects == 2
+
+
+def test_posteriors_without_rows_leave_what_the_base_knows():
+    base = load_priors("full_finetuning")
+    assert learn_priors([past("bare")], base=base).known_optimum == base.known_optimum
+    assert learn_priors([past("bare")]).known_optimum is None

@@ -1,0 +1,133 @@
+"""What is known before any pilot counts, and a language model keeps what was piloted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from decisions import changed
+
+from advisor.advice import Request, advise, answer
+from advisor.advice.answer import p_better, prepare, searched
+from advisor.advice.evaluate import utilities
+from advisor.advice.request import Search
+from advisor.common import silent
+from advisor.errors import InputError
+from advisor.forecast import Forecaster, Target
+from advisor.model import KnownOptimum, load_priors
+from advisor.model.priors import PENALTY
+from advisor.testing import PLANS, Plan, made_up_posterior
+
+OWN = PLANS[1].completed
+
+
+def known(projects=1, **settings):
+    return KnownOptimum(projects=projects, source="stated by a test", **settings)
+
+
+def test_distance_costs_by_its_square_and_by_how_many_projects_tell():
+    at = known(10**6, learning_rate=OWN.learning_rate)
+    far = changed(OWN, learning_rate=OWN.learning_rate * 100)
+    near = changed(OWN, learning_rate=OWN.learning_rate / 10)
+    assert at.expected_loss(OWN) == 0
+    assert at.expected_loss(near) == pytest.approx(PENALTY, rel=1e-5)
+    assert at.expected_loss(far) == pytest.approx(4 * PENALTY, rel=1e-5)
+    once = known(1, learning_rate=OWN.learning_rate)
+    assert once.expected_loss(near) == pytest.approx(PENALTY / 2)
+    both = known(1, learning_rate=OWN.learning_rate, group_size=OWN.group_size * 10)
+    assert both.expected_loss(near) == pytest.approx(PENALTY)
+
+
+def test_stacked_settings_lose_what_each_loses():
+    posterior = made_up_posterior()
+    priors = posterior.meta.priors.model_copy(
+        update={"known_optimum": known(learning_rate=1e-3, group_size=4)}
+    )
+    meta = posterior.meta.model_copy(update={"priors": priors})
+    run = meta.runs[0]
+    target = Target(run.task, run.model, run.parameters)
+    offered = [changed(OWN, learning_rate=rate) for rate in (1e-4, 1e-3, 3e-3)]
+    bare = utilities(Forecaster(posterior, target), offered, [100] * 3)
+    counted = utilities(Forecaster(replace(posterior, meta=meta), target), offered, [100] * 3)
+    lost = [known(learning_rate=1e-3, group_size=4).expected_loss(one) for one in offered]
+    assert (bare - counted).mean(axis=1) == pytest.approx(lost)
+
+
+def test_what_the_user_knows_moves_the_advice_towards_it():
+    posterior = made_up_posterior()
+    free = advise(posterior, weigh_pilots=False)
+    rate = free.settings.learning_rate / 10
+    told = {"learning_rate": rate}
+    surely = advise(posterior, weigh_pilots=False, known=told, projects=50)
+    once = advise(posterior, weigh_pilots=False, known=told)
+    assert rate <= surely.settings.learning_rate <= once.settings.learning_rate
+    assert surely.settings.learning_rate < free.settings.learning_rate
+    assert any("from 50 projects" in line for line in surely.assumptions)
+    assert not any("known to do best" in line for line in free.assumptions)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"known": {"learning_rate": -1.0}},
+        {"known": {"momentum": 0.9}},
+        {"known": {"learning_rate": 1e-6}, "projects": 0},
+    ],
+)
+def test_what_cannot_be_known_is_refused_with_what_can(given):
+    with pytest.raises(InputError, match="cannot be") as caught:
+        Request(**given)
+    assert "refresh_interval" in str(caught.value)
+
+
+def test_presets_of_language_models_know_from_many_repositories_and_others_nothing():
+    for name in ("full_finetuning", "lora"):
+        told = load_priors(name).known_optimum
+        assert told is not None
+        assert told.projects > 50
+        assert 1e-6 < told.learning_rate < 1e-4
+    assert load_priors("small_models").known_optimum is None
+
+
+def of_model(parameters):
+    plans = [Plan(rate, steps=30, parameters=parameters) for rate in (1e-6, 3e-6, 3e-5)]
+    return made_up_posterior(plans, draws=1000)
+
+
+def question_of(parameters, **fields):
+    request = Request(steps=90, weigh_pilots=False, level=0.05, **fields)
+    return prepare(of_model(parameters), request, Search(), silent)
+
+
+def test_a_language_model_keeps_what_was_piloted_unless_another_is_surely_better(monkeypatch):
+    question = question_of(1.5e9)
+    piloted = {run.settings.learning_rate for run in question.forecaster.posterior.meta.runs}
+    kept = searched(question)
+    assert kept.chosen.settings.learning_rate in piloted
+    monkeypatch.setattr(answer, "SURELY", 0.0)
+    free = searched(question).chosen
+    assert free.settings.learning_rate not in piloted
+    assert p_better(kept.at_end, free, kept.chosen) < 0.8
+
+
+def test_small_models_are_advised_by_the_expected_reward_alone(monkeypatch):
+    found = []
+    for surely in (0.8, 0.0):
+        monkeypatch.setattr(answer, "SURELY", surely)
+        found.append(searched(question_of(1e6)).chosen.settings)
+    assert found[0] == found[1]
+
+
+def test_rates_that_the_user_offers_are_kept_to():
+    question = question_of(1.5e9, learning_rates=(2e-6, 2e-5))
+    assert searched(question).chosen.settings.learning_rate in (2e-6, 2e-5)
+
+
+def test_the_chance_to_be_better_is_paired_and_symmetric():
+    question = question_of(1.5e9)
+    at_end = question.evaluator()
+    one, other = (at_end(changed(question.fixed, learning_rate=rate)) for rate in (1e-5, 3e-5))
+    assert p_better(at_end, one, one) == 0.5
+    assert p_better(at_end, one, other) == pytest.approx(1 - p_better(at_end, other, one))
+    assert np.isfinite(p_better(at_end, one, other))
