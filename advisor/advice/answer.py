@@ -20,6 +20,7 @@ from advisor.advice.evaluate import (
     utilities,
 )
 from advisor.advice.pilot_choice import is_first_contact, weighed_pilot
+from advisor.advice.promotion import Promotion, promotion
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.search import search as search_best
@@ -299,6 +300,7 @@ def explain(
         outside=question.outside,
         beyond_pilots=beyond_pilots(chosen.settings, forecaster),
         next_pilot=pilot,
+        promotion=_promotion(question, decision, planned),
         pilots=len(meta.runs),
         collapsed=sum(run.collapse_step is not None for run in meta.runs),
         pilots_cost=float(sum(run.completions for run in meta.runs)),
@@ -312,6 +314,14 @@ def explain(
         seed=question.search.seed,
         provenance=meta.provenance,
     )
+
+
+def _promotion(question: Question, decision: Decision, planned: Settings) -> Promotion | None:
+    """Pilot that is the beginning of the run to launch."""
+    if decision.kind != "recommendation":
+        return None
+    steps, of = decision.chosen.cost.steps, question.forecaster
+    return promotion(of.posterior, of.target, planned, steps, question.cost)
 
 
 def _recipes(question: Question, at_end: Evaluator) -> list[tuple[str, Evaluation]]:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from advisor.advice.cost import Cost, CostModel
+from advisor.advice.promotion import Promotion
 from advisor.advice.request import Budget, Objective
 from advisor.forecast import Interval, Stability, Target
 from advisor.model import Provenance
@@ -99,6 +100,7 @@ class AnswerFields(BaseModel):
     outside: str | None  # in what the target lies outside the evidence of priors and pilots
     beyond_pilots: tuple[str, ...] = ()  # settings outside what any pilot ran, each with what was
     next_pilot: NextPilot | None
+    promotion: Promotion | None = None  # a pilot that is the beginning of the advised run
     pilots: int  # how many it rests on
     collapsed: int  # how many of them collapsed
     pilots_cost: float  # completions that the pilots generated

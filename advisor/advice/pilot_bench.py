@@ -321,6 +321,13 @@ def bench_of(
         plan.steps,
         spent,
         plan.share - spent,
+        tuple(
+            (run.settings, int(run.steps))
+            for run in runs
+            if run.collapse_step is None
+            and run.model == plan.model
+            and run.settings.schedule in (None, "constant")
+        ),
     )
     return Bench(plan, logs, posterior, target, lattice, worth, index, deaths, seed)
 

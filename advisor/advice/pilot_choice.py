@@ -133,6 +133,12 @@ class Action:
     price: float
     stable: float
     look: FloatArray = field(repr=False)
+    model: str = ""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a longer run can go on from it: a decaying schedule is over with the pilot."""
+        return self.settings.schedule in (None, "constant")
 
     @classmethod
     def of(
@@ -159,7 +165,8 @@ class Action:
             stable = stability_draws(forecaster, planned, last)
         rng = rng or np.random.default_rng([forecaster.seed, *name.encode(), last])
         look = shown(forecaster, settings, last, stable, rng, begun=begun)
-        return cls(name, kind, settings, begun, last, price, float(stable.mean()), look)
+        lives, model = float(stable.mean()), forecaster.target.model
+        return cls(name, kind, settings, begun, last, price, lives, look, model)
 
 
 @dataclass
@@ -172,6 +179,7 @@ class Worth:
     steps: int
     spent: float
     room: float
+    begun: Sequence[tuple[Settings, int]] = ()  # living pilots that may go on, and their steps
     _utilities: dict[int, FloatArray] = field(default_factory=dict, repr=False)
     _gains: dict[frozenset[Action], float] = field(default_factory=dict, repr=False)
 
@@ -186,7 +194,7 @@ class Worth:
 
     def decided(self, actions: Sequence[Action] = ()) -> float:
         """Reward of the best decision as it stands, on what the actions leave; in the range."""
-        return float(self._utility(self.left(actions)).mean(axis=1).max())
+        return float(self._utility(actions).mean(axis=1).max())
 
     def gain(self, actions: Sequence[Action], rng: np.random.Generator | None = None) -> float:
         """Expected rise of that reward by what the actions show, as a share of the range."""
@@ -194,7 +202,7 @@ class Worth:
         if key not in self._gains:
             looks = [action.look for action in actions]
             rng = rng or np.random.default_rng([self.forecaster.seed, 2])
-            utility = self._utility(self.left(actions))
+            utility = self._utility(actions)
             self._gains[key] = information_gain(utility, np.hstack(looks), rng) if looks else 0.0
         return self._gains[key]
 
@@ -202,15 +210,27 @@ class Worth:
         """Expected reward of the full run after some actions, as a share of the range."""
         return self.decided(actions) + self.gain(actions)
 
-    def _utility(self, left: int) -> FloatArray:
+    def _utility(self, actions: Sequence[Action]) -> FloatArray:
+        """Utility of every run that may be launched, and of the pilots that go on as the run."""
+        left, model = self.left(actions), self.forecaster.target.model
         if left not in self._utilities:
-            low, high = self.forecaster.outcome_bounds
-            # A step costs more or less than one of the full run as it was planned.
-            batch = fresh_completions(self.whole)
-            lasts = [max(1, round(left / (fresh_completions(one) / batch))) for one in self.offered]
-            found = utilities(self.forecaster, self.offered, lasts)
-            self._utilities[left] = (found - low) / (high - low)
-        return self._utilities[left]
+            fresh = [(one, 0) for one in self.offered]
+            self._utilities[left] = self._of([*fresh, *self.begun], left)
+        begun = [(one.settings, one.steps) for one in actions if one.is_kept and one.model == model]
+        if not begun:
+            return self._utilities[left]
+        return np.vstack([self._utilities[left], self._of(begun, left)])
+
+    def _of(self, runs: Sequence[tuple[Settings, int]], left: int) -> FloatArray:
+        """Utility of runs that have done so many steps already, as a share of the range."""
+        low, high = self.forecaster.outcome_bounds
+        # A step costs more or less than one of the full run as it was planned.
+        batch = fresh_completions(self.whole)
+        settings = [one for one, _ in runs]
+        steps = [
+            done + max(1, round(left / (fresh_completions(one) / batch))) for one, done in runs
+        ]
+        return np.asarray((utilities(self.forecaster, settings, steps) - low) / (high - low))
 
 
 def worthwhile(worth: Worth, rest: Sequence[Action], more: Sequence[Action]) -> list[Action]:

@@ -133,6 +133,8 @@ def export(
     mark = ""
     if recommendation.kind != "recommendation":
         mark = f"NOT a recommendation ({recommendation.kind}): see recommendation.json.\n"
+    if recommendation.promotion is not None:
+        mark = f"{recommendation.promotion.text}\n"
     return _config(recommendation, settings, steps, trainer, devices, mark)
 
 

@@ -269,6 +269,7 @@ def _body(advice: AnswerFields) -> list[str]:
         f"fluctuation small {percent(stability.fluctuation)}."
         + ("" if is_supported(advice.steps, advice.longest_pilot) else unsupported),
         _price_line(advice),
+        *([] if advice.promotion is None else [advice.promotion.text]),
         f"{LIMITED[advice.kind]}: {advice.binding}.",
         *_evidence(advice),
     ]

@@ -1,0 +1,83 @@
+"""Going on from a pilot: where the advised run is one that was begun, its steps are not lost."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from advisor.advice.candidates import place_of
+from advisor.advice.cost import Cost, CostModel
+from advisor.forecast import Target, pilots_of
+from advisor.model import Posterior, RunSummary
+from advisor.runs import CARRIED, Settings
+
+RESUMED = {
+    "TRL": "resume_from_checkpoint: <its output_dir>/checkpoint-{step}",
+    "verl": "trainer.resume_mode=resume_path "
+    "trainer.resume_from_path=<its default_local_dir>/global_step_{refresh}",
+    "OpenRLHF": "--load_checkpoint --ckpt_path <its ckpt_path>",
+}
+"""How a trainer goes on from the state of a run, optimizer included."""
+
+
+class Promotion(BaseModel):
+    """A pilot that has the advised settings, and what is left of the run if it goes on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pilot: str
+    step: int  # optimizer steps that its log shows
+    left: Cost  # of the rest of the run
+    resume: str  # in the words of its trainer
+    why_not: str | None = None  # where its state cannot go on as the advised run
+
+    @property
+    def text(self) -> str:
+        """What to do, in a sentence."""
+        if self.why_not is not None:
+            return f"Pilot '{self.pilot}' has these settings, but cannot go on: {self.why_not}."
+        return (
+            f"Pilot '{self.pilot}' is the beginning of this run: if its checkpoint at step "
+            f"{self.step} was kept, go on from it and train {self.left.steps} steps more "
+            f"({self.resume})."
+        )
+
+
+def promotion(
+    posterior: Posterior, target: Target, settings: Settings, steps: int, cost: CostModel
+) -> Promotion | None:
+    """Longest living pilot of these settings that a run of so many steps may go on from."""
+    begun = [
+        run
+        for run in pilots_of(posterior, target)
+        if run.collapse_step is None
+        and run.steps < steps
+        and place_of(run.settings) == place_of(settings)
+    ]
+    if not begun:
+        return None
+    run = max(begun, key=lambda one: one.steps)
+    step = int(run.steps)
+    trainer = run.framework if run.framework in RESUMED else "TRL"
+    refresh = step // settings.refresh_interval
+    return Promotion(
+        pilot=run.id,
+        step=step,
+        left=cost(settings, steps - step),
+        resume=RESUMED[trainer].format(step=step, refresh=refresh),
+        why_not=_why_not(run, settings),
+    )
+
+
+def _why_not(run: RunSummary, settings: Settings) -> str | None:
+    """Why the state of a pilot is not that of the advised run at the same step."""
+    own, advised = run.settings.model_dump(), settings.model_dump()
+    differ = [name for name in own if name not in (*CARRIED, "planned_steps")]
+    differ = [name for name in differ if own[name] != advised[name]]
+    if differ:
+        return f"its {', '.join(differ)} differs"
+    if run.settings.schedule not in (None, "constant"):
+        return (
+            f"its learning rate followed a {run.settings.schedule} schedule over the pilot's own "
+            "length; pilots at a constant rate can"
+        )
+    return None
