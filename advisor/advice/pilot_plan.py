@@ -6,8 +6,10 @@ by `advisor.advice.pilot_choice.Worth`. Draws of the preset stand for what may b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
+from advisor.advice.cost import fresh_completions
 from advisor.advice.pilot_choice import FEWEST_RUNS, Action, Worth
+from advisor.advice.wording import short_text
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast import MOST_PARAMETERS, Forecaster, RunEffect, Target
@@ -33,6 +37,17 @@ RATIOS = (10**0.5, 10 ** (1 / 3))
 
 SHIFTS = (-0.5, 0.0, 0.5)
 """Middle of a ladder beside the rate that would be run, in steps of the ladder."""
+
+GROUPS, INTERVALS = (0.5, 1.0, 2.0), (0.25, 1.0, 4.0)
+"""Factors of group size and refresh interval among which the decision is made."""
+
+VARIED = (
+    ((1.0, 1.0),),
+    ((1.0, 4.0), (2.0, 1.0)),
+    ((2.0, 1.0), (1.0, 4.0)),
+    ((1.0, 4.0), (0.5, 1.0)),
+)
+"""Factors of group size and refresh interval that pilots beside the middle one take in turn."""
 
 LEAST_STEPS = 10
 """Steps of a pilot below which its noise is all that it shows."""
@@ -163,8 +178,8 @@ class PilotPlan(BaseModel):
             f"steps in place of {self.steps}: {100 * best.worth:+.1f} % in all.",
             "",
             *(
-                f"  {pilot.name}: learning rate {pilot.settings.learning_rate:.2g}, "
-                f"{pilot.steps} steps, P(stable) {pilot.stable:.0%}"
+                f"  {pilot.name}: {short_text(pilot.settings, self.settings)}, {pilot.steps} "
+                f"steps, P(stable) {pilot.stable:.0%}"
                 for pilot in self.pilots
             ),
             "",
@@ -270,7 +285,7 @@ def plan(
                 parameters=parameters,
                 settings=action.settings.planned_over(best.steps),
                 steps=best.steps,
-                price=best.price / best.pilots,
+                price=action.price,
                 stable=action.stable,
             )
             for action in actions
@@ -329,27 +344,23 @@ def _weighed(
         run_effect=RunEffect.fresh((seed, 1)),  # pilots have seeds of their own
     )
     settings, steps, size = worth.whole, worth.steps, parameters / target.parameters
-    interval = settings.refresh_interval
     found = []
-    for count in COUNTS:
-        length = int(min(worth.room * steps / (count * size), MOST_OF_RUN * steps))
-        length -= length % interval
-        if length < max(LEAST_STEPS, LEAST_REWARDS * interval):
-            continue
-        price = count * length * size / steps
+    for pattern, count in product(VARIED, COUNTS):
         for rates in _ladders(settings.learning_rate, count):
+            asked = _varied(settings, rates, pattern)
+            if asked is None:
+                continue
+            interval = math.lcm(*(one.refresh_interval for one in asked))
+            batches = [fresh_completions(one) / fresh_completions(settings) for one in asked]
+            length = int(min(worth.room * steps / (sum(batches) * size), MOST_OF_RUN * steps))
+            length -= length % interval
+            if length < max(LEAST_STEPS, LEAST_REWARDS * interval):
+                continue
+            prices = [length * size / steps * batch for batch in batches]
             rng = np.random.default_rng([seed, 2])
             actions = [
-                Action.of(
-                    pilots,
-                    f"pilot-{number}",
-                    "new",
-                    settings.model_copy(update={"learning_rate": rate}),
-                    (0, length),
-                    price / count,
-                    rng,
-                )
-                for number, rate in enumerate(rates, start=1)
+                Action.of(pilots, f"pilot-{number}", "new", one, (0, length), price, rng)
+                for number, (one, price) in enumerate(zip(asked, prices, strict=True), start=1)
             ]
             gain, left = worth.gain(actions, rng), worth.left(actions)
             design = Design(
@@ -357,13 +368,36 @@ def _weighed(
                 model=model,
                 steps=length,
                 learning_rates=tuple(rates),
-                price=price,
+                price=sum(prices),
                 gain=gain,
                 left=left,
                 worth=worth.decided(actions) + gain - worth.decided(),
             )
             found.append((design, parameters, actions))
     return found
+
+
+def _varied(
+    settings: Settings, rates: Sequence[float], pattern: Sequence[tuple[float, float]]
+) -> list[Settings] | None:
+    """Settings of pilots at these rates: the middle one as the run, the others varied in turn."""
+    turns, asked = cycle(pattern), []
+    for place, rate in enumerate(rates):
+        group, interval = (1.0, 1.0) if place == len(rates) // 2 else next(turns)
+        found = _scaled(settings, group, interval)
+        if found is None:
+            return None
+        asked.append(found.model_copy(update={"learning_rate": rate}))
+    return asked
+
+
+def _scaled(settings: Settings, group: float, interval: float) -> Settings | None:
+    """Settings with another group size and refresh interval; None where these are not whole."""
+    size, minibatches = settings.group_size * group, settings.minibatches_per_refresh * interval
+    if size < 2 or not (float(size).is_integer() and float(minibatches).is_integer()):
+        return None
+    changes = {"group_size": int(size), "minibatches_per_refresh": int(minibatches)}
+    return settings.model_copy(update=changes)
 
 
 def _ladders(rate: float, count: int) -> list[list[float]]:
@@ -381,4 +415,10 @@ def ladder(settings: Settings) -> list[Settings]:
     reach = RATIOS[0] ** ((COUNTS[-1] - 1) / 2) * RATE_REACH
     count = 2 * round(np.log(reach) / np.log(RATE_RATIO)) + 1
     rates = settings.learning_rate * np.geomspace(1 / reach, reach, count)
-    return [settings.model_copy(update={"learning_rate": float(rate)}) for rate in rates]
+    others = [_scaled(settings, *factors) for factors in product(GROUPS, INTERVALS)]
+    return [
+        one.model_copy(update={"learning_rate": float(rate)})
+        for one in others
+        if one is not None
+        for rate in rates
+    ]

@@ -15,6 +15,7 @@ import json
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,12 +26,12 @@ import numpy as np  # noqa: E402
 from advise import fit_runs  # noqa: E402
 from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
 from manifest import manifest  # noqa: E402
-from methods import RECIPES, best_pilot, distance, nearest, score  # noqa: E402
+from methods import RECIPES, best_pilot, nearest, score, tried_by_tpe  # noqa: E402
 from tables import World, read_worlds  # noqa: E402
 
 import advisor  # noqa: E402
 from advisor.advice.pilot_choice import FEWEST_RUNS  # noqa: E402
-from advisor.advice.pilot_plan import plan  # noqa: E402
+from advisor.advice.pilot_plan import VARIED, plan  # noqa: E402
 from advisor.common import Item, digest_of  # noqa: E402
 from advisor.errors import InputError  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
@@ -39,6 +40,12 @@ from advisor.runs.pilot_run import run_digest  # noqa: E402
 from advisor.runs.settings import Settings  # noqa: E402
 
 COUNTS = (1, 2, 3, 5, 8)
+PROJECTS = (1, 2)
+"""From how few other worlds a constant may be known; else it is from all of them."""
+
+WHEN_KNOWN = 5
+"""Pilots where it is known from few."""
+
 SHARE = 0.2
 """Of the purse that pilots may cost."""
 
@@ -65,8 +72,12 @@ class Purse(NamedTuple):
         """Mean train reward of the last steps of a full run."""
         return float(np.mean(self.world.rows[index]["reward"][:steps][-AVERAGED:]))
 
-    def outcome(self, index: int, steps: int) -> tuple[float, bool]:
-        """The same, and whether the run had collapsed."""
+    def outcome(self, index: int, pilots: Pilots) -> tuple[float, bool]:
+        """What a launched run comes to with what pilots leave, and whether it had collapsed.
+
+        A pilot goes on as the run: its own steps are not lost.
+        """
+        steps = self.total - pilots.cost + pilots.steps_of.get(index, 0)
         return self.reward(index, steps), self.world.has_collapsed(index, steps)
 
     def best(self) -> float:
@@ -79,15 +90,32 @@ class Purse(NamedTuple):
 
 
 class Pilots(NamedTuple):
-    """Runs that are tried, and how long each."""
+    """Runs that are tried, and how many steps of each."""
 
-    runs: tuple[int, ...]
-    steps: int
+    steps_of: Mapping[int, int]
+
+    @classmethod
+    def of(cls, runs: Sequence[int], steps: int) -> Pilots:
+        """Pilots of one length."""
+        return cls(dict.fromkeys(runs, steps))
+
+    @property
+    def runs(self) -> list[int]:
+        """Which runs."""
+        return list(self.steps_of)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the longest."""
+        return max(self.steps_of.values(), default=0)
 
     @property
     def cost(self) -> int:
         """Steps of all."""
-        return len(self.runs) * self.steps
+        return sum(self.steps_of.values())
+
+
+NONE = Pilots({})
 
 
 def launched(purse: Purse, others: Sequence[Purse]) -> int:
@@ -107,13 +135,30 @@ def launched(purse: Purse, others: Sequence[Purse]) -> int:
     return nearest(purse.world, all_runs(purse), *max(worth, key=lambda r: worth[r]))
 
 
-def ladder(purse: Purse, base: int, count: int, rng: np.random.Generator) -> Pilots:
+def ladder(purse: Purse, base: int, count: int) -> Pilots:
     """So many pilots round the rate that would be launched, at its group size and refresh."""
-    settings = purse.world.runs[base].hyperparameters
-    rates = [
-        float(settings.learning_rate * LADDER ** (at - (count - 1) / 2)) for at in range(count)
+    return _taken(purse, _rungs(purse, base, count), purse.shared(count))
+
+
+def varied(purse: Purse, base: int, count: int) -> Pilots:
+    """The same rates; beside the middle one, group size and refresh interval vary in turn."""
+    turns, asked = cycle(VARIED[-1]), []
+    for place, (rate, group, interval) in enumerate(_rungs(purse, base, count)):
+        of_group, of_interval = (1.0, 1.0) if place == count // 2 else next(turns)
+        asked.append((rate, group * of_group, interval * of_interval))
+    return _taken(purse, asked, purse.shared(count))
+
+
+def _rungs(purse: Purse, base: int, count: int) -> list[tuple[float, float, float]]:
+    own = purse.world.runs[base].hyperparameters
+    return [
+        (
+            own.learning_rate * LADDER ** (at - (count - 1) / 2),
+            own.group_size,
+            own.refresh_interval,
+        )
+        for at in range(count)
     ]
-    return _taken(purse, rates, settings, purse.shared(count))
 
 
 def planned(purse: Purse, base: int) -> Pilots:
@@ -123,30 +168,30 @@ def planned(purse: Purse, base: int) -> Pilots:
     try:
         found = plan(settings, purse.total, target, share=SHARE)
     except InputError:  # the purse has no room for two pilots
-        return Pilots((), 0)
+        return NONE
     if found.kind == "run":
-        return Pilots((), 0)
-    rates = [one.settings.learning_rate for one in found.pilots]
-    return _taken(purse, rates, settings, found.pilots[0].steps)
+        return NONE
+    asked = [
+        (own.learning_rate, own.group_size, own.refresh_interval)
+        for own in (one.settings for one in found.pilots)
+    ]
+    return _taken(purse, asked, found.pilots[0].steps)
 
 
 def at_random(purse: Purse, count: int, rng: np.random.Generator) -> Pilots:
     """So many runs of the table, drawn without replacement."""
     runs = rng.choice(len(purse.world.runs), count, replace=False).tolist()
-    return Pilots(tuple(runs), purse.shared(count))
+    return Pilots.of(runs, purse.shared(count))
 
 
-def _taken(purse: Purse, rates: Sequence[float], like: Any, steps: int) -> Pilots:
-    """Untried runs nearest to such rates at the group size and refresh of the run ``like``."""
+def _taken(purse: Purse, settings: Sequence[tuple[float, float, float]], steps: int) -> Pilots:
+    """Untried runs nearest to such rates, group sizes and refresh intervals."""
     untried, runs = all_runs(purse), []
-    for rate in rates:
-        found = min(
-            untried,
-            key=lambda i: distance(purse.world, i, rate, like.group_size, like.refresh_interval),
-        )
+    for asked in settings:
+        found = nearest(purse.world, untried, *asked)
         untried.remove(found)
         runs.append(found)
-    return Pilots(tuple(runs), steps)
+    return Pilots.of(runs, steps)
 
 
 def all_runs(purse: Purse) -> list[int]:
@@ -161,8 +206,9 @@ class Advice(NamedTuple):
     said: dict[int, float]
 
 
-def advised(purse: Purse, pilots: Pilots, base: int, seed: int) -> Advice:
+def advised(purse: Purse, pilots: Pilots, base: int, projects: int, seed: int) -> Advice:
     """Run that the advisor names; that which would be launched where it names none."""
+    own = purse.world.runs[base].hyperparameters
     world, left = purse.world, purse.total - pilots.cost
     offered: dict[tuple[object, ...], tuple[int, Settings]] = {}
     for index in all_runs(purse):
@@ -185,6 +231,12 @@ def advised(purse: Purse, pilots: Pilots, base: int, seed: int) -> Advice:
         indifference=0.0,
         weigh_pilots=False,
         trials=len(choices),
+        known={
+            "learning_rate": own.learning_rate,
+            "group_size": own.group_size,
+            "refresh_interval": own.refresh_interval,
+        },
+        projects=projects,
         seed=0,
     )
     forecaster = Forecaster(posterior, found.target)
@@ -203,21 +255,27 @@ def _place(settings: Any) -> tuple[object, ...]:
     return tuple(getattr(settings, name) for name in names)
 
 
-def halved(purse: Purse, count: int, rng: np.random.Generator) -> tuple[int, int]:
+def _searched_from(purse: Purse, base: int, count: int, repeat: int) -> Pilots:
+    """The constant and its two neighbours first, then what TPE draws."""
+    steps, first = purse.shared(count), ladder(purse, base, 3).runs
+    tried = tried_by_tpe(purse.world, first, count, steps, repeat)
+    return Pilots.of(tried, steps)
+
+
+def halved(purse: Purse, count: int, rng: np.random.Generator) -> tuple[int, Pilots]:
     """Successive halving from twice as many runs: the better half goes on for twice as long."""
     first = min(2 * count, len(purse.world.runs))
     alive = rng.permutation(all_runs(purse))[:first].tolist()
     rungs = max(1, int(np.ceil(np.log2(first))))
-    spent, done = 0, dict.fromkeys(alive, 0)
+    done = dict.fromkeys(alive, 0)
     for _ in range(rungs):
         steps = int(SHARE * purse.total / rungs / len(alive))
         if steps:
             for index in alive:
                 done[index] += steps
-                spent += steps
             alive.sort(key=lambda index: -score(purse.world, index, done[index]))
         alive = alive[: max(1, len(alive) // 2)]
-    return alive[0], spent
+    return alive[0], Pilots(done)
 
 
 def study(task: tuple[list[Purse], int, int]) -> list[dict[str, Any]]:
@@ -229,24 +287,24 @@ def study(task: tuple[list[Purse], int, int]) -> list[dict[str, Any]]:
     others = [p for p in purses if p.world.target.task != purse.world.target.task]
     rng = np.random.default_rng([number, repeat])
     base, best, records = launched(purse, others), purse.best(), []
+    worlds = len({one.world.target.task for one in others})
 
     def record(
         method: str,
-        count: int,
         index: int,
-        spent: int,
+        pilots: Pilots,
         said: float | None = None,
         every: Mapping[int, float] | None = None,
     ) -> None:
-        reward, fell = purse.outcome(index, purse.total - spent)
+        reward, fell = purse.outcome(index, pilots)
         records.append(
             {
                 "world": purse.world.name,
                 "task": purse.world.target.task,
                 "repeat": repeat,
                 "method": method,
-                "pilots": count,
-                "spent": spent / purse.total,
+                "pilots": len(pilots.runs),
+                "spent": pilots.cost / purse.total,
                 "run": index,
                 "reward": reward,
                 "regret": best - reward,
@@ -257,25 +315,37 @@ def study(task: tuple[list[Purse], int, int]) -> list[dict[str, Any]]:
         )
 
     def best_of(pilots: Pilots) -> int:
-        return best_pilot(purse.world, all_runs(purse), list(pilots.runs), pilots.steps)
+        return best_pilot(purse.world, all_runs(purse), pilots.runs, pilots.steps)
 
-    def ask(method: str, pilots: Pilots) -> None:
-        found = advised(purse, pilots, base, repeat)
-        record(method, len(pilots.runs), found.run, pilots.cost, found.p_stable, found.said)
+    def ask(method: str, pilots: Pilots, known: int = base, projects: int = worlds) -> None:
+        found = advised(purse, pilots, known, projects, repeat)
+        record(method, found.run, pilots, found.p_stable, found.said)
 
-    record("best constant of other worlds", 0, base, 0)
+    record("best constant of other worlds", base, NONE)
     for name, recipe in RECIPES.items():
-        record(name, 0, nearest(purse.world, all_runs(purse), *recipe), 0)
+        record(name, nearest(purse.world, all_runs(purse), *recipe), NONE)
     ask("advisor, its own plan", planned(purse, base))
     for count in COUNTS:
-        pilots = ladder(purse, base, count, rng)
-        ask("advisor", pilots)
-        record("best of the ladder", count, best_of(pilots), pilots.cost)
+        pilots = ladder(purse, base, count)
+        record("best of the ladder", best_of(pilots), pilots)
+        if count > 2:
+            ask("advisor", varied(purse, base, count))
+            ask("advisor on a ladder of rates", pilots)
+            tried = _searched_from(purse, base, count, repeat)
+            record("TPE from the constant", best_of(tried), tried)
         pilots = at_random(purse, count, rng)
-        record("best of random pilots", count, best_of(pilots), pilots.cost)
+        record("best of random pilots", best_of(pilots), pilots)
         if count > 1:
-            index, spent = halved(purse, count, rng)
-            record("successive halving", count, index, spent)
+            index, found = halved(purse, count, rng)
+            record("successive halving", index, found)
+    for projects in PROJECTS:
+        drawn = rng.choice(len(others), projects, replace=False)
+        few = launched(purse, [others[place] for place in drawn])
+        record(f"constant of {projects} worlds", few, NONE)
+        pilots = ladder(purse, few, WHEN_KNOWN)
+        record(f"best of the ladder, {projects} worlds known", best_of(pilots), pilots)
+        pilots = varied(purse, few, WHEN_KNOWN)
+        ask(f"advisor, {projects} worlds known", pilots, few, projects)
     return records
 
 

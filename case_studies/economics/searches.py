@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from run import COUNTS, LEAST_STEPS, SHARE, Purse, all_runs, read_all
+from run import COUNTS, LEAST_STEPS, SHARE, Pilots, Purse, all_runs, read_all
 
 HERE = Path(__file__).resolve().parent
 
@@ -30,13 +30,15 @@ LONGEST = 3
 """Times the length of equal pilots to which Hyperband may take one."""
 
 
-def hyperband(purse: Purse, count: int, seed: int) -> tuple[int, int]:
+def hyperband(purse: Purse, count: int, seed: int) -> tuple[int, Pilots]:
     """Brackets of pilots that are cut short, TPE drawing them; the best by its last rewards.
 
     Returns
     -------
-    index, spent : int
-        The run to launch, and the steps that were paid.
+    index : int
+        The run to launch.
+    pilots : Pilots
+        Steps that were paid.
     """
     world, untried = purse.world, all_runs(purse)
     runs = [world.runs[i].hyperparameters for i in untried]
@@ -50,24 +52,26 @@ def hyperband(purse: Purse, count: int, seed: int) -> tuple[int, int]:
         sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(1, count // 2)),
         pruner=optuna.pruners.HyperbandPruner(LEAST_STEPS, most, reduction_factor=3),
     )
-    spent, best = 0, (-1.0, untried[0])
-    while untried and spent + LEAST_STEPS <= SHARE * purse.total:
+    done: dict[int, int] = {}
+    best = (-1.0, untried[0])
+    while untried and sum(done.values()) + LEAST_STEPS <= SHARE * purse.total:
         trial = study.ask()
         drawn = {name: v[trial.suggest_int(name, 0, len(v) - 1)] for name, v in axes.items()}
         index = nearest(world, untried, *drawn.values())
         untried.remove(index)
-        step, found = 0, 0.0
-        while step < most and spent < int(SHARE * purse.total):
-            step, spent = step + 1, spent + 1
+        step, found, paid = 0, 0.0, sum(done.values())
+        while step < most and paid + step < int(SHARE * purse.total):
+            step += 1
             if step < LEAST_STEPS:
                 continue
             found = score(world, index, step)
             trial.report(found, step)
             if trial.should_prune():
                 break
+        done[index] = step
         study.tell(trial, found)
         best = max(best, (found, index))
-    return best[1], spent
+    return best[1], Pilots(done)
 
 
 def study(purse: Purse, number: int) -> list[dict[str, Any]]:
@@ -81,18 +85,18 @@ def study(purse: Purse, number: int) -> list[dict[str, Any]]:
             return searched(purse.world, all_runs(purse), count, steps, sampler, seed)
 
         found = {
-            "Optuna TPE": (by("tpe"), steps * count),
-            "Optuna GP": (by("gp"), steps * count),
-            "Hyperband": hyperband(purse, count, seed),
+            name: (index, Pilots({index: steps, -1: steps * (count - 1)}))
+            for name, index in (("Optuna TPE", by("tpe")), ("Optuna GP", by("gp")))
         }
-        for method, (index, spent) in found.items():
-            reward, fell = purse.outcome(index, purse.total - spent)
+        found["Hyperband"] = hyperband(purse, count, seed)
+        for method, (index, pilots) in found.items():
+            reward, fell = purse.outcome(index, pilots)
             records.append(
                 {
                     "world": purse.world.name,
                     "method": method,
                     "pilots": count,
-                    "spent": spent / purse.total,
+                    "spent": pilots.cost / purse.total,
                     "run": index,
                     "regret": best - reward,
                     "collapsed": fell,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import optuna
@@ -123,6 +124,29 @@ def searched(
             study.tell(trial, found)
             best = max(best, (found, index))
     return best[1]
+
+
+def tried_by_tpe(world: World, first: Sequence[int], pilots: int, cut: int, seed: int) -> list[int]:
+    """Runs that TPE tries after some that are tried first."""
+    axes = {
+        name: sorted({getattr(run.hyperparameters, name) for run in world.runs})
+        for name in ("learning_rate", "group_size", "refresh_interval")
+    }
+    untried, tried = list(range(len(world.runs))), []
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=len(first))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    for index in first:
+        own = world.runs[index].hyperparameters
+        study.enqueue_trial({name: v.index(getattr(own, name)) for name, v in axes.items()})
+    for _ in range(min(pilots, len(untried))):
+        trial = study.ask()
+        drawn = [v[trial.suggest_int(name, 0, len(v) - 1)] for name, v in axes.items()]
+        index = nearest(world, untried, *drawn)
+        untried.remove(index)
+        tried.append(index)
+        study.tell(trial, score(world, index, cut))
+    return tried
 
 
 def halved(world: World, candidates: list[int], pilots: int, cut: int, seed: int) -> int:

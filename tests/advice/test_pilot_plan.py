@@ -8,6 +8,8 @@ import pytest
 from advisor.advice.pilot_choice import FEWEST_RUNS
 from advisor.advice.pilot_plan import (
     LEAST_STEPS,
+    VARIED,
+    _varied,
     planned_settings,
     size_of,
 )
@@ -38,8 +40,30 @@ def test_pilots_form_a_ladder_round_the_rate_within_the_price(plan, settings):
     assert sum(pilot.price for pilot in plan.pilots) <= 0.2 + 1e-9
     assert all(pilot.steps >= LEAST_STEPS for pilot in plan.pilots)
     assert all(pilot.settings.planned_steps == pilot.steps for pilot in plan.pilots)
-    for field in ("group_size", "prompts_per_step", "refresh_interval", "adapter"):
+    for field in ("prompts_per_step", "adapter", "schedule"):
         assert {getattr(p.settings, field) for p in plan.pilots} == {getattr(settings, field)}
+    # The middle pilot is the run as it would be launched, but for its rate.
+    middle = plan.pilots[len(plan.pilots) // 2].settings
+    for field in ("group_size", "refresh_interval"):
+        assert getattr(middle, field) == getattr(settings, field)
+
+
+def test_pilots_vary_what_the_run_leaves_whole(settings):
+    for pattern in VARIED[1:]:
+        found = _varied(settings, (1e-7, 1e-6, 1e-5), pattern)
+        sizes = [(one.group_size, one.refresh_interval) for one in found]
+        assert sizes[1] == (settings.group_size, settings.refresh_interval)
+        assert len(set(sizes)) == 3
+    odd = settings.model_copy(update={"group_size": 3})
+    assert _varied(odd, (1e-7, 1e-6, 1e-5), VARIED[3]) is None  # half a group of three is none
+    assert len(_varied(odd, (1e-7, 1e-6, 1e-5), VARIED[0])) == 3
+
+
+def test_a_plan_s_prices_are_those_of_its_pilots(plan, settings):
+    batch = settings.group_size * settings.prompts_per_step
+    for pilot in plan.pilots:
+        own = pilot.settings.group_size * pilot.settings.prompts_per_step
+        assert pilot.price == pytest.approx(pilot.steps / plan.steps * own / batch)
 
 
 def test_worth_is_the_gain_less_what_the_shorter_run_loses(plan):

@@ -1,0 +1,102 @@
+"""The advised run goes on from a pilot where it is one, and is told why where it cannot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from decisions import UNTIMED, changed
+
+from advisor.advice import advise, export
+from advisor.advice.pilot_choice import Action, Worth
+from advisor.advice.promotion import promotion
+from advisor.forecast import Forecaster, RunEffect, Target
+from advisor.testing import Plan, made_up_posterior
+
+PLANS = (Plan(1e-4), Plan(1e-4, steps=90), Plan(1e-3, collapse=25), Plan(3e-4))
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return made_up_posterior(PLANS, draws=800)
+
+
+def asked(posterior, settings, steps=300):
+    run = posterior.meta.runs[0]
+    return promotion(
+        posterior, Target(run.task, run.model, run.parameters), settings, steps, UNTIMED
+    )
+
+
+def test_the_longest_pilot_of_the_settings_goes_on_and_only_the_rest_is_paid(posterior):
+    found = asked(posterior, PLANS[0].completed)
+    assert (found.pilot, found.step, found.why_not) == ("run1", 90, None)
+    whole = UNTIMED(PLANS[0].completed, 300).completions
+    assert found.left.completions == pytest.approx(whole * 210 / 300)
+    assert "checkpoint at step 90" in found.text
+    assert "resume_from_checkpoint: <its output_dir>/checkpoint-90" in found.text
+
+
+def test_no_pilot_goes_on_that_died_is_over_or_had_other_settings(posterior):
+    assert asked(posterior, PLANS[2].completed) is None  # it collapsed
+    assert asked(posterior, PLANS[0].completed, steps=60) is None  # they are as long as the run
+    assert asked(posterior, changed(PLANS[0].completed, learning_rate=2e-4)) is None
+
+
+def with_settings(posterior, **updates):
+    runs = tuple(
+        run.model_copy(update={"settings": changed(run.settings, **updates)})
+        for run in posterior.meta.runs
+    )
+    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+
+
+def test_a_schedule_that_is_over_and_a_setting_that_differs_are_said(posterior):
+    linear = with_settings(posterior, schedule="linear", planned_steps=90)
+    settings = changed(PLANS[0].completed, schedule="linear")
+    assert (
+        "cannot go on: its learning rate followed a linear schedule" in asked(linear, settings).text
+    )
+    found = asked(posterior, changed(PLANS[0].completed, kl_coefficient=0.04))
+    assert found.why_not == "its kl_coefficient differs"
+
+
+def test_refreshes_are_counted_where_the_trainer_counts_them(posterior):
+    runs = tuple(
+        run.model_copy(
+            update={"framework": "verl", "settings": changed(run.settings, epochs_per_refresh=2)}
+        )
+        for run in posterior.meta.runs
+    )
+    verl = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    found = asked(verl, changed(PLANS[0].completed, epochs_per_refresh=2))
+    assert found.resume.endswith("/global_step_45")
+
+
+def test_answer_and_config_say_which_pilot_goes_on(posterior):
+    rate = PLANS[0].learning_rate
+    found = advise(posterior, learning_rates=(rate,), level=0.05, weigh_pilots=False, steps=300)
+    assert found.promotion.pilot == "run1"
+    assert found.promotion.text in found.summary
+    assert found.promotion.text in export(found, "trl").replace("\n# ", " ")
+    other = advise(posterior, learning_rates=(2e-4,), level=0.05, weigh_pilots=False, steps=300)
+    assert other.promotion is None
+
+
+def test_steps_of_a_pilot_that_goes_on_are_not_lost(posterior):
+    run = posterior.meta.runs[0]
+    target = Target(run.task, run.model, run.parameters)
+    settings, pilots = (
+        PLANS[0].completed,
+        Forecaster(posterior, target).with_run_effect(RunEffect.fresh(1)),
+    )
+    rng = np.random.default_rng(0)
+    found = {}
+    for schedule in ("constant", "linear"):
+        own = changed(settings, schedule=schedule)
+        worth = Worth(Forecaster(posterior, target), [own], own, 300, 0.0, 0.5)
+        action = Action.of(pilots, "pilot-1", "new", own, (0, 60), 0.2, rng)
+        found[schedule] = worth.decided() - worth.decided([action])
+    assert found["constant"] == pytest.approx(0.0, abs=1e-9)
+    assert found["linear"] > 0.001
