@@ -118,6 +118,9 @@ def weightiest(assumptions: Sequence[str], most: int = SAID) -> tuple[list[str],
     return ordered[:most], max(0, len(ordered) - most)
 
 
+SHOWN_CAUTIONS = 2
+"""Cautions that stand in the answer itself; the others stand among its details."""
+
 NEARLY_ALL = 0.95
 """Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
 
@@ -153,15 +156,13 @@ def summary_text(advice: AnswerFields) -> str:
         "extrapolated."
     )
     lines = [*opening, *_body(advice), *([beyond] if advice.beyond_pilots else []), *pilot]
-    return _with_cautions(advice, lines)
+    few = [f"Caution: {line}" for line in advice.cautions[:SHOWN_CAUTIONS]]
+    return "\n".join([*lines, "", *few]).rstrip()
 
 
 def explanation_text(advice: AnswerFields) -> str:
     """Write the answer without lines to paste: what it speaks of, its numbers and cautions."""
-    return _with_cautions(advice, [*_lead(advice), *_body(advice)])
-
-
-def _with_cautions(advice: AnswerFields, lines: list[str]) -> str:
+    lines = [*_lead(advice), *_body(advice), *_particulars(advice)]
     return "\n".join([*lines, "", *(f"Caution: {line}" for line in advice.cautions)]).rstrip()
 
 
@@ -201,7 +202,8 @@ def pilot_reason(pilot: NextPilot) -> str:
 def details_text(advice: AnswerFields) -> str:
     """Write what stands behind the answer: its peak, its evidence, what else could be run."""
     others = _others(advice) if advice.kind == "recommendation" else []
-    return "\n".join([evidence_text(advice), *others])
+    more = [f"Caution: {line}" for line in advice.cautions[SHOWN_CAUTIONS:]]
+    return "\n".join([*_particulars(advice), *more, evidence_text(advice), *others])
 
 
 def evidence_text(advice: AnswerFields) -> str:
@@ -242,34 +244,50 @@ def stability_interval(stability: Stability) -> str:
 
 
 def _body(advice: AnswerFields) -> list[str]:
+    """What to run, what comes of it and how surely, whether the pilots support it, its price."""
     settings, steps = advice.settings, counted(advice.steps, "step")
     minibatches = settings.minibatches_per_refresh
     batches = f"{minibatches} mini-batch{'' if minibatches == 1 else 'es'}"
-    reward, stability = advice.reward, advice.stability
+    reward, least = advice.reward, advice.stability.least
     # A forecast holds for stable runs: said where that is not to be expected.
-    least = stability.least
-    none_failed = "" if advice.collapsed else ", the preset's word: no pilot failed"
     stable = f", if it stays stable ({percent(least, advice.level)})"
-    unsupported = (
-        f" NOT SUPPORTED by these pilots: the run is more than {SUPPORT:g} times as long as the "
-        f"longest ({advice.longest_pilot:.0f} steps)."
-    )
     return [
         f"For {advice.target.subject}, to {_aim(advice)}: learning rate "
         f"{settings.learning_rate:.3g}, group size {settings.group_size}, refresh interval "
         f"{settings.refresh_interval} ({batches} x {counted(settings.epochs_per_refresh, 'epoch')})"
         f", {prompts_text(settings)} per step, {steps}.",
         f"{advice.measure.capitalize()} after {steps}{stable if least < advice.level else ''}: "
-        f"{reward.mean:.3f}, 80 % interval [{reward.low:.3f}, {reward.high:.3f}] for one run: the "
-        "mean of its last tenth, with its seed noise and slow wander.",
-        f"P(stable to step {advice.steps}) = {percent(stability.probability, advice.level)}"
-        f"{_between(advice)}{none_failed} (wanted: "
-        f"{level_text(advice.level)}). Its parts, by the model: rollouts refreshed often enough "
-        f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
-        f"fluctuation small {percent(stability.fluctuation)}."
-        + ("" if is_supported(advice.steps, advice.longest_pilot) else unsupported),
+        f"{reward.mean:.3f}, 80 % interval [{reward.low:.3f}, {reward.high:.3f}] for one run. "
+        f"P(stable to step {advice.steps}) = "
+        f"{percent(advice.stability.probability, advice.level)}{_between(advice)} (wanted: "
+        f"{level_text(advice.level)}).",
+        _support(advice),
         _price_line(advice),
         *([] if advice.promotion is None else [advice.promotion.text]),
+    ]
+
+
+def _support(advice: AnswerFields) -> str:
+    """Whether these pilots support so long a run, and what to do where they do not."""
+    pilots = f"{counted(advice.pilots, 'pilot')} of up to {advice.longest_pilot:.0f} steps"
+    if is_supported(advice.steps, advice.longest_pilot):
+        return f"Supported by {pilots}, {advice.collapsed or 'none'} of which collapsed."
+    enough = int(-(-advice.steps // SUPPORT))
+    return (
+        f"NOT SUPPORTED by these pilots ({pilots}): the run is more than {SUPPORT:g} times as "
+        f"long. Let one run to step {enough}, or plan {SUPPORT * advice.longest_pilot:.0f} steps."
+    )
+
+
+def _particulars(advice: AnswerFields) -> list[str]:
+    """What the numbers mean, what limits the answer and what it rests on."""
+    stability = advice.stability
+    none_failed = "" if advice.collapsed else " It is the preset's word: no pilot failed."
+    return [
+        "The interval is that of the mean of a run's last tenth, with its seed noise and slow "
+        "wander. P(stable) has parts, by the model: rollouts refreshed often enough "
+        f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
+        f"fluctuation small {percent(stability.fluctuation)}.{none_failed}",
         f"{LIMITED[advice.kind]}: {advice.binding}.",
         *_evidence(advice),
     ]

@@ -289,11 +289,8 @@ def _print_answer(study: Study, *, details: bool) -> None:
     if advice.assumptions:
         most = len(advice.assumptions) if details else SAID
         weighty, others = weightiest(advice.assumptions, most)
-        console.say("\nAssumed, what matters most first:" if others else "\nAssumed:")
-        for line in weighty:
-            console.say(f"  {line}")
-        if others:
-            console.say(f"  and {others} more: --details, or report.html")
+        more = f"; and {others} more: --details, or report.html" if others else ""
+        console.say(f"\nAssumed: {'; '.join(weighty)}{more}")
     outcome = study.outcome()
     if outcome is not None:
         show(outcome, output(), everything=True)

@@ -91,15 +91,18 @@ def _asked(
     own = posterior.meta.runs[0]
     forecaster = Forecaster(posterior, Target(own.task, own.model, own.parameters))
     of_rate = {pilot.hyperparameters.learning_rate: pilot for pilot in pilots}
-    offered = {_settings(run, own.settings): run.name for run in ladder.values()}
+    offered = tuple(_settings(run, own.settings) for run in ladder.values())
     advice = advisor.advise(
         posterior,
         steps=STEPS,
-        choose_from=tuple(offered),
+        choose_from=offered,
         indifference=0.0,
         weigh_pilots=False,
         trials=len(offered),
     )
+    # Where nothing is stable enough no rate is named: the best pilot is left.
+    is_named = advice.kind == "recommendation"
+    named = (advice.settings if is_named else advice.best_piloted.settings).learning_rate
     for run in runs:
         now = run.configuration
         if now.lora:
@@ -115,7 +118,8 @@ def _asked(
             "run": run.name,
             "rate": now.rate,
             "on_ladder": run in ladder.values(),
-            "advised": run.name == offered.get(advice.settings),
+            "advised": run in ladder.values() and now.rate == named,
+            "kind": advice.kind,
             "piloted": is_piloted,
             "times": run.steps / steps,
             "came": round(run.final, 5),
@@ -215,6 +219,7 @@ def named(asked: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
             "named": advised["rate"],
             "regret": round(best["came"] - advised["came"], 4),
             "died": advised["died"],
+            "kind": advised["kind"],
             "best pilot": by_pilot["rate"],
             "regret of best pilot": round(best["came"] - by_pilot["came"], 4),
             "best": best["rate"],
