@@ -125,7 +125,9 @@ def of_records(lines: list[dict[str, Any]], worlds: list[World]) -> Forecasts:
         purse = purses[record["world"]]
         left = purse.total - round(record["spent"] * purse.total)
         for key, said in record["said"].items():
-            rows.append((purse.world, int(key), said, not purse.outcome(int(key), left)[1]))
+            rows.append(
+                (purse.world, int(key), said, not purse.world.has_collapsed(int(key), left))
+            )
     return gathered(rows)
 
 
