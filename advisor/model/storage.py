@@ -30,9 +30,11 @@ from advisor.model.likelihood import (
 from advisor.model.parameters import (
     DIMS,
     GROUP_EFFECTS,
+    GROUP_LEVELS,
     LEVELS,
     POPULATION,
     RUN_EFFECTS,
+    TASK_LEVELS,
     model_variables,
     named_draws,
 )
@@ -93,10 +95,11 @@ def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
         "group_of_run": Variable(("run",), seen.group_of_run),
         "task_of_group": Variable(("group",), seen.task_of_group),
     }
+    prior = prior_draws(posterior.meta.placed_priors, seen, np.random.default_rng(0), PRIOR_DRAWS)
     return {
         "posterior": posterior_group(posterior.draws),
         "sample_stats": _by_dimension(statistics, {}),
-        "prior": posterior_group(prior_draws(posterior.meta.placed_priors, seen)),
+        "prior": posterior_group(prior | summaries_of(prior, seen)),
         "log_prior": _by_dimension(_log_prior(posterior), DIMS),
         "log_likelihood": _by_dimension(likelihood, dims),
         "posterior_predictive": _by_dimension(predicted, dims),
@@ -119,19 +122,22 @@ def labels(seen: Observations) -> dict[str, list[str]]:
     }
 
 
-def prior_draws(priors: Priors, seen: Observations) -> dict[str, FloatArray]:
-    """Draws of the prior, by the names of the parameters, with a fixed seed."""
-    rng = np.random.default_rng(0)
-    draws = {}
-    for name in (*POPULATION, *LEVELS):
-        sizes = [len(seen.coords[dim]) for dim in DIMS.get(name, ())]
-        draws[name] = priors.drawn(name, rng, 1, PRIOR_DRAWS, *sizes)
+def prior_draws(
+    priors: Priors, seen: Observations, rng: np.random.Generator, size: int
+) -> dict[str, FloatArray]:
+    """Draws of every parameter's prior by name, of shape (1, size, ...)."""
+    sizes = {dim: len(seen.coords[dim]) for dim in ("task", "group", "run")}
+    draws = {
+        name: priors.drawn(name, rng, 1, size, *(sizes[dim] for dim in DIMS.get(name, ())))
+        for name in (*TASK_LEVELS, *POPULATION, *GROUP_LEVELS)
+    }
+    # Levels of loss and collapse are those at the reference, given how fast a task is learned.
     stiffness = eq.task_log_stiffness(draws["headroom_logit"], draws["log_slope"])
     draws = eq.at_reference(draws, stiffness)
     for names, dim in ((GROUP_EFFECTS, "group"), (RUN_EFFECTS, "run")):
-        for name in names:
-            draws[name] = rng.standard_normal((1, PRIOR_DRAWS, len(seen.coords[dim])))
-    return draws | summaries_of(draws, seen)
+        effects = rng.standard_normal((1, size, len(names), sizes[dim]))
+        draws |= zip(names, np.moveaxis(effects, 2, 0), strict=True)
+    return draws
 
 
 def posterior_group(draws: Mapping[str, FloatArray]) -> Group:
