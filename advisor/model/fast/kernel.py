@@ -35,8 +35,8 @@ _STALE_LIMIT = eq.STALE_LIMIT
 _LEAST_LOG_LOSS, _MOST_LOG_LOSS = eq.LOG_LOSS_ENDS
 _LEAST_LOG_HAZARD, _MOST_LOG_HAZARD = eq.LOG_HAZARD_ENDS
 _MOST_HAZARD = eq.MOST_HAZARD
-_Places: Any = namedtuple("_Places", [name.replace(".", "_") for name in POPULATION])
-AT = _Places(*range(len(POPULATION)))
+_Places = namedtuple("_Places", [name.replace(".", "_") for name in POPULATION])  # type: ignore[misc]
+AT: Any = _Places(*range(len(POPULATION)))
 """Place of every population parameter; the terms of a law follow its first."""
 
 _RATE, _PLATEAU_LOSS, _HAZARD = (POPULATION.index(f"{law}.{LAWS[law][0]}") for law in LAWS)
