@@ -24,6 +24,7 @@ from advisor.model import (
     Covariates,
     Posterior,
     clock_table,
+    covariates_of,
     planned_factors,
 )
 from advisor.model import equations as eq
@@ -312,15 +313,7 @@ class Forecaster:
 
     def covariates(self, settings: Settings) -> Covariates:
         """What the laws see of a configuration."""
-        reference = self.posterior.meta.reference
-        return Covariates(
-            np.log(settings.learning_rate / reference.learning_rate),
-            np.log(settings.group_size / reference.group_size),
-            np.log(settings.prompts_per_step / reference.prompts_per_step),
-            self._log_parameters,
-            np.log(settings.minibatches_per_refresh),
-            np.log(settings.epochs_per_refresh),
-        )
+        return covariates_of(settings, self.posterior.meta.reference, self._log_parameters)
 
     def _law(self, name: str, design: FloatArray) -> FloatArray:
         """Value of a law, shape (..., draws), at one configuration or at stacked ones."""

@@ -253,18 +253,16 @@ SEAL = b"\ngrpo-advisor sha256 "
 of older versions have none. Damaged files can lead HDF5 in circles, where no limit reaches it."""
 
 
-def to_netcdf(
-    groups: Mapping[str, Group],
-    coordinates: Mapping[str, Sequence[str]],
-    pilots: Mapping[str, FloatArray],
-    seen: Observations | None,
-    meta: str,
-) -> bytes:
+def to_netcdf(posterior: FittedDraws) -> bytes:
     """Bytes of a posterior that ArviZ opens, and this package without ArviZ."""
     import h5netcdf
 
-    own: dict[str, Group] = {"pilots": {name: Variable(("bin",), v) for name, v in pilots.items()}}
+    seen, coordinates = posterior.observations, {}
+    groups = {"posterior": posterior_group(posterior.draws)}
+    pilots = {name: Variable(("bin",), values) for name, values in posterior.pilots.items()}
+    own: dict[str, Group] = {"pilots": pilots}
     if seen is not None:
+        groups, coordinates = inference_groups(posterior), labels(seen)
         arrays = {name: getattr(seen, name) for name in ARRAYS}
         arrays |= {f"constant.{name}": values for name, values in seen.constant.items()}
         own["observations"] = {}
@@ -273,7 +271,7 @@ def to_netcdf(
             own["observations"][name] = Variable(tuple(numbered), values)
     stream = io.BytesIO()
     with h5netcdf.File(stream, "w") as file:
-        file.attrs[META] = meta
+        file.attrs[META] = posterior.meta.model_dump_json()
         for name, variables in (*groups.items(), *own.items()):
             group = file.create_group(name)
             for variable, (dims, values) in variables.items():
