@@ -194,7 +194,7 @@ def test_study_with_files_of_the_user_is_left_alone(study, no_drawing, posterior
 
 @pytest.fixture
 def no_second_place(monkeypatch):
-    monkeypatch.setattr(study_module, "second_places", lambda path: iter(()))
+    monkeypatch.setattr("advisor.common.saving.second_places", lambda path: iter(()))
 
 
 def test_parent_that_is_a_file_is_refused(tmp_path, no_drawing, posterior, advice, no_second_place):

@@ -10,9 +10,9 @@ from advisor.common.engine import engine_of as engine_of
 from advisor.common.engine import mapped as mapped
 from advisor.common.saving import DRAFT as DRAFT
 from advisor.common.saving import check_output as check_output
+from advisor.common.saving import or_keep as or_keep
 from advisor.common.saving import owned as owned
 from advisor.common.saving import replacing as replacing
-from advisor.common.saving import second_places as second_places
 from advisor.common.saving import standing as standing
 from advisor.common.saving import write_new as write_new
 from advisor.common.saving import write_or_keep as write_or_keep
@@ -27,6 +27,7 @@ from advisor.common.shown import harmless as harmless
 from advisor.common.shown import heading as heading
 from advisor.common.shown import paragraph as paragraph
 from advisor.common.shown import progress_of as progress_of
+from advisor.common.shown import scientific as scientific
 from advisor.common.shown import silent as silent
 from advisor.common.shown import table as table
 from advisor.common.shown import whole as whole

@@ -32,6 +32,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else plural}"
 
 
+def scientific(value: float, digits: int = 1) -> str:
+    """A learning rate or a size in few characters: ``3e-4``, ``1.2e-3``."""
+    lead, power = f"{value:.{digits}e}".split("e")
+    return f"{lead.removesuffix('.0')}e{int(power)}"
+
+
 NUMBER = "text-align:right;white-space:nowrap"
 TEXT = "text-align:left"
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from advisor.common import digest_of
+from advisor.common import digest_of, scientific
 from advisor.errors import InputError
 from advisor.model import (
     GROUP_LEVELS,
@@ -217,15 +217,12 @@ def learn_priors(
     """
     if not posteriors:
         raise InputError("there is no posterior to learn from", advice="Give at least one")
-    presets = [posterior.meta.priors for posterior in posteriors]
-    if base is None and any(preset != presets[0] for preset in presets):
-        raise _different_presets([preset.name for preset in presets])
-    start = presets[0] if base is None else base
-    return learn_from_studies(
-        [past_study(one) for one in posteriors],
-        base=load_priors(start) if isinstance(start, str) else start,
-        name=name,
-    )
+    studies = [past_study(one) for one in posteriors]
+    if base is None:
+        refuse_different_presets(studies)
+    start = posteriors[0].meta.priors if base is None else base
+    base = load_priors(start) if isinstance(start, str) else start
+    return learn_from_studies(studies, base=base, name=name)
 
 
 def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str = "team") -> Priors:
@@ -283,14 +280,11 @@ def _domain(studies: Sequence[PastStudy], start: Priors) -> Domain:
 
 def refuse_different_presets(studies: Sequence[PastStudy]) -> None:
     """Stop where studies were fitted under different presets."""
-    if len({study.preset_digest for study in studies}) > 1:
-        raise _different_presets([study.preset for study in studies])
-
-
-def _different_presets(names: Sequence[str]) -> InputError:
-    several = list(dict.fromkeys(names))
+    if len({study.preset_digest for study in studies}) < 2:
+        return
+    several = list(dict.fromkeys(study.preset for study in studies))
     which = ", ".join(several) if len(several) > 1 else f"{several[0]} of different versions"
-    return InputError(
+    raise InputError(
         f"the posteriors were fitted under different presets ({which})",
         argument="base",
         advice=f"Name the one to start from: {', '.join(preset_names())}, or a .toml",
@@ -414,10 +408,5 @@ def _description(studies: Sequence[PastStudy], base: Priors) -> str:
 
 def _extent(studies: Sequence[PastStudy]) -> str:
     sizes = [run.parameters for study in studies for run in study.runs]
-    span = " to ".join(dict.fromkeys(_size(end) for end in (min(sizes), max(sizes))))
+    span = " to ".join(dict.fromkeys(scientific(end, 0) for end in (min(sizes), max(sizes))))
     return f"{_count(len(studies), 'posterior')} of {_count(len(sizes), 'run')}, {span} parameters"
-
-
-def _size(parameters: float) -> str:
-    lead, power = f"{parameters:.0e}".split("e")
-    return f"{lead}e{int(power)}"

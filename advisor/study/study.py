@@ -28,14 +28,14 @@ from advisor.common import (
     Progress,
     check_output,
     harmless,
+    or_keep,
     owned,
     progress_of,
     replacing,
-    second_places,
     standing,
     write_whole,
 )
-from advisor.errors import AdvisorError, InputError, KeptElsewhereError, StudyError, unwritable
+from advisor.errors import AdvisorError, InputError, StudyError, unwritable
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
 from advisor.runs import Diagnosis, diagnosis_json, exports
@@ -171,15 +171,9 @@ class Study:
         out = Path(path)
         check_folder(out)
         report_progress = progress_of(progress)
-        try:
-            self._written(out, report_progress)
-        except OSError as error:
-            for place in second_places(out):
-                kept = place / out.name
-                with contextlib.suppress(OSError):
-                    self._written(kept, report_progress)
-                    raise KeptElsewhereError("the study", error, out, "out", kept) from error
-            raise unwritable("the study", error, out, "out") from error
+        or_keep(
+            lambda place: self._written(place, report_progress), out, "the study", "out", "folder"
+        )
         return replace(self, path=out)
 
     def _written(self, out: Path, progress: Progress) -> None:
