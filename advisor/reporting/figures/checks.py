@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.backtesting import (
-    ADVISOR,
-    QUANTILES,
-    Case,
-    CohortCases,
-    Prediction,
-    Question,
-    check_shares,
-    chosen_preset,
-    make_cases,
-    nothing_to_ask,
-    predict,
-    score,
-)
+from advisor import backtesting
+from advisor.backtesting import Case, CohortCases, Prediction
 from advisor.common import Progress, silent
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import begun_run_reward, central, fit
@@ -50,7 +38,7 @@ WINDOWS = 8
 MAX_CURVES = 4
 """Pilots whose curves are drawn: every rank of error from the best to the worst."""
 
-LOW, HIGH = QUANTILES.index(0.1), QUANTILES.index(0.9)
+LOW, HIGH = backtesting.QUANTILES.index(0.1), backtesting.QUANTILES.index(0.9)
 
 
 @dataclass(frozen=True)
@@ -94,7 +82,7 @@ class ForecastCheck:
     @property
     def error(self) -> float:
         """Mean absolute error of the final level, as a share of the reward's range."""
-        return float(score([one.final for one in self.checked])["mae"])
+        return float(backtesting.score([one.final for one in self.checked])["mae"])
 
     @property
     def text(self) -> str:
@@ -132,12 +120,15 @@ def forecast_check_info(
     progress: Progress = silent,
 ) -> ForecastCheck:
     """Fit the first part of each pilot and forecast the rest, as `backtest` does."""
-    (share,) = check_shares(seen)
-    cohorts, unusable = make_cases(runs, share)
+    (share,) = backtesting.check_shares(seen)
+    cohorts, unusable = backtesting.make_cases(runs, share)
     if not cohorts:
-        raise nothing_to_ask(unusable)
+        raise backtesting.nothing_to_ask(unusable)
     whole = {(run.path, run.id): run for run in runs}
-    presets = [chosen_preset([case.seen for case in cohort.cases], priors) for cohort in cohorts]
+    presets = [
+        backtesting.chosen_preset([case.seen for case in cohort.cases], priors)
+        for cohort in cohorts
+    ]
     checked: list[Checked] = []
     left_out, failed = list(unusable), []
     for done, (cohort, preset) in enumerate(zip(cohorts, presets, strict=True)):
@@ -164,7 +155,7 @@ def forecast_check_info(
             f"no fit of the first {style.share_text(share)} of the pilots converged"
         )
     if not checked:
-        raise nothing_to_ask(left_out)
+        raise backtesting.nothing_to_ask(left_out)
     checked.sort(key=lambda one: one.final.error)
     floors, ceilings = zip(*(one.final.bounds for one in checked), strict=True)
     bounds = min(floors), max(ceilings)
@@ -181,9 +172,11 @@ def _check(
     number: int,
 ) -> Checked:
     """Forecast one pilot; the seeds are those of a backtest."""
-    question = Question(cohort.name, run.id, seen, None, cohort.bounds, case.target)
-    final = predict(
-        ADVISOR, question, begun_run_reward(posterior, index, case.seen, case.steps, seed=number)
+    question = backtesting.Question(cohort.name, run.id, seen, None, cohort.bounds, case.target)
+    final = backtesting.predict(
+        backtesting.ADVISOR,
+        question,
+        begun_run_reward(posterior, index, case.seen, case.steps, seed=number),
     )
     known = np.isfinite(run.reward)
     later = run.step[known & (run.step > case.seen.step[-1])]
