@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.cli import flags
-from advisor.cli.echo import echo
+from advisor.cli.flags import echo
 from advisor.common import counted
 from advisor.errors import InputError
 

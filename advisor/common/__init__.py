@@ -17,8 +17,10 @@ from advisor.common.saving import standing as standing
 from advisor.common.saving import write_new as write_new
 from advisor.common.saving import write_or_keep as write_or_keep
 from advisor.common.saving import write_whole as write_whole
+from advisor.common.shown import DEFAULT_SEED as DEFAULT_SEED
 from advisor.common.shown import SAMPLING as SAMPLING
 from advisor.common.shown import SAMPLING_AGAIN as SAMPLING_AGAIN
+from advisor.common.shown import VERSION as VERSION
 from advisor.common.shown import Progress as Progress
 from advisor.common.shown import ProgressLines as ProgressLines
 from advisor.common.shown import bullets as bullets
@@ -32,5 +34,3 @@ from advisor.common.shown import silent as silent
 from advisor.common.shown import table as table
 from advisor.common.shown import whole as whole
 from advisor.common.shown import without_password as without_password
-from advisor.common.version import DEFAULT_SEED as DEFAULT_SEED
-from advisor.common.version import VERSION as VERSION

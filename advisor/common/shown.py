@@ -1,4 +1,4 @@
-"""What every room shows: text that steers no terminal, escaped HTML for notebooks, progress."""
+"""What every room shows: the version, harmless text, escaped HTML for notebooks, progress."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+DEFAULT_SEED: Final = 1
+"""Seed where none is given."""
+
+try:
+    VERSION = version("grpo-advisor")
+except PackageNotFoundError:  # a source tree that was never installed
+    VERSION = "0+unknown"
 
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line end

@@ -9,6 +9,7 @@ import numpy as np
 
 from advisor.common import SAMPLING_AGAIN, Progress, progress_of
 from advisor.errors import InputError, NotConvergedError
+from advisor.forecast.analogues import describe, kind_of
 from advisor.model import (
     SPECTRUM,
     FitClock,
@@ -22,7 +23,7 @@ from advisor.model import (
     load_priors,
     preset_for,
 )
-from advisor.runs import LEAST_REWARDS, NONE_MOVED, PilotRun, none_moved, row_noise
+from advisor.runs import LEAST_REWARDS, NONE_MOVED, PilotRun, none_moved
 
 
 def fit(
@@ -103,10 +104,9 @@ def fitted_or_none(
 
 def is_falling(run: PilotRun) -> bool:
     """Whether the last third of what is seen of a run lies below the first by more than noise."""
-    reward = run.reward[np.isfinite(run.reward)]
-    if reward.size < LEAST_REWARDS:
+    known = np.isfinite(run.reward)
+    if known.sum() < LEAST_REWARDS:
         return False
-    third = max(1, reward.size // 3)
-    lost = float(reward[:third].mean() - reward[-third:].mean())
-    error = row_noise(reward) * float(np.sqrt(2 / third))
-    return lost > max(3.0 * error, 0.1 * float(np.ptp(reward)), 0.0)
+    step = run.step[known]
+    seen = describe(step, run.reward[known], float(step[-1]), kind_of(run))
+    return -seen.gained > max(3.0 * seen.error, 0.1 * seen.unit)

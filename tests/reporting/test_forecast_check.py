@@ -49,7 +49,7 @@ def checked(name: str, target: float, width: float = 0.1, collapsed: bool = Fals
 
 def check(*runs: Checked, **told: Any) -> ForecastCheck:
     return ForecastCheck(
-        **{"checked": runs, "seen": 0.5, "bounds": (0.0, 1.0), "left_out": (), "failed": ()} | told
+        **{"checked": runs, "bounds": (0.0, 1.0), "left_out": (), "failed": ()} | told
     )
 
 

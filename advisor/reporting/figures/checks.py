@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+SEEN = 0.5
+"""Share of each pilot from which the rest is forecast."""
+
 WINDOWS = 8
 """Windows into which the rest is cut: each is forecast and judged as a mean."""
 
@@ -62,7 +65,6 @@ class ForecastCheck:
     """The whole figure: pilots by their error in the final level, the largest last."""
 
     checked: tuple[Checked, ...]
-    seen: float
     bounds: tuple[float, float]  # least floor and largest ceiling of the reward
     left_out: tuple[str, ...]  # pilots that could not be asked about, and why
     failed: tuple[str, ...]  # cohorts whose fit did not converge
@@ -89,7 +91,7 @@ class ForecastCheck:
         """What the figure shows, for those who do not see it."""
         count = len(self.checked)
         return (
-            f"Pilots forecast from the first {style.share_text(self.seen)} of their steps. "
+            f"Pilots forecast from the first {style.share_text(SEEN)} of their steps. "
             f"The 80 % interval of the final level holds {self.covered} of {count} "
             f"({style.share_text(self.covered / count)}); mean error {self.error:.3f}."
         )
@@ -114,14 +116,12 @@ class ForecastCheck:
 def forecast_check_info(
     runs: Sequence[PilotRun],
     *,
-    seen: float = 0.5,
     priors: Priors | str | None = None,
     sampling: Sampling | None = None,
     progress: Progress = silent,
 ) -> ForecastCheck:
     """Fit the first part of each pilot and forecast the rest, as `backtest` does."""
-    (share,) = backtesting.check_shares(seen)
-    cohorts, unusable = backtesting.make_cases(runs, share)
+    cohorts, unusable = backtesting.make_cases(runs, SEEN)
     if not cohorts:
         raise backtesting.nothing_to_ask(unusable)
     whole = {(run.path, run.id): run for run in runs}
@@ -147,19 +147,19 @@ def forecast_check_info(
             if case.seen.id in place:
                 run = whole[case.seen.path, case.seen.id]
                 at = place[case.seen.id]
-                checked.append(_check(posterior, at, run, case, cohort, share, number))
+                checked.append(_check(posterior, at, run, case, cohort, number))
             else:
                 left_out.append(f"{case.seen.id}: its first part is that of another run")
     if failed and not checked:
         raise NotConvergedError(
-            f"no fit of the first {style.share_text(share)} of the pilots converged"
+            f"no fit of the first {style.share_text(SEEN)} of the pilots converged"
         )
     if not checked:
         raise backtesting.nothing_to_ask(left_out)
     checked.sort(key=lambda one: one.final.error)
     floors, ceilings = zip(*(one.final.bounds for one in checked), strict=True)
     bounds = min(floors), max(ceilings)
-    return ForecastCheck(tuple(checked), share, bounds, tuple(left_out), tuple(failed))
+    return ForecastCheck(tuple(checked), bounds, tuple(left_out), tuple(failed))
 
 
 def _check(
@@ -168,11 +168,10 @@ def _check(
     run: PilotRun,
     case: Case,
     cohort: CohortCases,
-    seen: float,
     number: int,
 ) -> Checked:
     """Forecast one pilot; the seeds are those of a backtest."""
-    question = backtesting.Question(cohort.name, run.id, seen, None, cohort.bounds, case.target)
+    question = backtesting.Question(cohort.name, run.id, SEEN, None, cohort.bounds, case.target)
     final = backtesting.predict(
         backtesting.ADVISOR,
         question,
@@ -235,7 +234,7 @@ def _draw_levels(axes: Axes, info: ForecastCheck) -> None:
     floor, ceiling = info.bounds
     style.tidy(
         axes,
-        title=f"Final level, forecast from the first {style.share_text(info.seen)}",
+        title=f"Final level, forecast from the first {style.share_text(SEEN)}",
         note=f"80 % interval holds {info.covered} of {len(info.checked)}; mean error "
         f"{info.error:.3f}",
         x=f"reward that came, last tenth (range {floor:g} to {ceiling:g})",
