@@ -446,7 +446,7 @@ def test_figures_that_waited_for_a_new_study_do_not_undo_it(study, other, monkey
             shutil.copytree(other, study)
             yield
 
-    monkeypatch.setattr(study_module, "owned", after_another)
+    monkeypatch.setattr("advisor.common.owned", after_another)
     (file,) = loaded.add_figures({"exponents.pdf": b"drawn"})
     assert file.read_bytes() == b"drawn"
     assert Study.load(study).recommendation == Study.load(other).recommendation

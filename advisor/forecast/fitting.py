@@ -7,22 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from advisor import model
 from advisor.common import SAMPLING_AGAIN, Progress, progress_of
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.analogues import describe, kind_of
-from advisor.model import (
-    SPECTRUM,
-    FitClock,
-    Posterior,
-    Priors,
-    Sampling,
-    all_small,
-    cohort_of,
-    converged,
-    family_of,
-    load_priors,
-    preset_for,
-)
+from advisor.model import Posterior, Priors, Sampling
 from advisor.runs import LEAST_REWARDS, NONE_MOVED, PilotRun, none_moved
 
 
@@ -30,7 +19,7 @@ def fit(
     runs: Sequence[PilotRun],
     *,
     priors: Priors | str | None = None,
-    family: str = SPECTRUM.name,
+    family: str = model.SPECTRUM.name,
     sampling: Sampling | None = None,
     progress: bool | Progress | None = None,
 ) -> Posterior:
@@ -61,27 +50,27 @@ def fit(
         R-hat, effective sample size or divergences failed in three attempts, of a learned preset
         also under the narrower one.
     """
-    tell = FitClock(progress_of(progress))
-    chosen_priors, why = (priors, None) if priors is not None else preset_for(runs)
-    preset = load_priors(chosen_priors) if isinstance(chosen_priors, str) else chosen_priors
+    tell = model.FitClock(progress_of(progress))
+    chosen_priors, why = (priors, None) if priors is not None else model.preset_for(runs)
+    preset = model.load_priors(chosen_priors) if isinstance(chosen_priors, str) else chosen_priors
     settings = sampling or Sampling()
-    chosen = family_of(family)
-    cohort = cohort_of(runs)
+    chosen = model.family_of(family)
+    cohort = model.cohort_of(runs)
     if why is not None:
         note = f"prior preset '{preset.name}' chosen: {why}"
         cohort = replace(cohort, notes=(*cohort.notes, note))
     tell("Loading the sampler", None, "compiled at its first use, then kept on disk")
     try:
-        return converged(cohort, preset, chosen, settings, tell)
+        return model.converged(cohort, preset, chosen, settings, tell)
     except NotConvergedError:
         if not preset.learned_from:
             raise
-        narrower = "small_models" if all_small(run.parameters for run in runs) else "theory"
+        narrower = "small_models" if model.all_small(run.parameters for run in runs) else "theory"
         note = f"the chains did not agree under preset '{preset.name}': fitted under '{narrower}'"
         tell(SAMPLING_AGAIN, None, note)
-        preset = load_priors(narrower)
+        preset = model.load_priors(narrower)
         cohort = replace(cohort, notes=(*cohort.notes, note))
-        return converged(cohort, preset, chosen, settings, tell)
+        return model.converged(cohort, preset, chosen, settings, tell)
 
 
 def fitted_or_none(
