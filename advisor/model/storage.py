@@ -18,6 +18,7 @@ import numpy as np
 
 from advisor.errors import StudyError
 from advisor.model import equations as eq
+from advisor.model import parameters
 from advisor.model.likelihood import (
     Expectation,
     FittedDraws,
@@ -26,17 +27,6 @@ from advisor.model.likelihood import (
     expected_by,
     one_step_ahead,
     summaries_of,
-)
-from advisor.model.parameters import (
-    DIMS,
-    GROUP_EFFECTS,
-    GROUP_LEVELS,
-    LEVELS,
-    POPULATION,
-    RUN_EFFECTS,
-    TASK_LEVELS,
-    model_variables,
-    named_draws,
 )
 from advisor.model.priors import Priors
 from advisor.theory import FloatArray
@@ -100,7 +90,7 @@ def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
         "posterior": posterior_group(posterior.draws),
         "sample_stats": _by_dimension(statistics, {}),
         "prior": posterior_group(prior | summaries_of(prior, seen)),
-        "log_prior": _by_dimension(_log_prior(posterior), DIMS),
+        "log_prior": _by_dimension(_log_prior(posterior), parameters.DIMS),
         "log_likelihood": _by_dimension(likelihood, dims),
         "posterior_predictive": _by_dimension(predicted, dims),
         "observed_data": {
@@ -128,13 +118,15 @@ def prior_draws(
     """Draws of every parameter's prior by name, of shape (1, size, ...)."""
     sizes = {dim: len(seen.coords[dim]) for dim in ("task", "group", "run")}
     draws = {
-        name: priors.drawn(name, rng, 1, size, *(sizes[dim] for dim in DIMS.get(name, ())))
-        for name in (*TASK_LEVELS, *POPULATION, *GROUP_LEVELS)
+        name: priors.drawn(
+            name, rng, 1, size, *(sizes[dim] for dim in parameters.DIMS.get(name, ()))
+        )
+        for name in (*parameters.TASK_LEVELS, *parameters.POPULATION, *parameters.GROUP_LEVELS)
     }
     # Levels of loss and collapse are those at the reference, given how fast a task is learned.
     stiffness = eq.task_log_stiffness(draws["headroom_logit"], draws["log_slope"])
     draws = eq.at_reference(draws, stiffness)
-    for names, dim in ((GROUP_EFFECTS, "group"), (RUN_EFFECTS, "run")):
+    for names, dim in ((parameters.GROUP_EFFECTS, "group"), (parameters.RUN_EFFECTS, "run")):
         effects = rng.standard_normal((1, size, len(names), sizes[dim]))
         draws |= zip(names, np.moveaxis(effects, 2, 0), strict=True)
     return draws
@@ -144,7 +136,7 @@ def posterior_group(draws: Mapping[str, FloatArray]) -> Group:
     """Free variables and Deterministics of the PyMC model."""
     names = ("start", "plateau", "stiffness", "collapse_rate", "is_oscillator")
     kept = {name: draws[name] for name in names if name in draws}
-    return _by_dimension(model_variables(draws) | kept, DIMS)
+    return _by_dimension(parameters.model_variables(draws) | kept, parameters.DIMS)
 
 
 def _by_dimension(draws: Mapping[str, Any], dims: Mapping[str, tuple[str, ...]]) -> Group:
@@ -227,16 +219,16 @@ def _log_prior(posterior: FittedDraws) -> dict[str, FloatArray]:
     from scipy.stats import norm
 
     density = {}
-    names, given = (*POPULATION, *LEVELS), posterior.draws
+    names, given = (*parameters.POPULATION, *parameters.LEVELS), posterior.draws
     stiffness = eq.task_log_stiffness(given["headroom_logit"], given["log_slope"])
     for name, prior in zip(names, posterior.meta.placed_priors.of(names), strict=True):
         mean = prior.mean
         if name in ("plateau_loss.level", "hazard.level"):
             mean = mean + eq.anchor_shift(name, given, stiffness)
         density[name] = norm.logpdf(given[name], mean, prior.sd)
-    for name in (*GROUP_EFFECTS, *RUN_EFFECTS):
+    for name in (*parameters.GROUP_EFFECTS, *parameters.RUN_EFFECTS):
         density[name] = norm.logpdf(posterior.draws[name])
-    return model_variables(density)
+    return parameters.model_variables(density)
 
 
 ARRAYS = {one.name: one.type for one in fields(Observations) if str(one.type).endswith("Array")}
@@ -332,7 +324,7 @@ def from_netcdf(
             has += [name for name in ("sample_stats", "observations") if name in file]
             read = {name: _arrays(file[name]) for name in has}
             known = _text(file["observations"]) if "observations" in has else ""
-        draws, statistics = named_draws(read["posterior"]), read.get("sample_stats", {})
+        draws, statistics = parameters.named_draws(read["posterior"]), read.get("sample_stats", {})
         _check_finite(draws)
         seen = _observations(known, read["observations"]) if known else None
     except StudyError:

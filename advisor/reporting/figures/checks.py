@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor import backtesting
+from advisor import backtesting, model
 from advisor.backtesting import Case, CohortCases, Prediction
 from advisor.common import Progress, silent
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import begun_run_reward, central, fit
-from advisor.model import (
-    RUN_EFFECTS,
-    Convergence,
-    Meta,
-    Posterior,
-    Priors,
-    Sampling,
-    convergence,
-)
+from advisor.model import Meta, Posterior, Priors, Sampling
 from advisor.reporting import style
 from advisor.reporting.figure import FigureKind
 from advisor.runs import PilotRun
@@ -312,7 +304,7 @@ class Ranks:
 
     worst: tuple[Mixed, ...]
     parameters: int
-    overall: Convergence  # of the sampler's own coordinates, which the gate judges
+    overall: model.Convergence  # of the sampler's own coordinates, which the gate judges
 
     @property
     def text(self) -> str:
@@ -335,7 +327,7 @@ def convergence_info(posterior: Posterior) -> Ranks:
     """Find the parameters that mixed worst."""
     flat = _scalars(posterior.draws, posterior.meta)
     with np.errstate(invalid="ignore", divide="ignore"):  # a chain that never moved
-        found = convergence(flat)
+        found = model.convergence(flat)
     # Of a parameter that moved in no chain R-hat is not a number: the worst there is.
     order = sorted(flat, key=lambda name: -float(np.nan_to_num(found[name][0], nan=np.inf)))
     return Ranks(
@@ -364,7 +356,7 @@ def _scalars(draws: Mapping[str, FloatArray], meta: Meta) -> dict[str, FloatArra
             out[title] = values
             continue
         per_task = name in ("headroom_logit", "log_slope", "log_onset")
-        owners = tasks if per_task else runs if name in RUN_EFFECTS else groups
+        owners = tasks if per_task else runs if name in model.RUN_EFFECTS else groups
         for index, owner in enumerate(owners):
             label = f"{title}\n{owner}"
             # Two runs may be called the same where only their folders differ.
