@@ -67,10 +67,7 @@ class Cohorts:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Function as Typer takes it: parameters with their words, dataclasses as their fields.
-
-    Every command also takes ``--debug``, which `advisor.cli.app.main` looks for.
-    """
+    """Function as Typer takes it: parameters with their words, dataclasses as their fields."""
     name, hints = function.__name__, get_type_hints(function)
     groups: dict[str, Any] = {at: kind for at, kind in hints.items() if is_dataclass(kind)}
     taken: dict[str, tuple[Any, Any]] = {}
@@ -82,7 +79,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             }
         else:
             taken[at] = hints[at], one.default
-    taken["debug"] = bool, False
+    taken["debug"] = bool, False  # `advisor.cli.app.main` looks for it
 
     def called(debug: bool, **given: Any) -> None:
         for at, kind in groups.items():

@@ -238,7 +238,7 @@ def _read(
         return studies, start, passed_over
     fresh, known = _each_once(finished, start, studies)
     found = read_history(grouped(fresh), start, progress=progress, on=where)
-    passed_over = [*known, *passed_over, *found.left_out, *found.repeated]
+    passed_over = [*known, *passed_over, *found.left_out]
     studies = [*studies, *found.told]
     if not studies:
         raise InputError(

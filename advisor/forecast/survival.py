@@ -151,10 +151,7 @@ def recalibrated(
     log_norm: npt.ArrayLike,
     deviations: float | None = None,
 ) -> FloatArray:
-    """P(stable) as it was in truth where the model found ``probability``, of the shape of both.
-
-    Expected of a table that nobody has seen, or of one so many ``deviations`` from the middle one.
-    """
+    """P(stable) in truth, expected of a new table or of one so many ``deviations`` off."""
     if line == NO_LINE:
         return np.asarray(probability, dtype=float)
     scale = shrinkage(line.spread) if deviations is None else 1.0
@@ -220,13 +217,10 @@ def stability_draws(
 
 
 class Margin(NamedTuple):
-    """Stiffness over its limit (T16) and damping ratio (T8) of a run's stiffest mode, (draws,).
+    """How near a run's stiffest mode stands to its limits."""
 
-    Damping is NaN in draws so stale that the closed form does not hold.
-    """
-
-    stiffness: FloatArray  # (draws,)
-    damping: FloatArray  # (draws,)
+    stiffness: FloatArray  # (draws,), over its limit (T16)
+    damping: FloatArray  # (draws,), ratio (T8); NaN where the closed form does not hold
 
 
 def refresh_margin(posterior: Posterior, run: PilotRun) -> Margin | None:

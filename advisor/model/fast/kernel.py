@@ -52,10 +52,7 @@ def _sigmoid(value: float) -> float:
 def _tested(
     mean: float, start: float, eval_start: float, gain: float
 ) -> tuple[float, float, float, float, float]:
-    """Held-out reward (`equations.held_out`), and its derivatives.
-
-    By its own start, by the train reward, by the train reward's start, and by log gain.
-    """
+    """Held-out reward; derivatives by its start, train reward, that one's start and log gain."""
     if mean < start:
         tested = eval_start * mean / start
         return tested, mean / start, eval_start / start, -tested / start, 0.0
@@ -124,11 +121,8 @@ def _placed(
 
 @compiled
 def _plateau_luck(cold: float, loss_base: float, offset: float, row: Any) -> Any:
-    """Luck of a run on its plateau, where the offset says how its plateau differs from the mode's.
-
-    To first order what its law gains at the plateau its luck must lose, as far as the data pin the
-    plateau down: ``luck = offset - (a logit(cold plateau) + b log loss - c)``.
-    """
+    """Luck of a run on its plateau, where the offset says how that differs from the mode's."""
+    # To first order what its law gains there its luck must lose, as far as the data pin it down.
     cold_logit = log(cold) - log(max(1 - cold, LEAST_GAP))
     at = columns.RUN_PLACES
     return offset - (row[at] * cold_logit + row[at + 1] * loss_base - row[at + 2])
@@ -145,11 +139,8 @@ def _lifted(
     row: Any,
     kind: int,
 ) -> tuple[float, float, float, float]:
-    """Density that a placed run adds, and adjoints of base, log spread and offset.
-
-    ``a_value`` and ``a_luck`` are those of the value and of the luck where it acts by itself. The
-    model gives every offset a standard normal prior, which is exchanged for that of the luck.
-    """
+    """Density that a placed run adds, and adjoints of base, log spread and offset."""
+    # Every offset has a standard normal prior, which is exchanged for that of the luck.
     at = columns.RUN_PLACES + 3 * (kind + 1)
     reference, weight = row[at + 1], row[at + 2]
     if weight == 0.0:
