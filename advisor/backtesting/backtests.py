@@ -239,7 +239,30 @@ def transferred(task: TransferTask) -> Forecasts:
         posterior = forecast.fit([pilot.seen for pilot in pilots], priors=preset, sampling=sampling)
     except InputError as error:  # what is seen of them teaches nothing
         return Forecasts(left_out=[f"{task.name}: {error.problem}"])
-    return Forecasts(_transfer_forecasts(plan, share, count, pilots, posterior))
+    bounds = posterior.meta.floor, posterior.meta.ceiling
+    rng = np.random.default_rng(0)
+    anywhere = rng.choice(
+        np.concatenate([last_value(pilot, rng) for pilot in pilots]), forecast.DRAWS
+    )
+    predictions = []
+    for number, run in enumerate(plan.held_out):
+        case = cut(run, share)
+        question = Question(plan.name, run.id, share, count, plan.bounds, case.target)
+        target = forecast.Target(
+            run.task or UNNAMED_TASK, run.model or UNNAMED_MODEL, float(run.parameters or 0)
+        )
+        settings = run.hyperparameters.completed()
+        nearest = min(pilots, key=lambda pilot: _distance(pilot.seen, run))
+        draws = {
+            ADVISOR: forecast.new_run_reward(posterior, target, settings, case.steps, seed=number),
+            "mean of the pilots": anywhere,
+            "nearest, last value": last_value(nearest, rng),
+        }
+        for name, curve in CURVES.items():
+            fitted = forecast.curve_fit(nearest.seen, case.steps, curve, bounds, rng)
+            draws[f"nearest, {name}"] = fitted[0]
+        predictions += [predict(name, question, values) for name, values in draws.items()]
+    return Forecasts(predictions)
 
 
 def _collected(found: Mapped, left_out: Sequence[str]) -> Backtest:
@@ -300,35 +323,6 @@ def new_run_of(posterior: Posterior, case: Case) -> dict[str, FloatArray]:
         posterior, forecast.Target(run.task, run.model, run.parameters)
     )
     return {NEW_RUN: forecast.final_reward(forecaster, run.settings.or_planned_over(steps), steps)}
-
-
-def _transfer_forecasts(
-    plan: Transfer, share: float, count: int, pilots: Sequence[Case], posterior: Posterior
-) -> list[Prediction]:
-    bounds = posterior.meta.floor, posterior.meta.ceiling
-    rng = np.random.default_rng(0)
-    anywhere = rng.choice(
-        np.concatenate([last_value(pilot, rng) for pilot in pilots]), forecast.DRAWS
-    )
-    predictions = []
-    for number, run in enumerate(plan.held_out):
-        case = cut(run, share)
-        question = Question(plan.name, run.id, share, count, plan.bounds, case.target)
-        target = forecast.Target(
-            run.task or UNNAMED_TASK, run.model or UNNAMED_MODEL, float(run.parameters or 0)
-        )
-        settings = run.hyperparameters.completed()
-        nearest = min(pilots, key=lambda pilot: _distance(pilot.seen, run))
-        draws = {
-            ADVISOR: forecast.new_run_reward(posterior, target, settings, case.steps, seed=number),
-            "mean of the pilots": anywhere,
-            "nearest, last value": last_value(nearest, rng),
-        }
-        for name, curve in CURVES.items():
-            fitted = forecast.curve_fit(nearest.seen, case.steps, curve, bounds, rng)
-            draws[f"nearest, {name}"] = fitted[0]
-        predictions += [predict(name, question, values) for name, values in draws.items()]
-    return predictions
 
 
 def _distance(one: PilotRun, other: PilotRun) -> float:
