@@ -35,7 +35,7 @@ class Stability(BaseModel):
     """Probability of a stable run and what it is made of.
 
     ``by_model`` is joint over draws of three parts: that the refresh map contracts
-    (:func:`refresh_contracts`), that no collapse happens by the horizon (:func:`rate_tolerated`)
+    (:func:`refresh_contracts`), that no collapse happens by the horizon (`Forecaster.survival`)
     and that the fluctuation stays small (:func:`fluctuation_small`).
     """
 
@@ -74,11 +74,6 @@ def refresh_contracts(forecaster: Forecaster, settings: Settings) -> FloatArray:
     # The curve shows a slow, reward-weighted mode; the stiffest sets stability (docs/theory, T23).
     stiffest = stiffness_left(forecaster, settings) * forecaster.stiffness_ratio
     return (stiffest < 1).astype(float)
-
-
-def rate_tolerated(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Probability of each draw that no collapse happens by the horizon, shape (draws,)."""
-    return forecaster.survival(settings, steps)
 
 
 def collapse_rate(forecaster: Forecaster, settings: Settings) -> FloatArray:
@@ -188,7 +183,7 @@ def stabilities_and_draws(
     if level is None:
         level = forecaster.scaled_reward(settings, steps)[..., 0]
     contracts = refresh_contracts(forecaster, settings)
-    survives = rate_tolerated(forecaster, settings, steps)
+    survives = forecaster.survival(settings, steps)
     calm = fluctuation_small(forecaster, settings, level)
     joint = contracts * survives * calm
     by_model, line = joint.mean(axis=-1), line_for(forecaster.posterior.meta.priors, settings)
