@@ -12,7 +12,7 @@ from typing import Any
 import h5netcdf
 import numpy as np
 
-from advisor.common.version import VERSION
+from advisor.common.shown import VERSION
 from advisor.model import equations as eq
 from advisor.model.cohort import Reference
 from advisor.model.parameters import (

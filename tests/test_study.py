@@ -194,7 +194,7 @@ def test_study_with_files_of_the_user_is_left_alone(study, no_drawing, posterior
 
 @pytest.fixture
 def no_second_place(monkeypatch):
-    monkeypatch.setattr(study_module, "second_places", lambda path: iter(()))
+    monkeypatch.setattr("advisor.common.saving.second_places", lambda path: iter(()))
 
 
 def test_parent_that_is_a_file_is_refused(tmp_path, no_drawing, posterior, advice, no_second_place):
@@ -446,7 +446,7 @@ def test_figures_that_waited_for_a_new_study_do_not_undo_it(study, other, monkey
             shutil.copytree(other, study)
             yield
 
-    monkeypatch.setattr(study_module, "owned", after_another)
+    monkeypatch.setattr("advisor.common.owned", after_another)
     (file,) = loaded.add_figures({"exponents.pdf": b"drawn"})
     assert file.read_bytes() == b"drawn"
     assert Study.load(study).recommendation == Study.load(other).recommendation

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from advisor import forecast
 from advisor.backtesting.cases import (
     AT_TARGET,
     Case,
@@ -29,23 +30,6 @@ from advisor.backtesting.scores import (
 )
 from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, mapped, progress_of
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast import (
-    DRAWS,
-    EXPONENTIAL,
-    TIME,
-    Corpus,
-    Curve,
-    Forecaster,
-    Target,
-    corpus_for,
-    curve_fit,
-    curve_of_begun_run,
-    end_of_begun_run,
-    final_reward,
-    fit,
-    fitted_or_none,
-    new_run_reward,
-)
 from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for
 from advisor.runs import (
     UNNAMED_MODEL,
@@ -233,15 +217,15 @@ def forecasts(task: CohortTask) -> Forecasts:
     """Predictions of all methods for a cohort, and what it leaves out."""
     cohort, share, at, preset, sampling = task
     pilots = [case.seen for case in cohort.cases]
-    corpus = corpus_for(pilots)
+    corpus = forecast.corpus_for(pilots)
     why = ""
     if corpus is None:
         try:
-            posterior: Posterior | None = fit(pilots, priors=preset, sampling=sampling)
+            posterior: Posterior | None = forecast.fit(pilots, priors=preset, sampling=sampling)
         except InputError as error:  # what is seen of it teaches nothing
             return Forecasts(left_out=[f"{pilot.id}{at}: {error.problem}" for pilot in pilots])
     else:
-        posterior, why = fitted_or_none(pilots, preset, sampling)
+        posterior, why = forecast.fitted_or_none(pilots, preset, sampling)
     predictions, copies = _forecasts(cohort, share, posterior, corpus)
     left_out = [f"{run}{at}: its first part is that of another run" for run in copies]
     return Forecasts(predictions, left_out, [f"{cohort.name}{at}: {why}"] if why else [])
@@ -252,10 +236,33 @@ def transferred(task: TransferTask) -> Forecasts:
     plan, share, count, preset, sampling = task
     pilots = [cut(run, share) for run in (*plan.elsewhere, *plan.at_target[:count])]
     try:
-        posterior = fit([pilot.seen for pilot in pilots], priors=preset, sampling=sampling)
+        posterior = forecast.fit([pilot.seen for pilot in pilots], priors=preset, sampling=sampling)
     except InputError as error:  # what is seen of them teaches nothing
         return Forecasts(left_out=[f"{task.name}: {error.problem}"])
-    return Forecasts(_transfer_forecasts(plan, share, count, pilots, posterior))
+    bounds = posterior.meta.floor, posterior.meta.ceiling
+    rng = np.random.default_rng(0)
+    anywhere = rng.choice(
+        np.concatenate([last_value(pilot, rng) for pilot in pilots]), forecast.DRAWS
+    )
+    predictions = []
+    for number, run in enumerate(plan.held_out):
+        case = cut(run, share)
+        question = Question(plan.name, run.id, share, count, plan.bounds, case.target)
+        target = forecast.Target(
+            run.task or UNNAMED_TASK, run.model or UNNAMED_MODEL, float(run.parameters or 0)
+        )
+        settings = run.hyperparameters.completed()
+        nearest = min(pilots, key=lambda pilot: _distance(pilot.seen, run))
+        draws = {
+            ADVISOR: forecast.new_run_reward(posterior, target, settings, case.steps, seed=number),
+            "mean of the pilots": anywhere,
+            "nearest, last value": last_value(nearest, rng),
+        }
+        for name, curve in CURVES.items():
+            fitted = forecast.curve_fit(nearest.seen, case.steps, curve, bounds, rng)
+            draws[f"nearest, {name}"] = fitted[0]
+        predictions += [predict(name, question, values) for name, values in draws.items()]
+    return Forecasts(predictions)
 
 
 def _collected(found: Mapped, left_out: Sequence[str]) -> Backtest:
@@ -273,7 +280,7 @@ def _collected(found: Mapped, left_out: Sequence[str]) -> Backtest:
 
 
 def _forecasts(
-    cohort: CohortCases, seen: float, posterior: Posterior | None, corpus: Corpus | None
+    cohort: CohortCases, seen: float, posterior: Posterior | None, corpus: forecast.Corpus | None
 ) -> tuple[list[Prediction], list[str]]:
     """Predictions of all methods, and the runs whose first part is that of another."""
     bounds = cohort.bounds
@@ -292,15 +299,15 @@ def _forecasts(
         asked = case.seen, case.steps
         pooled = None
         if posterior is not None:
-            pooled = curve_of_begun_run(posterior, *asked, seed=number)
-        end = end_of_begun_run(*asked, corpus=corpus, bounds=bounds, curve=pooled)
+            pooled = forecast.curve_of_begun_run(posterior, *asked, seed=number)
+        end = forecast.end_of_begun_run(*asked, corpus=corpus, bounds=bounds, curve=pooled)
         mine.append(predict(ADVISOR, question, end.draws))
         rng = np.random.default_rng(0)
         draws = {SIMPLEST: last_value(case, rng)}
         if posterior is not None:
             draws |= new_run_of(posterior, case)
         for name, curve in CURVES.items():
-            draws[name] = curve_fit(case.seen, case.steps, curve, bounds, rng)[0]
+            draws[name] = forecast.curve_fit(case.seen, case.steps, curve, bounds, rng)[0]
         draws["ensemble"] = ensemble(case, *bounds, rng)
         others += [predict(name, question, values) for name, values in draws.items()]
     return [*mine, *others], sorted(copies)
@@ -312,35 +319,10 @@ def new_run_of(posterior: Posterior, case: Case) -> dict[str, FloatArray]:
     if case.seen.id not in fitted:
         return {}
     run, steps = fitted[case.seen.id], int(case.steps.max())
-    forecaster = Forecaster(posterior, Target(run.task, run.model, run.parameters))
-    return {NEW_RUN: final_reward(forecaster, run.settings.or_planned_over(steps), steps)}
-
-
-def _transfer_forecasts(
-    plan: Transfer, share: float, count: int, pilots: Sequence[Case], posterior: Posterior
-) -> list[Prediction]:
-    bounds = posterior.meta.floor, posterior.meta.ceiling
-    rng = np.random.default_rng(0)
-    anywhere = rng.choice(np.concatenate([last_value(pilot, rng) for pilot in pilots]), DRAWS)
-    predictions = []
-    for number, run in enumerate(plan.held_out):
-        case = cut(run, share)
-        question = Question(plan.name, run.id, share, count, plan.bounds, case.target)
-        target = Target(
-            run.task or UNNAMED_TASK, run.model or UNNAMED_MODEL, float(run.parameters or 0)
-        )
-        settings = run.hyperparameters.completed()
-        nearest = min(pilots, key=lambda pilot: _distance(pilot.seen, run))
-        draws = {
-            ADVISOR: new_run_reward(posterior, target, settings, case.steps, seed=number),
-            "mean of the pilots": anywhere,
-            "nearest, last value": last_value(nearest, rng),
-        }
-        for name, curve in CURVES.items():
-            fitted = curve_fit(nearest.seen, case.steps, curve, bounds, rng)
-            draws[f"nearest, {name}"] = fitted[0]
-        predictions += [predict(name, question, values) for name, values in draws.items()]
-    return predictions
+    forecaster = forecast.Forecaster(
+        posterior, forecast.Target(run.task, run.model, run.parameters)
+    )
+    return {NEW_RUN: forecast.final_reward(forecaster, run.settings.or_planned_over(steps), steps)}
 
 
 def _distance(one: PilotRun, other: PilotRun) -> float:
@@ -369,13 +351,13 @@ def _power(theta: FloatArray, time: FloatArray) -> FloatArray:
 
 
 CURVES = {
-    "exponential": EXPONENTIAL,
-    "hill": Curve(_hill, (TIME, SHAPE)),
-    "stretched": Curve(_stretched, (TIME, SHAPE)),
+    "exponential": forecast.EXPONENTIAL,
+    "hill": forecast.Curve(_hill, (forecast.TIME, SHAPE)),
+    "stretched": forecast.Curve(_stretched, (forecast.TIME, SHAPE)),
 }
 """Families by name; ``hill`` is ScaleRL's form (arXiv:2510.13786)."""
 
-ENSEMBLE = {**CURVES, "power": Curve(_power, (TIME, SHAPE))}
+ENSEMBLE = {**CURVES, "power": forecast.Curve(_power, (forecast.TIME, SHAPE))}
 """Families that are weighted by fit, after Domhan et al. (IJCAI 2015)."""
 
 
@@ -383,19 +365,21 @@ def last_value(case: Case, rng: np.random.Generator) -> FloatArray:
     """Mean of the last fifth of what is seen, with its standard error and the noise of a mean."""
     reward = case.seen.reward[np.isfinite(case.seen.reward)]
     tail = reward[-max(3, reward.size // 5) :]
-    return np.asarray(tail.mean() + tail.std(ddof=1) * rng.standard_normal(DRAWS))
+    return np.asarray(tail.mean() + tail.std(ddof=1) * rng.standard_normal(forecast.DRAWS))
 
 
 def ensemble(case: Case, floor: float, ceiling: float, rng: np.random.Generator) -> FloatArray:
     """Families weighted by their Bayesian information criterion."""
     bounds = (floor, ceiling)
-    fits = [curve_fit(case.seen, case.steps, curve, bounds, rng) for curve in ENSEMBLE.values()]
+    fits = [
+        forecast.curve_fit(case.seen, case.steps, curve, bounds, rng) for curve in ENSEMBLE.values()
+    ]
     return mixed(fits, rng)
 
 
 def mixed(fits: Sequence[tuple[FloatArray, float]], rng: np.random.Generator) -> FloatArray:
     """Draws of several curves, each by its weight; from draws and -BIC / 2 of each."""
-    evidence = np.array([fit[1] for fit in fits])
+    evidence = np.array([one[1] for one in fits])
     weight = np.exp(evidence - evidence.max())
-    choice = rng.choice(len(fits), size=DRAWS, p=weight / weight.sum())
-    return np.stack([fit[0] for fit in fits])[choice, np.arange(DRAWS)]
+    choice = rng.choice(len(fits), size=forecast.DRAWS, p=weight / weight.sum())
+    return np.stack([one[0] for one in fits])[choice, np.arange(forecast.DRAWS)]

@@ -178,11 +178,7 @@ class Backtest:
         return "".join(json.dumps(_line(p), allow_nan=False) + "\n" for p in self.predictions)
 
     def to_json(self) -> str:
-        """Scores, and what was left out, as JSON.
-
-        ``methods`` holds the scores of the first part; where there are several, ``by_share`` or
-        ``by_pilots`` holds those of each, the first among them.
-        """
+        """Scores of the first part, of each where there are several, and what was left out."""
         document: dict[str, Any] = {"methods": self.methods(), "verdicts": self.verdicts()}
         parts = list(self.parts())
         if len(parts) > 1:

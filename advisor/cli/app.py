@@ -16,7 +16,7 @@ import typer
 from advisor.cli import flags
 from advisor.cli.advise import advise, demo, fit
 from advisor.cli.compare import backtest, compare
-from advisor.cli.echo import echo
+from advisor.cli.flags import echo
 from advisor.cli.logs import diagnose, inspect, watch
 from advisor.cli.pilots import pilots, plan
 from advisor.cli.priors import learn, show

@@ -1,4 +1,4 @@
-"""Arguments and flags of all commands, with the words of flags.toml; how texts become values."""
+"""What goes into commands and comes out: flags, with the words of flags.toml, and lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument, Option
+from typer import echo as typer_echo
 
+from advisor.common import harmless
 from advisor.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
 CORES_OF_A_FIT = 4
 """Chains that a fit samples side by side (`advisor.model.sampling.Sampling`)."""
+
+
+def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
+    """Print text that may hold names of others, which do not steer the terminal."""
+    typer_echo(harmless(str(text)), err=err, nl=nl)
 
 
 @dataclass
@@ -60,10 +67,7 @@ class Cohorts:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Function as Typer takes it: parameters with their words, dataclasses as their fields.
-
-    Every command also takes ``--debug``, which `advisor.cli.app.main` looks for.
-    """
+    """Function as Typer takes it: parameters with their words, dataclasses as their fields."""
     name, hints = function.__name__, get_type_hints(function)
     groups: dict[str, Any] = {at: kind for at, kind in hints.items() if is_dataclass(kind)}
     taken: dict[str, tuple[Any, Any]] = {}
@@ -75,7 +79,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             }
         else:
             taken[at] = hints[at], one.default
-    taken["debug"] = bool, False
+    taken["debug"] = bool, False  # `advisor.cli.app.main` looks for it
 
     def called(debug: bool, **given: Any) -> None:
         for at, kind in groups.items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from advisor.cli import flags
-from advisor.cli.echo import echo
+from advisor.cli.flags import echo
 from advisor.errors import AdvisorError, CannotTellError, InputError, unwritable
 
 if TYPE_CHECKING:

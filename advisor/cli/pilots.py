@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from advisor.cli import flags
-from advisor.cli.echo import echo
+from advisor.cli.flags import echo
 from advisor.common import DEFAULT_SEED
 from advisor.errors import CannotTellError, InputError, NotConvergedError, unwritable
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.cli import flags
-from advisor.cli.echo import echo
+from advisor.cli.flags import echo
 from advisor.common import counted
 from advisor.errors import InputError
 
@@ -238,7 +238,7 @@ def _read(
         return studies, start, passed_over
     fresh, known = _each_once(finished, start, studies)
     found = read_history(grouped(fresh), start, progress=progress, on=where)
-    passed_over = [*known, *passed_over, *found.left_out, *found.repeated]
+    passed_over = [*known, *passed_over, *found.left_out]
     studies = [*studies, *found.told]
     if not studies:
         raise InputError(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.cli import flags
-from advisor.cli.echo import echo
+from advisor.cli.flags import echo
 from advisor.common import DEFAULT_SEED
 from advisor.errors import AdvisorError, InputError
 

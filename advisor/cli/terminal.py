@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from advisor.cli.echo import echo
+from advisor.cli.flags import echo
 from advisor.common import SAMPLING_AGAIN, ProgressLines, check_output, harmless, write_or_keep
 from advisor.common import write_new as whole
 from advisor.errors import InputError, unwritable

@@ -18,8 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
-from advisor.common.shown import Progress, counted, silent
-from advisor.common.version import VERSION
+from advisor.common.shown import VERSION, Progress, counted, silent
 from advisor.errors import AdvisorError, InputError, unwritable
 
 KEPT = "items.jsonl"

@@ -72,17 +72,25 @@ def _write(path: Path, data: bytes) -> None:
 
 def write_or_keep(path: Path, data: bytes | str, what: str, key: str) -> None:
     """Write a file that took work, or keep it in a second place: `KeptElsewhereError`."""
+    or_keep(lambda place: write_whole(place, data), path, what, key)
+
+
+def or_keep(
+    write: Callable[[Path], None], path: Path, what: str, key: str, kind: str = "file"
+) -> None:
+    """Write what took work to its place, or to a second one: `KeptElsewhereError`."""
     try:
-        write_whole(path, data)
+        write(path)
     except OSError as error:
         for place in second_places(path):
+            kept = place / path.name
             try:
-                write_whole(place / path.name, data)
+                write(kept)
             except OSError:
                 shutil.rmtree(place, ignore_errors=True)
                 continue
-            raise KeptElsewhereError(what, error, path, key, place / path.name) from error
-        raise unwritable(what, error, path, key, "file") from error
+            raise KeptElsewhereError(what, error, path, key, kept) from error
+        raise unwritable(what, error, path, key, kind) from error
 
 
 def second_places(path: Path) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""What every room shows: text that steers no terminal, escaped HTML for notebooks, progress."""
+"""What every room shows: the version, harmless text, escaped HTML for notebooks, progress."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+DEFAULT_SEED: Final = 1
+"""Seed where none is given."""
+
+try:
+    VERSION = version("grpo-advisor")
+except PackageNotFoundError:  # a source tree that was never installed
+    VERSION = "0+unknown"
 
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line end
@@ -30,6 +40,12 @@ def counted(number: int, noun: str) -> str:
     """So many things, one of them without the plural: ``1 run``, ``2 runs``."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number} {noun}{'' if number == 1 else plural}"
+
+
+def scientific(value: float, digits: int = 1) -> str:
+    """A learning rate or a size in few characters: ``3e-4``, ``1.2e-3``."""
+    lead, power = f"{value:.{digits}e}".split("e")
+    return f"{lead.removesuffix('.0')}e{int(power)}"
 
 
 NUMBER = "text-align:right;white-space:nowrap"

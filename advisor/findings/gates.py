@@ -23,6 +23,7 @@ from advisor.model import (
     Posterior,
     RunSummary,
     clock_table,
+    covariates_of,
 )
 from advisor.model import equations as eq
 from advisor.runs import Settings
@@ -251,7 +252,7 @@ def middle_pilot(meta: Meta) -> RunSummary:
     """Pilot whose settings lie nearest to the reference, in logarithms; the first of equals."""
 
     def away(run: RunSummary) -> float:
-        x = _moved(meta, run)
+        x = covariates_of(run.settings, meta.reference)
         return float(x.log_rate**2 + x.log_group**2 + x.log_prompts**2)
 
     return min(meta.runs, key=away)
@@ -265,7 +266,7 @@ def at_pilot(
     stiffness: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Take plateaus and stiffness from the reference to the settings of a pilot."""
-    x = _moved(meta, run)
+    x = covariates_of(run.settings, meta.reference)
     rate = np.column_stack([population[f"rate.{term}"] for term in LAWS["rate"]])
     moved = stiffness * np.exp(rate @ eq.rate_design(x))[:, None]
     loss = np.column_stack([population[f"plateau_loss.{term}"] for term in LAWS["plateau_loss"]])
@@ -278,16 +279,3 @@ def at_pilot(
     span = meta.ceiling - meta.floor
     share = (plateau - meta.floor) / span
     return meta.floor + span * share * np.exp(before - after), moved
-
-
-def _moved(meta: Meta, run: RunSummary) -> Covariates:
-    """How far the settings of a pilot lie from the reference; its model is the group's."""
-    settings, reference = run.settings, meta.reference
-    return Covariates(
-        np.log(settings.learning_rate / reference.learning_rate),
-        np.log(settings.group_size / reference.group_size),
-        np.log(settings.prompts_per_step / reference.prompts_per_step),
-        0.0,
-        np.log(settings.minibatches_per_refresh),
-        np.log(settings.epochs_per_refresh),
-    )

@@ -60,26 +60,13 @@ class History:
     @property
     def told(self) -> list[PastStudy]:
         """Studies that say something, each data and each run once: copies count as one."""
-        return self._told_and_repeated()[0]
-
-    @property
-    def repeated(self) -> list[str]:
-        """What is said of studies that are not among those told: an earlier one has their runs."""
-        return [
-            f"a cohort of {len(study.runs)} ({study.runs[0].id} and others): an earlier one holds "
-            "a run of it, which would count twice"
-            for study in self._told_and_repeated()[1]
-        ]
-
-    def _told_and_repeated(self) -> tuple[list[PastStudy], list[PastStudy]]:
-        own, repeated, marks = list[PastStudy](), list[PastStudy](), set[str]()
-        for study in self.studies:
-            if study is None:
-                continue
+        own, marks = list[PastStudy](), set[str]()
+        for study in filter(None, self.studies):
             known = {study.data, *(run.fingerprint for run in study.runs if run.fingerprint)}
-            (repeated if known & marks else own).append(study)
+            if not known & marks:
+                own.append(study)
             marks |= known
-        return own, repeated
+        return own
 
     def learned(self, base: Priors, name: str) -> Priors:
         """Preset for the next study."""

@@ -14,24 +14,10 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from advisor.common import digest_of
+from advisor import model
+from advisor.common import digest_of, scientific
 from advisor.errors import InputError
-from advisor.model import (
-    GROUP_LEVELS,
-    POPULATION,
-    TASK_LEVELS,
-    Domain,
-    KnownOptimum,
-    NormalPrior,
-    Posterior,
-    Priors,
-    Reference,
-    RunSummary,
-    convergence,
-    load_priors,
-    preset_names,
-    prior_entries,
-)
+from advisor.model import Domain, KnownOptimum, NormalPrior, Posterior, Priors, RunSummary
 from advisor.theory import FloatArray
 
 MOST_NAMED = 3
@@ -81,7 +67,7 @@ class PastStudy(BaseModel):
     tasks: tuple[str, ...]
     groups: tuple[tuple[str, str], ...]
     runs: tuple[PastRun, ...]
-    reference: Reference
+    reference: model.Reference
     said: dict[str, tuple[tuple[float | None, ...], tuple[float | None, ...]]]
     best_learning_rate: float | None = None  # of the run that ended highest; older ones lack it
 
@@ -90,8 +76,8 @@ def past_study(posterior: Posterior) -> PastStudy:
     """Sum up a posterior for learning."""
     meta = posterior.meta
     said = {}
-    names = {name.replace(".", "_"): name for name in POPULATION}
-    for entry, prior in prior_entries(meta.priors).items():
+    names = {name.replace(".", "_"): name for name in model.POPULATION}
+    for entry, prior in model.prior_entries(meta.priors).items():
         parameter = names.get(entry, entry)
         if not isinstance(prior, NormalPrior) or parameter not in posterior.draws:
             continue
@@ -141,7 +127,7 @@ def data_alone(
     squares = (draws - mean) ** 2
     # Each variance by its own draws: the worst parameter of a fit mixes ten times as slowly as one
     # that the data say little about, and would silence it.
-    effective_draws = convergence({parameter: squares})[parameter][1]
+    effective_draws = model.convergence({parameter: squares})[parameter][1]
     return without_prior(mean, squares.mean(axis=(0, 1)), prior, effective_draws)
 
 
@@ -233,15 +219,12 @@ def learn_priors(
     """
     if not posteriors:
         raise InputError("there is no posterior to learn from", advice="Give at least one")
-    presets = [posterior.meta.priors for posterior in posteriors]
-    if base is None and any(preset != presets[0] for preset in presets):
-        raise _different_presets([preset.name for preset in presets])
-    start = presets[0] if base is None else base
-    return learn_from_studies(
-        [past_study(one) for one in posteriors],
-        base=load_priors(start) if isinstance(start, str) else start,
-        name=name,
-    )
+    studies = [past_study(one) for one in posteriors]
+    if base is None:
+        refuse_different_presets(studies)
+    start = posteriors[0].meta.priors if base is None else base
+    base = model.load_priors(start) if isinstance(start, str) else start
+    return learn_from_studies(studies, base=base, name=name)
 
 
 def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str = "team") -> Priors:
@@ -249,14 +232,14 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
     check_name(name)
     check_studies(studies, base)
     learned = {}
-    for entry, prior in prior_entries(base).items():
+    for entry, prior in model.prior_entries(base).items():
         found = _estimates(studies, entry, base)
         if found is None or not isinstance(prior, NormalPrior):
             kept = f"Kept from {base.name}: no posterior narrowed it."
             source = f"{prior.source.removesuffix('.')}. {kept}"
             learned[entry] = {**prior.model_dump(), "source": source}
             continue
-        is_level = entry in TASK_LEVELS + GROUP_LEVELS
+        is_level = entry in model.TASK_LEVELS + model.GROUP_LEVELS
         mean, sd, between = new_study(found, prior, TASK_SHARE if is_level else STUDY_SHARE)
         learned[entry] = {
             "mean": _rounded(mean, sd),
@@ -312,17 +295,14 @@ def _domain(studies: Sequence[PastStudy], start: Priors) -> Domain:
 
 def refuse_different_presets(studies: Sequence[PastStudy]) -> None:
     """Stop where studies were fitted under different presets."""
-    if len({study.preset_digest for study in studies}) > 1:
-        raise _different_presets([study.preset for study in studies])
-
-
-def _different_presets(names: Sequence[str]) -> InputError:
-    several = list(dict.fromkeys(names))
+    if len({study.preset_digest for study in studies}) < 2:
+        return
+    several = list(dict.fromkeys(study.preset for study in studies))
     which = ", ".join(several) if len(several) > 1 else f"{several[0]} of different versions"
-    return InputError(
+    raise InputError(
         f"the posteriors were fitted under different presets ({which})",
         argument="base",
-        advice=f"Name the one to start from: {', '.join(preset_names())}, or a .toml",
+        advice=f"Name the one to start from: {', '.join(model.preset_names())}, or a .toml",
     )
 
 
@@ -352,16 +332,16 @@ def _estimates(studies: Sequence[PastStudy], entry: str, base: Priors) -> Estima
 
 def _unit(study: PastStudy, entry: str, place: int, number: int) -> str | int:
     """What an estimate stands for: the name of its task, or else its study."""
-    if entry in TASK_LEVELS:
+    if entry in model.TASK_LEVELS:
         return study.tasks[place]
-    if entry in GROUP_LEVELS:
+    if entry in model.GROUP_LEVELS:
         return study.groups[place][0]
     return number
 
 
 def check_name(name: str) -> None:
     """Stop where a new preset cannot be called so."""
-    if not name.strip() or name in preset_names():
+    if not name.strip() or name in model.preset_names():
         raise InputError(
             f"'{name}' is no name for a new preset",
             argument="name",
@@ -416,7 +396,7 @@ def _source(
     base_name: str,
 ) -> str:
     pooled, between_what = "", "studies"
-    if entry in TASK_LEVELS + GROUP_LEVELS:
+    if entry in model.TASK_LEVELS + model.GROUP_LEVELS:
         pooled = f", pooled over {_count(round(found.weight.sum()), 'task')},"
         between_what = "tasks"
     named = [_named(studies[place]) for place in found.studies[:MOST_NAMED]]
@@ -443,10 +423,5 @@ def _description(studies: Sequence[PastStudy], base: Priors) -> str:
 
 def _extent(studies: Sequence[PastStudy]) -> str:
     sizes = [run.parameters for study in studies for run in study.runs]
-    span = " to ".join(dict.fromkeys(_size(end) for end in (min(sizes), max(sizes))))
+    span = " to ".join(dict.fromkeys(scientific(end, 0) for end in (min(sizes), max(sizes))))
     return f"{_count(len(studies), 'posterior')} of {_count(len(sizes), 'run')}, {span} parameters"
-
-
-def _size(parameters: float) -> str:
-    lead, power = f"{parameters:.0e}".split("e")
-    return f"{lead}e{int(power)}"

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from advisor.common import counted
+from advisor.common import counted, scientific
 from advisor.findings.gates import gate
 from advisor.forecast import interval_of
 from advisor.model import (
@@ -340,5 +340,4 @@ def _number(value: float) -> str:
     """Write ``1e-4``, ``2.7e4``, ``16``."""
     if 1e-2 <= value < 1e4:
         return f"{value:.3g}" if value < 1e3 else f"{value:.0f}"
-    lead, power = f"{value:.1e}".split("e")
-    return f"{lead.removesuffix('.0')}e{int(power)}"
+    return scientific(value)

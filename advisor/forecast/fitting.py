@@ -7,29 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from advisor import model
 from advisor.common import SAMPLING_AGAIN, Progress, progress_of
 from advisor.errors import InputError, NotConvergedError
-from advisor.model import (
-    SPECTRUM,
-    FitClock,
-    Posterior,
-    Priors,
-    Sampling,
-    all_small,
-    cohort_of,
-    converged,
-    family_of,
-    load_priors,
-    preset_for,
-)
-from advisor.runs import LEAST_REWARDS, NONE_MOVED, PilotRun, none_moved, row_noise
+from advisor.forecast.analogues import describe, kind_of
+from advisor.model import Posterior, Priors, Sampling
+from advisor.runs import LEAST_REWARDS, NONE_MOVED, PilotRun, none_moved
 
 
 def fit(
     runs: Sequence[PilotRun],
     *,
     priors: Priors | str | None = None,
-    family: str = SPECTRUM.name,
+    family: str = model.SPECTRUM.name,
     sampling: Sampling | None = None,
     progress: bool | Progress | None = None,
 ) -> Posterior:
@@ -60,27 +50,27 @@ def fit(
         R-hat, effective sample size or divergences failed in three attempts, of a learned preset
         also under the narrower one.
     """
-    tell = FitClock(progress_of(progress))
-    chosen_priors, why = (priors, None) if priors is not None else preset_for(runs)
-    preset = load_priors(chosen_priors) if isinstance(chosen_priors, str) else chosen_priors
+    tell = model.FitClock(progress_of(progress))
+    chosen_priors, why = (priors, None) if priors is not None else model.preset_for(runs)
+    preset = model.load_priors(chosen_priors) if isinstance(chosen_priors, str) else chosen_priors
     settings = sampling or Sampling()
-    chosen = family_of(family)
-    cohort = cohort_of(runs)
+    chosen = model.family_of(family)
+    cohort = model.cohort_of(runs)
     if why is not None:
         note = f"prior preset '{preset.name}' chosen: {why}"
         cohort = replace(cohort, notes=(*cohort.notes, note))
     tell("Loading the sampler", None, "compiled at its first use, then kept on disk")
     try:
-        return converged(cohort, preset, chosen, settings, tell)
+        return model.converged(cohort, preset, chosen, settings, tell)
     except NotConvergedError:
         if not preset.learned_from:
             raise
-        narrower = "small_models" if all_small(run.parameters for run in runs) else "theory"
+        narrower = "small_models" if model.all_small(run.parameters for run in runs) else "theory"
         note = f"the chains did not agree under preset '{preset.name}': fitted under '{narrower}'"
         tell(SAMPLING_AGAIN, None, note)
-        preset = load_priors(narrower)
+        preset = model.load_priors(narrower)
         cohort = replace(cohort, notes=(*cohort.notes, note))
-        return converged(cohort, preset, chosen, settings, tell)
+        return model.converged(cohort, preset, chosen, settings, tell)
 
 
 def fitted_or_none(
@@ -103,10 +93,9 @@ def fitted_or_none(
 
 def is_falling(run: PilotRun) -> bool:
     """Whether the last third of what is seen of a run lies below the first by more than noise."""
-    reward = run.reward[np.isfinite(run.reward)]
-    if reward.size < LEAST_REWARDS:
+    known = np.isfinite(run.reward)
+    if known.sum() < LEAST_REWARDS:
         return False
-    third = max(1, reward.size // 3)
-    lost = float(reward[:third].mean() - reward[-third:].mean())
-    error = row_noise(reward) * float(np.sqrt(2 / third))
-    return lost > max(3.0 * error, 0.1 * float(np.ptp(reward)), 0.0)
+    step = run.step[known]
+    seen = describe(step, run.reward[known], float(step[-1]), kind_of(run))
+    return -seen.gained > max(3.0 * seen.error, 0.1 * seen.unit)

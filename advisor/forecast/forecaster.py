@@ -13,19 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor import model
 from advisor.errors import InputError
 from advisor.forecast.analogues import Corpus, corpus_for
 from advisor.forecast.new_configuration import NextRun
 from advisor.forecast.target import Target, check_task
-from advisor.model import (
-    LAWS,
-    POPULATION,
-    RUN_EFFECTS,
-    Covariates,
-    Posterior,
-    clock_table,
-    planned_factors,
-)
+from advisor.model import Posterior
 from advisor.model import equations as eq
 from advisor.runs import Settings
 from advisor.theory import FloatArray, IntArray, policy_steps, stiffness_limit
@@ -119,7 +112,7 @@ class RunEffect:
         """Effects of a run that nobody has begun, drawn with this seed."""
         return cls(
             lambda _, kept: np.random.default_rng(seed).standard_normal(
-                (len(RUN_EFFECTS), kept.size)
+                (len(model.RUN_EFFECTS), kept.size)
             ),
             is_fresh=True,
         )
@@ -129,7 +122,7 @@ class RunEffect:
         """Effects that were fitted to a pilot, by its index in ``posterior.meta.runs``."""
         return cls(
             lambda posterior, kept: np.stack(
-                [posterior.flat(name)[kept, index] for name in RUN_EFFECTS]
+                [posterior.flat(name)[kept, index] for name in model.RUN_EFFECTS]
             )
         )
 
@@ -259,14 +252,14 @@ class Forecaster:
     @cached_property
     def population(self) -> dict[str, FloatArray]:
         """Population parameters, each of shape (draws,)."""
-        return {name: self.draw(name) for name in POPULATION}
+        return {name: self.draw(name) for name in model.POPULATION}
 
     @cached_property
     def laws(self) -> dict[str, FloatArray]:
         """Coefficients of each law, shape (draws, terms)."""
         return {
             law: np.stack([self.population[f"{law}.{term}"] for term in terms], axis=1)
-            for law, terms in LAWS.items()
+            for law, terms in model.LAWS.items()
         }
 
     @cached_property
@@ -310,17 +303,9 @@ class Forecaster:
     def _log_parameters(self) -> float:
         return float(np.log(self.target.parameters / self.posterior.meta.reference.parameters))
 
-    def covariates(self, settings: Settings) -> Covariates:
+    def covariates(self, settings: Settings) -> model.Covariates:
         """What the laws see of a configuration."""
-        reference = self.posterior.meta.reference
-        return Covariates(
-            np.log(settings.learning_rate / reference.learning_rate),
-            np.log(settings.group_size / reference.group_size),
-            np.log(settings.prompts_per_step / reference.prompts_per_step),
-            self._log_parameters,
-            np.log(settings.minibatches_per_refresh),
-            np.log(settings.epochs_per_refresh),
-        )
+        return model.covariates_of(settings, self.posterior.meta.reference, self._log_parameters)
 
     def _law(self, name: str, design: FloatArray) -> FloatArray:
         """Value of a law, shape (..., draws), at one configuration or at stacked ones."""
@@ -432,7 +417,7 @@ class Forecaster:
     def curve(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """What the laws alone say of :meth:`scaled_reward`, however long a run is."""
         times = np.atleast_1d(np.asarray(steps, dtype=int))
-        polynomial = eq.clock_polynomial(clock_table(settings, int(times.max()))[times])
+        polynomial = eq.clock_polynomial(model.clock_table(settings, int(times.max()))[times])
         return self.laws_of(settings).reward(self.effect_of(settings), polynomial)
 
     def _extrapolated(self, level: FloatArray, times: IntArray) -> FloatArray:
@@ -496,5 +481,5 @@ class Forecaster:
 
     def survival(self, settings: Settings, steps: int) -> FloatArray:
         """Probability of no collapse within ``steps``, given each draw, shape (draws,)."""
-        exposure = float(np.sum(planned_factors(settings, steps) ** 2))
+        exposure = float(np.sum(model.planned_factors(settings, steps) ** 2))
         return np.asarray(np.exp(-self.hazard(settings) * exposure))

@@ -122,11 +122,8 @@ def end_of_begun_run(
 def p_unstable_of_begun_run(
     run: PilotRun, end: float, learning_rate: float, corpus: Corpus
 ) -> float | None:
-    """Probability that a run which lives is unstable at its end, by how others like it stood.
-
-    By its trend and the length of its updates alone: what the posterior of its pilots says of
-    collapses was worse than the base rate on public runs. None where it shows too few rewards.
-    """
+    """P(unstable at the end) of a run that lives, as others that stood so; None of few rewards."""
+    # What the posterior of its pilots says of collapses was worse than the base rate, in public.
     known = np.isfinite(run.reward)
     if known.sum() < LEAST_REWARDS:
         return None

@@ -11,21 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from advisor import model
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, RunEffect, RunLaws, scored_steps
 from advisor.forecast.survival import collapse_rate
-from advisor.model import (
-    CLOCK_EXPONENTS,
-    DEGREES,
-    LEAST_VARIANCE,
-    WANDER_SHARE,
-    Meta,
-    build_cohort,
-    clock_polynomial,
-    planned_factors,
-    sigmoid,
-    smoothed_weights,
-)
+from advisor.model import DEGREES
 from advisor.runs import Collapse, PilotRun, Settings, find_final_fall
 from advisor.theory import FloatArray, IntArray, cumulative_clock
 
@@ -64,7 +54,7 @@ class ObservedRun:
         return np.asarray(np.exp(-apart / self.correlation_steps))
 
 
-def observe(run: PilotRun, meta: Meta, planned_steps: int) -> ObservedRun:
+def observe(run: PilotRun, meta: model.Meta, planned_steps: int) -> ObservedRun:
     """Turn what a log shows so far into arrays; after a final fall, only the part before it."""
     reward = run.reward[np.isfinite(run.reward)]
     if not reward.size:
@@ -86,7 +76,7 @@ def observe(run: PilotRun, meta: Meta, planned_steps: int) -> ObservedRun:
     fall, _ = find_final_fall(run.step, run.reward, meta.floor)
     # A collapse is claimed so that a beginning without any gain is not refused; of what depends on
     # it only the exposure up to that step is used.
-    cohort = build_cohort(
+    cohort = model.build_cohort(
         [own],
         {run.id: float(run.step[-1])},
         {run.id: fall.healthy_until if fall.unstable else None},
@@ -95,20 +85,20 @@ def observe(run: PilotRun, meta: Meta, planned_steps: int) -> ObservedRun:
     last = int(run.step[-1])
     end = max(planned_steps, last)
     factors = _factors(own, completed, end)
-    table = np.stack([cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS], axis=1)
+    table = np.stack([cumulative_clock(factors, float(a)) for a in model.CLOCK_EXPONENTS], axis=1)
     return ObservedRun(
         settings=completed,
         fall=fall,
         reward=cohort.reward,
         step=cohort.step,
         noise=(cohort.noise_known, cohort.noise_per_completion, cohort.noise_per_prompt),
-        clock=clock_polynomial(cohort.clock),
-        correlation_steps=WANDER_SHARE * max(float(cohort.step[-1]), 1.0),
+        clock=model.clock_polynomial(cohort.clock),
+        correlation_steps=model.WANDER_SHARE * max(float(cohort.step[-1]), 1.0),
         exposure=float(cohort.exposure[0]),
         exposure_left=float(np.sum(factors[last:] ** 2)),
         last=last,
         end=end,
-        ahead=clock_polynomial(table),
+        ahead=model.clock_polynomial(table),
     )
 
 
@@ -124,7 +114,7 @@ def peak_rate(run: PilotRun) -> float | None:
 
 def _factors(run: PilotRun, settings: Settings, end: int) -> FloatArray:
     """Learning rate over its peak for each optimizer step: logged so far, then as scheduled."""
-    factors = planned_factors(settings.or_planned_over(end), end)
+    factors = model.planned_factors(settings.or_planned_over(end), end)
     logged = run.series.get("learning_rate", np.full(run.step.size, np.nan))
     known = np.isfinite(logged)
     if known.sum() < 2:
@@ -158,9 +148,11 @@ class Residuals(NamedTuple):
 def residuals_of(laws: RunLaws, observed: ObservedRun) -> Residuals:
     """Slow AR(1) residual plus the sampling noise of each bin, under each draw."""
     known, per_completion, per_prompt = observed.noise
-    within = sigmoid(laws.population["within_log_odds"])[:, None]
+    within = model.sigmoid(laws.population["within_log_odds"])[:, None]
     sampling = known + per_prompt + within * (per_completion - per_prompt)
-    noise = np.exp(2 * laws.population["log_noise_scale"])[:, None] * sampling + LEAST_VARIANCE
+    noise = (
+        np.exp(2 * laws.population["log_noise_scale"])[:, None] * sampling + model.LEAST_VARIANCE
+    )
     power = np.exp(2 * laws.population["log_misfit"])[:, None, None]
     covariance = power * observed.correlation(observed.step)
     bins = np.arange(observed.step.size)
@@ -296,6 +288,6 @@ def reweighted(
     within = np.exp(log_ratio - top)
     total = within.sum(axis=0)
     log_marginal = top + np.log(total)
-    shared, k = smoothed_weights(log_marginal - counted)
+    shared, k = model.smoothed_weights(log_marginal - counted)
     weight = shared * within / total
     return ReweightedDraws(laws, residuals, effects.effect, weight, log_marginal, k)

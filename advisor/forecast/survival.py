@@ -35,7 +35,7 @@ class Stability(BaseModel):
     """Probability of a stable run and what it is made of.
 
     ``by_model`` is joint over draws of three parts: that the refresh map contracts
-    (:func:`refresh_contracts`), that no collapse happens by the horizon (:func:`rate_tolerated`)
+    (:func:`refresh_contracts`), that no collapse happens by the horizon (`Forecaster.survival`)
     and that the fluctuation stays small (:func:`fluctuation_small`).
     """
 
@@ -74,11 +74,6 @@ def refresh_contracts(forecaster: Forecaster, settings: Settings) -> FloatArray:
     # The curve shows a slow, reward-weighted mode; the stiffest sets stability (docs/theory, T23).
     stiffest = stiffness_left(forecaster, settings) * forecaster.stiffness_ratio
     return (stiffest < 1).astype(float)
-
-
-def rate_tolerated(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Probability of each draw that no collapse happens by the horizon, shape (draws,)."""
-    return forecaster.survival(settings, steps)
 
 
 def collapse_rate(forecaster: Forecaster, settings: Settings) -> FloatArray:
@@ -151,10 +146,7 @@ def recalibrated(
     log_norm: npt.ArrayLike,
     deviations: float | None = None,
 ) -> FloatArray:
-    """P(stable) as it was in truth where the model found ``probability``, of the shape of both.
-
-    Expected of a table that nobody has seen, or of one so many ``deviations`` from the middle one.
-    """
+    """P(stable) in truth, expected of a new table or of one so many ``deviations`` off."""
     if line == NO_LINE:
         return np.asarray(probability, dtype=float)
     scale = shrinkage(line.spread) if deviations is None else 1.0
@@ -191,7 +183,7 @@ def stabilities_and_draws(
     if level is None:
         level = forecaster.scaled_reward(settings, steps)[..., 0]
     contracts = refresh_contracts(forecaster, settings)
-    survives = rate_tolerated(forecaster, settings, steps)
+    survives = forecaster.survival(settings, steps)
     calm = fluctuation_small(forecaster, settings, level)
     joint = contracts * survives * calm
     by_model, line = joint.mean(axis=-1), line_for(forecaster.posterior.meta.priors, settings)
@@ -220,13 +212,10 @@ def stability_draws(
 
 
 class Margin(NamedTuple):
-    """Stiffness over its limit (T16) and damping ratio (T8) of a run's stiffest mode, (draws,).
+    """How near a run's stiffest mode stands to its limits."""
 
-    Damping is NaN in draws so stale that the closed form does not hold.
-    """
-
-    stiffness: FloatArray  # (draws,)
-    damping: FloatArray  # (draws,)
+    stiffness: FloatArray  # (draws,), over its limit (T16)
+    damping: FloatArray  # (draws,), ratio (T8); NaN where the closed form does not hold
 
 
 def refresh_margin(posterior: Posterior, run: PilotRun) -> Margin | None:

@@ -7,6 +7,7 @@ from advisor.model.cohort import Covariates as Covariates
 from advisor.model.cohort import Reference as Reference
 from advisor.model.cohort import build_cohort as build_cohort
 from advisor.model.cohort import clock_table as clock_table
+from advisor.model.cohort import covariates_of as covariates_of
 from advisor.model.cohort import planned_factors as planned_factors
 from advisor.model.compat import TRUSTED_K as TRUSTED_K
 from advisor.model.compat import convergence as convergence

@@ -82,6 +82,20 @@ class Reference:
     parameters: float
 
 
+def covariates_of(
+    settings: Settings, reference: Reference, log_parameters: float = 0.0
+) -> Covariates:
+    """What the laws see of settings that may be stacked."""
+    return Covariates(
+        np.log(settings.learning_rate / reference.learning_rate),
+        np.log(settings.group_size / reference.group_size),
+        np.log(settings.prompts_per_step / reference.prompts_per_step),
+        log_parameters,
+        np.log(settings.minibatches_per_refresh),
+        np.log(settings.epochs_per_refresh),
+    )
+
+
 @dataclass(frozen=True)
 class Cohort:
     """Pilot runs as arrays, rewards scaled to [0, 1]; bins of one run follow each other."""

@@ -161,15 +161,7 @@ def expectation(
     """
     xp = namespace(parameters["log_misfit"])
     task, of = seen.task_of_group, seen.group_of_run
-    group = eq.group_level(
-        parameters,
-        parameters["headroom_logit"][..., task],
-        parameters["log_slope"][..., task],
-        parameters["start_logit"],
-        parameters["group_offset.headroom"],
-        parameters["group_offset.stiffness"],
-        seen.group_log_parameters,
-    )
+    group = _groups(parameters, parameters, seen)
     run = eq.run_level(
         parameters,
         eq.GroupLevel(*(part[..., of] for part in group)),
@@ -222,6 +214,21 @@ def expectation(
             xp.exp(2 * parameters["log_eval_noise"]) + residual + eq.LEAST_VARIANCE
         ),
         hazard=eq.hazard(_law("hazard", parameters, data)),
+    )
+
+
+def _groups(
+    population: Mapping[str, Any], levels: Mapping[str, Any], seen: Observations
+) -> eq.GroupLevel:
+    """Level of each (task, model)."""
+    return eq.group_level(
+        population,
+        levels["headroom_logit"][..., seen.task_of_group],
+        levels["log_slope"][..., seen.task_of_group],
+        levels["start_logit"],
+        levels["group_offset.headroom"],
+        levels["group_offset.stiffness"],
+        seen.group_log_parameters,
     )
 
 
@@ -340,16 +347,7 @@ def draw_run(
 def summaries_of(draws: Mapping[str, FloatArray], seen: Observations) -> dict[str, FloatArray]:
     """What users ask of each (task, model), for draws of the parameters by name."""
     shared = {name: draws[name][..., None] for name in POPULATION}
-    group = eq.group_level(
-        shared,
-        draws["headroom_logit"][..., seen.task_of_group],
-        draws["log_slope"][..., seen.task_of_group],
-        draws["start_logit"],
-        draws["group_offset.headroom"],
-        draws["group_offset.stiffness"],
-        seen.group_log_parameters,
-    )
-    return group_summaries(shared, group, seen)
+    return group_summaries(shared, _groups(shared, draws, seen), seen)
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,27 @@
 """The parameters of the model: one row each, from which names, vectors, priors and pages follow.
 
-To add one, write its row here, use it in `model.equations`, and give it a number with a source in
-`priors/theory.toml` and `priors/uninformative.toml`.
+To add one, write its row in parameters.toml, use it in `model.equations`, and give it a number with
+a source in `priors/theory.toml` and `priors/uninformative.toml`.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from importlib.resources import files
+from typing import NamedTuple
 
 import numpy as np
 
 from advisor.theory import FloatArray
-
-Level = Literal["population", "task", "group"]
-Scale = Literal["as is", "exp", "logistic"]
 
 
 class Parameter(NamedTuple):
     """One parameter of the model; its prior is normal on the scale on which it is sampled."""
 
     name: str  # as draws are called; a term of a law is `law.term`
-    level: Level  # what has a value of its own: all runs together, a task, or a (task, model)
-    scale: Scale  # what turns the sampled value into its natural scale
+    level: str  # what has a value of its own: "population", "task", or "group", a (task, model)
+    scale: str  # what turns the sampled value into its natural scale: "as is", "exp", "logistic"
     label: str  # what it is on the natural scale, with its unit
 
     @property
@@ -36,51 +35,14 @@ class Parameter(NamedTuple):
         return self.name.split(".")[0] if "." in self.name else None
 
 
-PARAMETERS: tuple[Parameter, ...] = tuple(
-    Parameter(*row)
-    for row in (
-        # log k = log k_ref + sum of exponents times log ratios to the reference
-        ("rate.learning_rate", "population", "as is", "exponent of the learning rate"),
-        ("rate.group_size", "population", "as is", "exponent of the group size"),
-        ("rate.prompts_per_step", "population", "as is", "exponent of the prompts per step"),
-        # log D, the relative plateau loss: plateau = cold plateau x exp(-D)
-        ("plateau_loss.level", "population", "exp", "plateau loss at stiffness 0.05 per step"),
-        ("plateau_loss.learning_rate", "population", "as is", "exponent of the learning rate"),
-        ("plateau_loss.batch", "population", "as is", "exponent of 1 / (prompts x group size)"),
-        ("plateau_loss.refresh_interval", "population", "as is", "exponent of K"),
-        ("plateau_loss.size", "population", "as is", "exponent of the model's parameters"),
-        # log collapse rate per optimizer step at peak learning rate
-        ("hazard.level", "population", "exp", "collapses per step where the plateau loss is 1"),
-        ("hazard.learning_rate", "population", "as is", "exponent of the learning rate"),
-        ("hazard.batch", "population", "as is", "exponent of 1 / (prompts x group size)"),
-        ("hazard.minibatches", "population", "as is", "exponent of mini-batches per refresh"),
-        ("hazard.epochs", "population", "as is", "exponent of epochs per refresh"),
-        ("hazard.size", "population", "as is", "exponent of the model's parameters"),
-        # what all runs share besides the laws; spreads are standard deviations
-        ("log_dispersion", "population", "exp", "squared variation of stiffness over modes"),
-        ("curvature_exponent", "population", "as is", "exponent of the model's parameters in k"),
-        ("log_progress_limit", "population", "exp", "k K that one clipped refresh can cover"),
-        ("log_noise_scale", "population", "exp", "sampling noise over its binomial value"),
-        ("log_misfit", "population", "exp", "AR(1) residual round the curve, share of the range"),
-        ("log_eval_noise", "population", "exp", "noise of an evaluation, share of the range"),
-        ("log_headroom_spread", "population", "exp", "spread of headroom log odds over models"),
-        ("log_model_spread", "population", "exp", "spread of log stiffness over models"),
-        ("log_run_rate_spread", "population", "exp", "spread of log stiffness over runs"),
-        ("log_run_plateau_spread", "population", "exp", "spread of plateau log odds over runs"),
-        ("log_run_shape_spread", "population", "exp", "spread of log dispersion over runs"),
-        ("log_run_loss_spread", "population", "exp", "spread of log plateau loss over runs"),
-        ("uncorrected_log_odds", "population", "logistic", "staleness that no ratio corrects"),
-        ("within_log_odds", "population", "logistic", "sampling noise within prompts"),
-        ("headroom_logit", "task", "logistic", "share of the headroom gained at the plateau"),
-        ("log_slope", "task", "exp", "share of the headroom gained per step at the start"),
-        ("log_onset", "task", "exp", "exponent of a slow start; 1 is none"),
-        ("start_logit", "group", "logistic", "train reward before training, share of the range"),
-        ("eval_start_logit", "group", "logistic", "held-out reward before training"),
-        ("log_eval_gain", "group", "exp", "odds of the gain on held-out over train prompts"),
-    )
+PARAMETERS = tuple(
+    Parameter(name, level, *row)
+    for level, rows in tomllib.loads(
+        (files("advisor.model") / "parameters.toml").read_text(encoding="utf-8")
+    ).items()
+    for name, row in rows.items()
 )
 """In the order of the vector that the fast path samples."""
-
 
 POPULATION = tuple(p.name for p in PARAMETERS if p.level == "population")
 TASK_LEVELS = tuple(p.name for p in PARAMETERS if p.level == "task")

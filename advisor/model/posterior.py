@@ -34,7 +34,6 @@ from advisor.model.storage import (
     inference_groups,
     labels,
     not_saved,
-    posterior_group,
     to_netcdf,
 )
 from advisor.runs import Settings, fingerprint, seconds_per_step
@@ -333,17 +332,7 @@ class Posterior(FittedDraws):
 
     def to_bytes(self) -> bytes:
         """Bytes of the file that :meth:`save` writes."""
-        seen = self.observations
-        groups = (
-            {"posterior": posterior_group(self.draws)} if seen is None else inference_groups(self)
-        )
-        return to_netcdf(
-            groups,
-            {} if seen is None else labels(seen),
-            self.pilots,
-            seen,
-            self.meta.model_dump_json(),
-        )
+        return to_netcdf(self)
 
     @classmethod
     def load(cls, path: str | Path) -> Posterior:

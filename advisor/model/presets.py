@@ -21,6 +21,7 @@ from advisor.common import write_whole
 from advisor.errors import InputError, unwritable
 from advisor.model import equations as eq
 from advisor.model.parameters import PARAMETERS, POPULATION, RUN_EFFECTS
+from advisor.model.posterior import INTERVAL
 from advisor.model.priors import HalfNormalPrior, NormalPrior, Priors, load_priors
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, inertial_time
@@ -140,9 +141,6 @@ def _literal(value: Any) -> str:
         return "\n".join(["[", *(f"  {_literal(part)}," for part in value), "]"])
     return repr(value)
 
-
-INTERVAL = 0.8
-"""Probability of the central interval of an entry."""
 
 SCALES = {parameter.entry: parameter.scale for parameter in PARAMETERS}
 

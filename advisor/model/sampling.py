@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict
 
 from advisor.common import DEFAULT_SEED, SAMPLING, SAMPLING_AGAIN, Progress, counted, silent
 from advisor.errors import InputError, NotConvergedError
-from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.fast import shape_of, shapes_of
-from advisor.model.parameters import GROUP_LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS
-from advisor.model.posterior import Posterior, make_posterior
+from advisor.model.likelihood import observations
+from advisor.model.posterior import STACKS, Posterior, make_posterior
 from advisor.model.priors import SPECTRUM, Family, Priors
 from advisor.model.run_fit import worst_fits
+from advisor.model.storage import prior_draws
 from advisor.runs import (
     Collapse,
     PilotRun,
@@ -26,7 +26,6 @@ from advisor.runs import (
     dead_from_the_start,
     find_any_fall,
 )
-from advisor.theory import FloatArray
 
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400.0
@@ -172,44 +171,24 @@ def prior_posterior(
     cohort: Cohort, priors: Priors, *, draws: int = 2000, seed: int = DEFAULT_SEED
 ) -> Posterior:
     """Draw from a preset what a posterior of a cohort would hold had nothing been seen of it."""
-    placed = priors.at(cohort.reference)
-    rng = np.random.default_rng(seed)
-
-    def drawn(names: Sequence[str], *size: int) -> FloatArray:
-        """Draws of shape (1, draws, names, *size)."""
-        return np.stack([placed.drawn(name, rng, 1, draws, *size) for name in names], axis=2)
-
-    groups, runs = len(cohort.groups), len(cohort.runs)
-    levels = drawn(TASK_LEVELS, len(cohort.tasks))
-    population = drawn(POPULATION)
-    # Levels of loss and collapse are those at the reference, given how fast the task is learned.
-    shared = dict(zip(POPULATION, np.moveaxis(population, 2, 0), strict=True))
-    stiffness = eq.task_log_stiffness(levels[:, :, 0], levels[:, :, 1])
-    raw = {
-        "population": np.stack(list(eq.at_reference(shared, stiffness).values()), axis=2),
-        "task_level": levels,
-        "start_logit": drawn(["start_logit"], groups)[:, :, 0],
-        "eval_level": drawn(GROUP_LEVELS[1:], groups),
-        "group_offset": rng.standard_normal((1, draws, 2, groups)),
-        "run_offset": rng.standard_normal((1, draws, len(RUN_EFFECTS), runs)),
-    }
-    drawn_posterior = make_posterior(
+    rng, seen = np.random.default_rng(seed), observations(cohort)
+    drawn = prior_draws(priors.at(cohort.reference), seen, rng, draws)
+    raw = {name: np.stack([drawn[one] for one in own], 2) for name, own in STACKS.items()}
+    raw["start_logit"] = raw["start_logit"][:, :, 0]
+    posterior = make_posterior(
         cohort,
         priors,
         SPECTRUM,
         raw,
         {name: np.zeros((1, draws)) for name in ("diverging", "n_steps")},
-        {
-            name: (np.ones(values.shape[2:]), np.full(values.shape[2:], float(draws)))
-            for name, values in raw.items()
-        },
+        {"population": (np.ones(1), np.full(1, float(draws)))},
         {},
         seed=seed,
     )
     nothing = {"logged_steps": (), "logged_rewards": ()}
-    runs_unseen = tuple(run.model_copy(update=nothing) for run in drawn_posterior.meta.runs)
-    meta = drawn_posterior.meta.model_copy(update={"runs": runs_unseen})
-    return replace(drawn_posterior, meta=meta)
+    runs_unseen = tuple(run.model_copy(update=nothing) for run in posterior.meta.runs)
+    meta = posterior.meta.model_copy(update={"runs": runs_unseen})
+    return replace(posterior, meta=meta)
 
 
 def cohort_of(runs: Sequence[PilotRun]) -> Cohort:

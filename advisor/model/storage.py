@@ -18,6 +18,7 @@ import numpy as np
 
 from advisor.errors import StudyError
 from advisor.model import equations as eq
+from advisor.model import parameters
 from advisor.model.likelihood import (
     Expectation,
     FittedDraws,
@@ -26,15 +27,6 @@ from advisor.model.likelihood import (
     expected_by,
     one_step_ahead,
     summaries_of,
-)
-from advisor.model.parameters import (
-    DIMS,
-    GROUP_EFFECTS,
-    LEVELS,
-    POPULATION,
-    RUN_EFFECTS,
-    model_variables,
-    named_draws,
 )
 from advisor.model.priors import Priors
 from advisor.theory import FloatArray
@@ -93,11 +85,12 @@ def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
         "group_of_run": Variable(("run",), seen.group_of_run),
         "task_of_group": Variable(("group",), seen.task_of_group),
     }
+    prior = prior_draws(posterior.meta.placed_priors, seen, np.random.default_rng(0), PRIOR_DRAWS)
     return {
         "posterior": posterior_group(posterior.draws),
         "sample_stats": _by_dimension(statistics, {}),
-        "prior": posterior_group(prior_draws(posterior.meta.placed_priors, seen)),
-        "log_prior": _by_dimension(_log_prior(posterior), DIMS),
+        "prior": posterior_group(prior | summaries_of(prior, seen)),
+        "log_prior": _by_dimension(_log_prior(posterior), parameters.DIMS),
         "log_likelihood": _by_dimension(likelihood, dims),
         "posterior_predictive": _by_dimension(predicted, dims),
         "observed_data": {
@@ -119,26 +112,31 @@ def labels(seen: Observations) -> dict[str, list[str]]:
     }
 
 
-def prior_draws(priors: Priors, seen: Observations) -> dict[str, FloatArray]:
-    """Draws of the prior, by the names of the parameters, with a fixed seed."""
-    rng = np.random.default_rng(0)
-    draws = {}
-    for name in (*POPULATION, *LEVELS):
-        sizes = [len(seen.coords[dim]) for dim in DIMS.get(name, ())]
-        draws[name] = priors.drawn(name, rng, 1, PRIOR_DRAWS, *sizes)
+def prior_draws(
+    priors: Priors, seen: Observations, rng: np.random.Generator, size: int
+) -> dict[str, FloatArray]:
+    """Draws of every parameter's prior by name, of shape (1, size, ...)."""
+    sizes = {dim: len(seen.coords[dim]) for dim in ("task", "group", "run")}
+    draws = {
+        name: priors.drawn(
+            name, rng, 1, size, *(sizes[dim] for dim in parameters.DIMS.get(name, ()))
+        )
+        for name in (*parameters.TASK_LEVELS, *parameters.POPULATION, *parameters.GROUP_LEVELS)
+    }
+    # Levels of loss and collapse are those at the reference, given how fast a task is learned.
     stiffness = eq.task_log_stiffness(draws["headroom_logit"], draws["log_slope"])
     draws = eq.at_reference(draws, stiffness)
-    for names, dim in ((GROUP_EFFECTS, "group"), (RUN_EFFECTS, "run")):
-        for name in names:
-            draws[name] = rng.standard_normal((1, PRIOR_DRAWS, len(seen.coords[dim])))
-    return draws | summaries_of(draws, seen)
+    for names, dim in ((parameters.GROUP_EFFECTS, "group"), (parameters.RUN_EFFECTS, "run")):
+        effects = rng.standard_normal((1, size, len(names), sizes[dim]))
+        draws |= zip(names, np.moveaxis(effects, 2, 0), strict=True)
+    return draws
 
 
 def posterior_group(draws: Mapping[str, FloatArray]) -> Group:
     """Free variables and Deterministics of the PyMC model."""
     names = ("start", "plateau", "stiffness", "collapse_rate", "is_oscillator")
     kept = {name: draws[name] for name in names if name in draws}
-    return _by_dimension(model_variables(draws) | kept, DIMS)
+    return _by_dimension(parameters.model_variables(draws) | kept, parameters.DIMS)
 
 
 def _by_dimension(draws: Mapping[str, Any], dims: Mapping[str, tuple[str, ...]]) -> Group:
@@ -221,16 +219,16 @@ def _log_prior(posterior: FittedDraws) -> dict[str, FloatArray]:
     from scipy.stats import norm
 
     density = {}
-    names, given = (*POPULATION, *LEVELS), posterior.draws
+    names, given = (*parameters.POPULATION, *parameters.LEVELS), posterior.draws
     stiffness = eq.task_log_stiffness(given["headroom_logit"], given["log_slope"])
     for name, prior in zip(names, posterior.meta.placed_priors.of(names), strict=True):
         mean = prior.mean
         if name in ("plateau_loss.level", "hazard.level"):
             mean = mean + eq.anchor_shift(name, given, stiffness)
         density[name] = norm.logpdf(given[name], mean, prior.sd)
-    for name in (*GROUP_EFFECTS, *RUN_EFFECTS):
+    for name in (*parameters.GROUP_EFFECTS, *parameters.RUN_EFFECTS):
         density[name] = norm.logpdf(posterior.draws[name])
-    return model_variables(density)
+    return parameters.model_variables(density)
 
 
 ARRAYS = {one.name: one.type for one in fields(Observations) if str(one.type).endswith("Array")}
@@ -247,18 +245,16 @@ SEAL = b"\ngrpo-advisor sha256 "
 of older versions have none. Damaged files can lead HDF5 in circles, where no limit reaches it."""
 
 
-def to_netcdf(
-    groups: Mapping[str, Group],
-    coordinates: Mapping[str, Sequence[str]],
-    pilots: Mapping[str, FloatArray],
-    seen: Observations | None,
-    meta: str,
-) -> bytes:
+def to_netcdf(posterior: FittedDraws) -> bytes:
     """Bytes of a posterior that ArviZ opens, and this package without ArviZ."""
     import h5netcdf
 
-    own: dict[str, Group] = {"pilots": {name: Variable(("bin",), v) for name, v in pilots.items()}}
+    seen, coordinates = posterior.observations, {}
+    groups = {"posterior": posterior_group(posterior.draws)}
+    pilots = {name: Variable(("bin",), values) for name, values in posterior.pilots.items()}
+    own: dict[str, Group] = {"pilots": pilots}
     if seen is not None:
+        groups, coordinates = inference_groups(posterior), labels(seen)
         arrays = {name: getattr(seen, name) for name in ARRAYS}
         arrays |= {f"constant.{name}": values for name, values in seen.constant.items()}
         own["observations"] = {}
@@ -267,7 +263,7 @@ def to_netcdf(
             own["observations"][name] = Variable(tuple(numbered), values)
     stream = io.BytesIO()
     with h5netcdf.File(stream, "w") as file:
-        file.attrs[META] = meta
+        file.attrs[META] = posterior.meta.model_dump_json()
         for name, variables in (*groups.items(), *own.items()):
             group = file.create_group(name)
             for variable, (dims, values) in variables.items():
@@ -328,7 +324,7 @@ def from_netcdf(
             has += [name for name in ("sample_stats", "observations") if name in file]
             read = {name: _arrays(file[name]) for name in has}
             known = _text(file["observations"]) if "observations" in has else ""
-        draws, statistics = named_draws(read["posterior"]), read.get("sample_stats", {})
+        draws, statistics = parameters.named_draws(read["posterior"]), read.get("sample_stats", {})
         _check_finite(draws)
         seen = _observations(known, read["observations"]) if known else None
     except StudyError:

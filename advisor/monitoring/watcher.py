@@ -9,33 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from advisor import forecast
 from advisor.errors import InputError
-from advisor.forecast import (
-    FINAL_SHARE,
-    Band,
-    Forecaster,
-    Interval,
-    ObservedRun,
-    RestOfRun,
-    ReweightedDraws,
-    RunEffect,
-    Target,
-    band_of,
-    collapse_rate,
-    corpus_for,
-    end_of_begun_run,
-    final_of_rest,
-    final_steps,
-    interval_of,
-    level_of_fallen_run,
-    observe,
-    p_unstable_of_begun_run,
-    peak_rate,
-    probability_as_low,
-    rest_of_run,
-    rest_stable,
-    reweighted,
-)
+from advisor.forecast import Forecaster, Interval, ObservedRun, RestOfRun
 from advisor.model import TRUSTED_K, Meta, Posterior, smoothed_weights
 from advisor.runs import PilotRun, Settings, collapse_onset
 from advisor.theory import FloatArray
@@ -70,7 +46,7 @@ class Update(BaseModel):
     planned_steps: int
     reward: float  # mean of the latest rows
     start: float  # expected reward before training
-    band: Band  # from now to the end, by the curve alone
+    band: forecast.Band  # from now to the end, by the curve alone
     # Mean over the last tenth, as a backtest judges it, given that the run stays stable; of a
     # language model pooled with what became of runs like it (`forecast.run_in_progress`).
     final: Interval
@@ -96,9 +72,11 @@ class _Base(NamedTuple):
     forecaster: Forecaster
     counted: FloatArray | float
 
-    def weighed(self, observed: ObservedRun, *, has_fallen: bool) -> ReweightedDraws:
+    def weighed(self, observed: ObservedRun, *, has_fallen: bool) -> forecast.ReweightedDraws:
         """Weigh the draws by what they have not seen of a run."""
-        return reweighted(self.forecaster, observed, has_fallen=has_fallen, counted=self.counted)
+        return forecast.reweighted(
+            self.forecaster, observed, has_fallen=has_fallen, counted=self.counted
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -186,15 +164,15 @@ class Watch:
                 advice="Give `planned_steps`",
             )
         meta = self.posterior.meta
-        observed = observe(run, meta, planned)
+        observed = forecast.observe(run, meta, planned)
         notes += differences(run, observed, meta, is_fitted=self.fitted is not None)
         base, fewer = self._base(run)
         fall = observed.fall
         weighed = base.weighed(observed, has_fallen=fall.unstable)
         draws = weighed.resampled(1000)
-        own = RunEffect.given(draws.effect, draws.draw)
+        own = forecast.RunEffect.given(draws.effect, draws.draw)
         forecaster = base.forecaster.with_run_effect(own)
-        rest = rest_of_run(draws, observed, seed=self.seed)
+        rest = forecast.rest_of_run(draws, observed, seed=self.seed)
         latest = float(run.reward[np.isfinite(run.reward)][-LATEST_ROWS:].mean())
         gentler = None
         if fall.unstable:
@@ -209,7 +187,7 @@ class Watch:
         reward = forecaster.in_reward_units(rest.path)
         held_out = None
         if forecaster.is_evaluated and not fall.unstable:
-            held_out = interval_of(forecaster.outcome_of(rest.curve[:, -1:])[:, 0])
+            held_out = forecast.interval_of(forecaster.outcome_of(rest.curve[:, -1:])[:, 0])
         start = forecaster.group.start
         gained, gain = rest.curve[:, 0] - start, rest.curve[:, -1] - start
         return Update(
@@ -220,7 +198,7 @@ class Watch:
             planned_steps=planned,
             reward=latest,
             start=float(forecaster.in_reward_units(start.mean())),
-            band=band_of(rest.step, reward),
+            band=forecast.band_of(rest.step, reward),
             final=self._final(rest, observed, forecaster, run),
             final_eval=held_out,
             p_reach=self._p_reach(rest, observed, forecaster, reward),
@@ -242,7 +220,7 @@ class Watch:
         """Draws of the run's task and model: those that are weighted, and fewer for a surprise."""
         key = str(run.task), str(run.model)
         if key not in self._bases:
-            target = Target(*key, float(run.parameters or 0.0))
+            target = forecast.Target(*key, float(run.parameters or 0.0))
             many, few = (
                 self._counted(Forecaster(self.posterior, target, draws=draws, seed=self.seed))
                 for draws in (self.draws, max(1, self.draws // 3))
@@ -255,8 +233,8 @@ class Watch:
         if self.fitted is None:
             return _Base(forecaster, 0.0)
         run, _ = resolve_group(self.fitted, self.posterior.meta)
-        observed = observe(run, self.posterior.meta, int(run.step[-1]))
-        draws = reweighted(forecaster, observed, has_fallen=observed.fall.unstable)
+        observed = forecast.observe(run, self.posterior.meta, int(run.step[-1]))
+        draws = forecast.reweighted(forecaster, observed, has_fallen=observed.fall.unstable)
         return _Base(forecaster, draws.log_marginal)
 
     def _surprise(self, base: _Base, run: PilotRun, planned: int) -> float | None:
@@ -265,31 +243,33 @@ class Watch:
         if rows.size < 5 + LATEST_ROWS:
             return None
         latest = rows[-LATEST_ROWS:]
-        observed = observe(run.before(int(latest[0])), self.posterior.meta, planned)
+        observed = forecast.observe(run.before(int(latest[0])), self.posterior.meta, planned)
         draws = base.weighed(observed, has_fallen=False)
         mean = float(base.forecaster.as_share(run.reward[latest].mean()))
-        return probability_as_low(draws, observed, run.step[latest], mean)
+        return forecast.probability_as_low(draws, observed, run.step[latest], mean)
 
     def _fallen(self, rest: RestOfRun, level: float, observed: ObservedRun) -> RestOfRun:
         """Paths of a run that has collapsed: where it stands, with a spread."""
         rng, size = np.random.default_rng(self.seed), rest.path.shape[0]
-        stands = level_of_fallen_run(level, LATEST_ROWS, observed.settings, size, rng)
+        stands = forecast.level_of_fallen_run(level, LATEST_ROWS, observed.settings, size, rng)
         return replace(rest, path=np.broadcast_to(stands[:, None], rest.path.shape))
 
     def _final(
         self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, run: PilotRun
     ) -> Interval:
         """Mean reward over the run's last tenth, of which some may be logged already."""
-        rows = (run.step > (1 - FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
+        rows = (run.step > (1 - forecast.FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
         logged = forecaster.as_share(run.reward[rows])
-        final = forecaster.in_reward_units(final_of_rest(rest, observed, forecaster, logged))
-        corpus = corpus_for([run])
+        final = forecaster.in_reward_units(
+            forecast.final_of_rest(rest, observed, forecaster, logged)
+        )
+        corpus = forecast.corpus_for([run])
         if corpus is None or logged.size or observed.fall.unstable:
-            return interval_of(final)
-        steps = final_steps(observed.end).astype(float)
+            return forecast.interval_of(final)
+        steps = forecast.final_steps(observed.end).astype(float)
         bounds = (self.posterior.meta.floor, self.posterior.meta.ceiling)
-        ended = end_of_begun_run(run, steps, corpus=corpus, bounds=bounds, curve=final)
-        return interval_of(ended.draws)
+        ended = forecast.end_of_begun_run(run, steps, corpus=corpus, bounds=bounds, curve=final)
+        return forecast.interval_of(ended.draws)
 
     def _p_unstable(
         self,
@@ -300,12 +280,14 @@ class Watch:
         level: FloatArray,
     ) -> float:
         """Of ending unstable: as others that stood so; of small models, as the pilots say."""
-        corpus, found = corpus_for([run]), None
+        corpus, found = forecast.corpus_for([run]), None
         if corpus is not None:
-            found = p_unstable_of_begun_run(run, observed.end, settings.learning_rate, corpus)
+            found = forecast.p_unstable_of_begun_run(
+                run, observed.end, settings.learning_rate, corpus
+            )
         if found is not None:
             return found
-        stable = rest_stable(forecaster, settings, observed.exposure_left, level)
+        stable = forecast.rest_stable(forecaster, settings, observed.exposure_left, level)
         return float(1 - stable.mean())
 
     def _gentler(
@@ -327,7 +309,7 @@ class Watch:
         reached = reward >= self.target_reward
         first = rest.step[reached.argmax(axis=1)]
         share = (first - observed.last) / max(observed.end - observed.last, 1)
-        rate = collapse_rate(forecaster, observed.settings)
+        rate = forecast.collapse_rate(forecaster, observed.settings)
         alive = np.exp(-rate * observed.exposure_left * share)
         return float(np.mean(reached.any(axis=1) * alive))
 
@@ -387,7 +369,7 @@ def differences(run: PilotRun, observed: ObservedRun, meta: Meta, *, is_fitted: 
     """What the reader of a forecast should know about this run."""
     notes = list(run.warnings)
     given = run.hyperparameters.learning_rate
-    highest = peak_rate(run)
+    highest = forecast.peak_rate(run)
     if given is not None and highest is not None and highest > 1.01 * given:
         notes.append(f"the log shows a learning rate of {highest:g}, the settings {given:g}")
     if not is_fitted and run.id in {pilot.id for pilot in meta.runs}:

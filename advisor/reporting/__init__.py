@@ -1,27 +1,18 @@
 """Figures and the HTML report. Importing this is cheap: matplotlib loads with the first figure."""
 
-from advisor.reporting.figure import Drawn, Missing, reason_of, render
-from advisor.reporting.figures import FIGURES, check_format, drawings, drawings_made, plot
-from advisor.reporting.figures.beliefs import draw_priors
-from advisor.reporting.figures.checks import FORECAST_CHECK, forecast_check_info
-from advisor.reporting.figures.symptom import draw_symptom, symptom_info
-from advisor.reporting.page import report, report_html
-
-__all__ = [
-    "FIGURES",
-    "FORECAST_CHECK",
-    "Drawn",
-    "Missing",
-    "check_format",
-    "draw_priors",
-    "draw_symptom",
-    "drawings",
-    "drawings_made",
-    "forecast_check_info",
-    "plot",
-    "reason_of",
-    "render",
-    "report",
-    "report_html",
-    "symptom_info",
-]
+from advisor.reporting.figure import Drawn as Drawn
+from advisor.reporting.figure import Missing as Missing
+from advisor.reporting.figure import reason_of as reason_of
+from advisor.reporting.figure import render as render
+from advisor.reporting.figures import FIGURES as FIGURES
+from advisor.reporting.figures import check_format as check_format
+from advisor.reporting.figures import drawings as drawings
+from advisor.reporting.figures import drawings_made as drawings_made
+from advisor.reporting.figures import plot as plot
+from advisor.reporting.figures.beliefs import draw_priors as draw_priors
+from advisor.reporting.figures.checks import FORECAST_CHECK as FORECAST_CHECK
+from advisor.reporting.figures.checks import forecast_check_info as forecast_check_info
+from advisor.reporting.figures.symptom import draw_symptom as draw_symptom
+from advisor.reporting.figures.symptom import symptom_info as symptom_info
+from advisor.reporting.page import report as report
+from advisor.reporting.page import report_html as report_html

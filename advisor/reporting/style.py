@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from advisor.common import scientific as scientific
 from advisor.model import Meta
 from advisor.runs import Settings
 from advisor.theory import FloatArray
@@ -203,12 +204,6 @@ def spread_apart(wanted: Sequence[float], gap: float, low: float, high: float) -
     out = np.empty(values.size)
     out[order] = placed
     return out
-
-
-def scientific(value: float) -> str:
-    """A learning rate in few characters: ``3e-4``, ``1.2e-3``."""
-    lead, power = f"{value:.1e}".split("e")
-    return f"{lead.removesuffix('.0')}e{int(power)}"
 
 
 def quantity(value: float) -> str:

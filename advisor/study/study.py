@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from advisor import common
 from advisor.advice import (
     NextPilot,
     Recommendation,
@@ -23,19 +24,7 @@ from advisor.advice import (
     trainer_configs,
     what_if_rows,
 )
-from advisor.common import (
-    DRAFT,
-    Progress,
-    check_output,
-    harmless,
-    owned,
-    progress_of,
-    replacing,
-    second_places,
-    standing,
-    write_whole,
-)
-from advisor.errors import AdvisorError, InputError, KeptElsewhereError, StudyError, unwritable
+from advisor.errors import AdvisorError, InputError, StudyError, unwritable
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
 from advisor.runs import Diagnosis, diagnosis_json, exports
@@ -129,7 +118,7 @@ class Study:
     @classmethod
     def _loaded(cls, path: Path) -> Study:
         """Load a study as it stands now."""
-        at = standing(path)
+        at = common.standing(path)
         manifest = _manifest(at)
         if manifest is None:
             raise StudyError(
@@ -147,7 +136,7 @@ class Study:
             raise _damaged(at, "its posterior and its answer are of different fits")
         return cls(posterior, recommendation, _diagnoses(at / DIAGNOSES, held[DIAGNOSES]), path)
 
-    def save(self, path: str | Path, *, progress: bool | Progress | None = None) -> Study:
+    def save(self, path: str | Path, *, progress: bool | common.Progress | None = None) -> Study:
         """Write a study folder, whole or not at all: posterior, answer, configs, figures, report.
 
         Parameters
@@ -170,30 +159,24 @@ class Study:
         """
         out = Path(path)
         check_folder(out)
-        report_progress = progress_of(progress)
-        try:
-            self._written(out, report_progress)
-        except OSError as error:
-            for place in second_places(out):
-                kept = place / out.name
-                with contextlib.suppress(OSError):
-                    self._written(kept, report_progress)
-                    raise KeptElsewhereError("the study", error, out, "out", kept) from error
-            raise unwritable("the study", error, out, "out") from error
+        report_progress = common.progress_of(progress)
+        common.or_keep(
+            lambda place: self._written(place, report_progress), out, "the study", "out", "folder"
+        )
         return replace(self, path=out)
 
-    def _written(self, out: Path, progress: Progress) -> None:
+    def _written(self, out: Path, progress: common.Progress) -> None:
         """Write the folder."""
         from advisor.reporting import drawings_made, plot, report
 
         posterior, advice = self.posterior, self.recommendation
-        with replacing(out, lambda line: progress(line, None, "")) as draft:
+        with common.replacing(out, lambda line: progress(line, None, "")) as draft:
             check_folder(out)  # another may have put something there meanwhile
             progress("Saving the posterior", 0.0, "")
             posterior.save(draft / POSTERIOR)
             progress("Writing the recommendation", 1 / 6, "")
             _write(draft / ANSWER, advice.to_json())
-            _write(draft / "recommendation.txt", harmless(advice.text) + "\n")
+            _write(draft / "recommendation.txt", common.harmless(advice.text) + "\n")
             progress("Writing the trainer configs", 2 / 6, "")
             configs = trainer_configs(advice)
             _write_configs(configs, missing_configs(advice), draft)
@@ -314,7 +297,7 @@ class Study:
         drawn = [*drawings_made(self.posterior, self.recommendation), *more]
         is_own = path is None and self.path is not None
         try:
-            with owned(self.path) if is_own and self.path else contextlib.nullcontext():
+            with common.owned(self.path) if is_own and self.path else contextlib.nullcontext():
                 page = self._page(trainer_configs(self.recommendation))
                 return report(self.posterior, self.recommendation, out, drawn=drawn, **page)
         except OSError as error:
@@ -341,7 +324,7 @@ class Study:
             raise InputError("the study has no folder yet", argument="out", advice="Name a file")
         folder = self.path / "figures"
         try:
-            with owned(self.path):
+            with common.owned(self.path):
                 # Another process may have put a new study there until now.
                 manifest = _manifest(self.path)
                 if manifest is None:
@@ -352,10 +335,10 @@ class Study:
                         advice="Name a file",
                     )
                 for name, data in files.items():
-                    write_whole(folder / name, data)
+                    common.write_whole(folder / name, data)
                 held = {*manifest["files"], *(f"figures/{name}" for name in files)}
                 manifest["files"] = sorted(held)
-                write_whole(self.path / MANIFEST, json.dumps(manifest, indent=2))
+                common.write_whole(self.path / MANIFEST, json.dumps(manifest, indent=2))
         except OSError as error:
             raise unwritable("the figures", error, folder, "out") from error
         return [folder / name for name in files]
@@ -413,7 +396,7 @@ def check_folder(folder: Path) -> None:
     held = {
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
-        if path.is_file() and not path.name.endswith(DRAFT)
+        if path.is_file() and not path.name.endswith(common.DRAFT)
     }
     if held - own:
         raise InputError(
@@ -428,12 +411,12 @@ def check_folder(folder: Path) -> None:
 def check_place(folder: Path) -> None:
     """Prove, before any work is done, that a study can be written."""
     check_folder(folder)
-    check_output(folder, "the study", "out", "folder")
+    common.check_output(folder, "the study", "out", "folder")
 
 
 def is_study(folder: Path) -> bool:
     """Whether a folder was written by `Study.save`."""
-    return _manifest(standing(folder)) is not None
+    return _manifest(common.standing(folder)) is not None
 
 
 def _identity(folder: Path) -> object:

@@ -1,27 +1,12 @@
 """For tests of one's own: simulated runs, made-up posteriors, conformance of readers."""
 
-from advisor.testing.reader_conformance import ReaderConformance
-from advisor.testing.simulate import (
-    PLANS,
-    Plan,
-    Truth,
-    cohort_of_plans,
-    made_up_posterior,
-    prior_means,
-    rising,
-    simulate_run,
-    simulate_runs,
-)
-
-__all__ = [
-    "PLANS",
-    "Plan",
-    "ReaderConformance",
-    "Truth",
-    "cohort_of_plans",
-    "made_up_posterior",
-    "prior_means",
-    "rising",
-    "simulate_run",
-    "simulate_runs",
-]
+from advisor.testing.reader_conformance import ReaderConformance as ReaderConformance
+from advisor.testing.simulate import PLANS as PLANS
+from advisor.testing.simulate import Plan as Plan
+from advisor.testing.simulate import Truth as Truth
+from advisor.testing.simulate import cohort_of_plans as cohort_of_plans
+from advisor.testing.simulate import made_up_posterior as made_up_posterior
+from advisor.testing.simulate import prior_means as prior_means
+from advisor.testing.simulate import rising as rising
+from advisor.testing.simulate import simulate_run as simulate_run
+from advisor.testing.simulate import simulate_runs as simulate_runs

@@ -22,7 +22,6 @@ from simulation_lines import Record, made_under, read_records, run_missing
 from advisor.common import EngineSettings, silent
 from advisor.errors import NotConvergedError
 from advisor.forecast.forecaster import Forecaster, RunEffect, Target
-from advisor.forecast.survival import rate_tolerated
 from advisor.model.cohort import Cohort
 from advisor.model.parameters import POPULATION, RUN_EFFECTS
 from advisor.model.posterior import Posterior, make_posterior
@@ -101,7 +100,7 @@ class Truth:
 
     def lives(self, settings: Settings) -> FloatArray:
         """Chance of no collapse by the horizon, shape (draws,)."""
-        return rate_tolerated(self.forecaster, settings, HORIZON)
+        return self.forecaster.survival(settings, HORIZON)
 
     def reward(self, settings: Settings) -> FloatArray:
         """Expected reward of a run that lives, as a share of the range, shape (draws,)."""

@@ -19,7 +19,6 @@ from advisor.forecast.survival import (
     SPREADS,
     fluctuation,
     fluctuation_small,
-    rate_tolerated,
     refresh_contracts,
     stability,
     stability_draws,
@@ -86,7 +85,7 @@ def test_whole_is_joint_over_the_draws():
     level = forecast.scaled_reward(settings, STEPS)[:, 0]
     parts = [
         refresh_contracts(forecast, settings),
-        rate_tolerated(forecast, settings, STEPS),
+        forecast.survival(settings, STEPS),
         fluctuation_small(forecast, settings, level),
     ]
     joint = parts[0] * parts[1] * parts[2]
@@ -128,14 +127,14 @@ def test_survival_worked_out_by_hand():
         moved={"hazard.level": np.log(0.001), "hazard.batch": 0.0, "hazard.size": 0.0}, width=0.0
     )
     settings = Plan(posterior.meta.reference.learning_rate).completed
-    found = rate_tolerated(forecaster(posterior), settings, 100)
+    found = forecaster(posterior).survival(settings, 100)
     np.testing.assert_allclose(found, np.exp(-100 * 0.001 / (1 + 0.001 / MOST_HAZARD)))
 
 
 def test_no_run_is_lost_sooner_than_a_tenth_a_step():
     hot = made_up_posterior(moved={"hazard.level": 30.0})
     np.testing.assert_allclose(
-        rate_tolerated(forecaster(hot), PLANS[1].completed, 50), np.exp(-5.0), rtol=1e-4
+        forecaster(hot).survival(PLANS[1].completed, 50), np.exp(-5.0), rtol=1e-4
     )
 
 

@@ -38,7 +38,7 @@ def fits(monkeypatch):
         meta = posterior.meta.model_copy(update={"runs": tuple(named)})
         return type(posterior)(posterior.draws, posterior.pilots, meta)
 
-    for name in ("backtesting.backtests", "forecast.fitting"):
+    for name in ("forecast", "forecast.fitting"):
         monkeypatch.setattr(importlib.import_module(f"advisor.{name}"), "fit", _fit)
     return asked
 

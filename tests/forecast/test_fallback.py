@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 
 from advisor.errors import NotConvergedError
@@ -34,9 +32,7 @@ def asked(monkeypatch):
             raise NotConvergedError("no")
         return cohort.notes
 
-    monkeypatch.setattr(
-        importlib.import_module("advisor.forecast.fitting"), "converged", _converged
-    )
+    monkeypatch.setattr("advisor.model.converged", _converged)
     return names
 
 
@@ -55,7 +51,7 @@ def test_a_preset_that_learned_from_nothing_is_the_last_word(asked, monkeypatch)
         raise NotConvergedError("no")
 
     broad = TEAM.model_copy(update={"learned_from": (), "name": "broad"})
-    monkeypatch.setattr(importlib.import_module("advisor.forecast.fitting"), "converged", _never)
+    monkeypatch.setattr("advisor.model.converged", _never)
     with pytest.raises(NotConvergedError):
         fit(runs(BILLIONS), priors=broad)
     assert asked == ["again"]

@@ -199,12 +199,10 @@ def test_what_no_draw_turns_on_is_no_other_fit(cohorts):
     assert CohortFit(tuple(cohorts[0][1]), other).marks == before
 
 
-def test_a_copy_of_a_cohort_counts_once_and_that_is_said():
+def test_a_copy_of_a_cohort_counts_once():
     one, other = team_of(2)
     found = History((one, None, one, other), ())
     assert found.told == [one, other]
-    (said,) = found.repeated
-    assert said.startswith(f"a cohort of 3 ({one.runs[0].id} and others): an earlier one holds")
 
 
 @pytest.mark.evidence

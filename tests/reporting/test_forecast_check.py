@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,7 @@ def checked(name: str, target: float, width: float = 0.1, collapsed: bool = Fals
 
 def check(*runs: Checked, **told: Any) -> ForecastCheck:
     return ForecastCheck(
-        **{"checked": runs, "seen": 0.5, "bounds": (0.0, 1.0), "left_out": (), "failed": ()} | told
+        **{"checked": runs, "bounds": (0.0, 1.0), "left_out": (), "failed": ()} | told
     )
 
 
@@ -120,7 +119,7 @@ def test_final_levels_are_those_of_a_backtest(monkeypatch: pytest.MonkeyPatch) -
         return type(found)(found.draws, found.pilots, meta)
 
     monkeypatch.setattr(forecast_check, "fit", known)
-    monkeypatch.setattr(importlib.import_module("advisor.backtesting.backtests"), "fit", known)
+    monkeypatch.setattr("advisor.forecast.fit", known)
     runs = finished(4)
     info = forecast_check_info(runs, priors="small_models")
     own = backtest(runs, seen=0.5, priors="small_models").predictions

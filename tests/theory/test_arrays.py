@@ -78,12 +78,6 @@ def test_namespace_is_pytensor_wherever_a_pytensor_value_stands(value, place):
     assert namespace(*values) is pt
 
 
-def test_every_public_name_exists_and_is_listed_once():
-    names = advisor.theory.__all__
-    assert len(names) == len(set(names))
-    assert all(hasattr(advisor.theory, name) for name in names)
-
-
 @pytest.mark.parametrize(
     "function",
     [

@@ -85,35 +85,27 @@ def data_of(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> dict[s
 
 
 def _runs(cohort: Cohort) -> FloatArray:
+    """Table of the runs, column by column as they are named above."""
     x = cohort.covariates
-    table = np.zeros((len(cohort.runs), RUN_COLUMNS))
-    table[:, RUN_LOG_PARAMETERS] = x.log_parameters
-    table[:, RUN_INTERVAL] = cohort.minibatches * cohort.epochs
-    table[:, RUN_CLIPPED] = cohort.clipped
-    table[:, RUN_CORRECTED] = cohort.corrected
-    table[:, RUN_MOMENTUM] = cohort.momentum
-    table[:, RUN_MEAN_AGE] = cohort.mean_age
-    table[:, RUN_COLLAPSED] = cohort.collapsed
-    table[:, RUN_EXPOSURE] = cohort.exposure
-    table[:, RUN_RATE:RUN_PLATEAU_LOSS] = eq.rate_design(x)
-    table[:, RUN_PLATEAU_LOSS:RUN_HAZARD] = eq.plateau_loss_design(x)
-    table[:, RUN_HAZARD:] = eq.hazard_design(x)
-    return table
+    own = (cohort.clipped, cohort.corrected, cohort.momentum, cohort.mean_age)
+    return np.column_stack(
+        [
+            *(x.log_parameters, cohort.minibatches * cohort.epochs, *own),
+            *(cohort.collapsed, cohort.exposure),
+            np.zeros((len(cohort.runs), RUN_RATE - RUN_PLACES)),
+            *(eq.rate_design(x), eq.plateau_loss_design(x), eq.hazard_design(x)),
+        ]
+    )
 
 
 def _bins(cohort: Cohort) -> tuple[FloatArray, IntArray]:
     """Table of the bins of train reward and of evaluations by run, and where each run starts."""
-    train = np.zeros((cohort.reward.size, BIN_COLUMNS))
-    train[:, BIN_REWARD] = cohort.reward
-    train[:, BIN_NOISE_KNOWN] = cohort.noise_known
-    train[:, BIN_NOISE_WITHIN] = cohort.noise_per_completion
-    train[:, BIN_NOISE_BETWEEN] = cohort.noise_per_prompt
-    train[:, BIN_PERSISTENCE] = residual_persistence(cohort)
-    train[:, BIN_CLOCK:] = eq.clock_polynomial(cohort.clock)
-    tested = np.zeros((cohort.eval_reward.size, BIN_COLUMNS))
-    tested[:, BIN_REWARD] = cohort.eval_reward
-    tested[:, BIN_IS_EVALUATION] = 1.0
-    tested[:, BIN_CLOCK:] = eq.clock_polynomial(cohort.eval_clock)
+    none, ones = np.zeros(cohort.reward.size), np.ones(cohort.eval_reward.size)
+    noise = cohort.noise_known, cohort.noise_per_completion, cohort.noise_per_prompt
+    clock = eq.clock_polynomial(cohort.clock)
+    train = np.column_stack([cohort.reward, none, *noise, residual_persistence(cohort), clock])
+    clock = eq.clock_polynomial(cohort.eval_clock)
+    tested = np.column_stack([cohort.eval_reward, ones, *np.zeros((4, ones.size)), clock])
     owner = np.concatenate([cohort.run_of_bin, cohort.run_of_eval])
     order = np.argsort(owner, kind="stable")
     first = np.searchsorted(owner[order], np.arange(len(cohort.runs) + 1))

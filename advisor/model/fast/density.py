@@ -87,10 +87,7 @@ def _parts(point: Any, block: Any) -> Any:
 
 @compiled
 def _turn(point: Any, block: Any) -> tuple[int, int, float]:
-    """Put headroom and plateau loss in place of their sum and their balance; see :func:`sampled`.
-
-    Returns their places, and the share of the loss in the sum.
-    """
+    """Put headroom and loss in place of sum and balance: places, share of the loss in the sum."""
     headroom, loss = int(block[1]) + int(block[7]), _LOSS_LEVEL
     total, balance, gap = point[headroom], point[loss], block[8]
     share = 0.5 * (1.0 + tanh(0.5 * balance))

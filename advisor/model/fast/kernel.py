@@ -8,6 +8,7 @@ machine code on disk: a later process only loads it.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from math import cos, exp, log, log1p, sin, sqrt, tanh
 from typing import Any
 
@@ -34,23 +35,12 @@ _STALE_LIMIT = eq.STALE_LIMIT
 _LEAST_LOG_LOSS, _MOST_LOG_LOSS = eq.LOG_LOSS_ENDS
 _LEAST_LOG_HAZARD, _MOST_LOG_HAZARD = eq.LOG_HAZARD_ENDS
 _MOST_HAZARD = eq.MOST_HAZARD
-_NAMES = POPULATION
-_RATE, _PLATEAU_LOSS, _HAZARD = (_NAMES.index(f"{law}.{LAWS[law][0]}") for law in LAWS)
+_Places = namedtuple("_Places", [name.replace(".", "_") for name in POPULATION])  # type: ignore[misc]
+AT: Any = _Places(*range(len(POPULATION)))
+"""Place of every population parameter; the terms of a law follow its first."""
+
+_RATE, _PLATEAU_LOSS, _HAZARD = (POPULATION.index(f"{law}.{LAWS[law][0]}") for law in LAWS)
 _RATES, _PLATEAU_LOSSES, _HAZARDS = (len(terms) for terms in LAWS.values())
-_CURVATURE = _NAMES.index("curvature_exponent")
-_DISPERSION = _NAMES.index("log_dispersion")
-_LIMIT = _NAMES.index("log_progress_limit")
-_NOISE = _NAMES.index("log_noise_scale")
-_MISFIT = _NAMES.index("log_misfit")
-_HEADROOM_SPREAD = _NAMES.index("log_headroom_spread")
-_MODEL_SPREAD = _NAMES.index("log_model_spread")
-_RATE_SPREAD = _NAMES.index("log_run_rate_spread")
-_PLATEAU_SPREAD = _NAMES.index("log_run_plateau_spread")
-_SHAPE_SPREAD = _NAMES.index("log_run_shape_spread")
-_LOSS_SPREAD = _NAMES.index("log_run_loss_spread")
-_UNCORRECTED = _NAMES.index("uncorrected_log_odds")
-_WITHIN = _NAMES.index("within_log_odds")
-_EVAL_NOISE = _NAMES.index("log_eval_noise")
 
 
 @compiled
@@ -62,10 +52,7 @@ def _sigmoid(value: float) -> float:
 def _tested(
     mean: float, start: float, eval_start: float, gain: float
 ) -> tuple[float, float, float, float, float]:
-    """Held-out reward (`equations.held_out`), and its derivatives.
-
-    By its own start, by the train reward, by the train reward's start, and by log gain.
-    """
+    """Held-out reward; derivatives by its start, train reward, that one's start and log gain."""
     if mean < start:
         tested = eval_start * mean / start
         return tested, mean / start, eval_start / start, -tested / start, 0.0
@@ -134,11 +121,8 @@ def _placed(
 
 @compiled
 def _plateau_luck(cold: float, loss_base: float, offset: float, row: Any) -> Any:
-    """Luck of a run on its plateau, where the offset says how its plateau differs from the mode's.
-
-    To first order what its law gains at the plateau its luck must lose, as far as the data pin the
-    plateau down: ``luck = offset - (a logit(cold plateau) + b log loss - c)``.
-    """
+    """Luck of a run on its plateau, where the offset says how that differs from the mode's."""
+    # To first order what its law gains there its luck must lose, as far as the data pin it down.
     cold_logit = log(cold) - log(max(1 - cold, LEAST_GAP))
     at = columns.RUN_PLACES
     return offset - (row[at] * cold_logit + row[at + 1] * loss_base - row[at + 2])
@@ -155,11 +139,8 @@ def _lifted(
     row: Any,
     kind: int,
 ) -> tuple[float, float, float, float]:
-    """Density that a placed run adds, and adjoints of base, log spread and offset.
-
-    ``a_value`` and ``a_luck`` are those of the value and of the luck where it acts by itself. The
-    model gives every offset a standard normal prior, which is exchanged for that of the luck.
-    """
+    """Density that a placed run adds, and adjoints of base, log spread and offset."""
+    # Every offset has a standard normal prior, which is exchanged for that of the luck.
     at = columns.RUN_PLACES + 3 * (kind + 1)
     reference, weight = row[at + 1], row[at + 2]
     if weight == 0.0:
@@ -178,8 +159,8 @@ def _law_base(parts: Any, row: Any, group: int, task: int, headroom: float) -> A
     base = (
         task_level[1, task]
         - log(headroom)
-        + population[_CURVATURE] * row[columns.RUN_LOG_PARAMETERS]
-        + exp(population[_MODEL_SPREAD]) * group_offset[1, group]
+        + population[AT.curvature_exponent] * row[columns.RUN_LOG_PARAMETERS]
+        + exp(population[AT.log_model_spread]) * group_offset[1, group]
     )
     for i in range(_RATES):
         base += population[_RATE + i] * row[columns.RUN_RATE + i]
@@ -198,7 +179,7 @@ def _loss_base(population: Any, row: Any) -> Any:
 @compiled
 def _headroom(parts: Any, group: int, task: int) -> Any:
     population, task_level, _, _, group_offset, _ = parts
-    spread = exp(population[_HEADROOM_SPREAD])
+    spread = exp(population[AT.log_headroom_spread])
     return _sigmoid(task_level[0, task] + spread * group_offset[0, group])
 
 
@@ -214,10 +195,10 @@ def luck_of_runs(parts: Any, run_offset: Any, run_table: Any, parents: Any) -> N
         cold = start + (1 - start) * headroom
         luck[0, run] = _plateau_luck(cold, _loss_base(population, row), run_offset[0, run], row)
         base = _law_base(parts, row, group, task, headroom)
-        spread = exp(population[_RATE_SPREAD])
+        spread = exp(population[AT.log_run_rate_spread])
         luck[1, run] = _placed(base, spread, run_offset[1, run], row, 0)[1]
-        spread = exp(population[_SHAPE_SPREAD])
-        luck[2, run] = _placed(population[_DISPERSION], spread, run_offset[2, run], row, 1)[1]
+        spread = exp(population[AT.log_run_shape_spread])
+        luck[2, run] = _placed(population[AT.log_dispersion], spread, run_offset[2, run], row, 1)[1]
 
 
 @compiled
@@ -237,18 +218,18 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
 
     single = is_oscillator == 1.0
     exponent = population[_RATE]
-    misfit = exp(population[_MISFIT])
-    noise_scale = exp(2 * population[_NOISE])
-    within = _sigmoid(population[_WITHIN])
-    eval_variance = exp(2 * population[_EVAL_NOISE])
-    limit = exp(population[_LIMIT])
-    headroom_spread = exp(population[_HEADROOM_SPREAD])
-    model_spread = exp(population[_MODEL_SPREAD])
-    rate_spread = exp(population[_RATE_SPREAD])
-    plateau_spread = exp(population[_PLATEAU_SPREAD])
-    shape_spread = exp(population[_SHAPE_SPREAD])
-    loss_spread = exp(population[_LOSS_SPREAD])
-    corrected_share = _sigmoid(population[_UNCORRECTED])
+    misfit = exp(population[AT.log_misfit])
+    noise_scale = exp(2 * population[AT.log_noise_scale])
+    within = _sigmoid(population[AT.within_log_odds])
+    eval_variance = exp(2 * population[AT.log_eval_noise])
+    limit = exp(population[AT.log_progress_limit])
+    headroom_spread = exp(population[AT.log_headroom_spread])
+    model_spread = exp(population[AT.log_model_spread])
+    rate_spread = exp(population[AT.log_run_rate_spread])
+    plateau_spread = exp(population[AT.log_run_plateau_spread])
+    shape_spread = exp(population[AT.log_run_shape_spread])
+    loss_spread = exp(population[AT.log_run_loss_spread])
+    corrected_share = _sigmoid(population[AT.uncorrected_log_odds])
 
     for run in range(run_table.shape[0]):
         row = run_table[run]
@@ -280,7 +261,7 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
         plateau_luck = _plateau_luck(cold, loss_base, run_offset[0, run], row)
         log_loss = loss_base - loss_spread * plateau_luck
         log_dispersion, shape_luck, shape_factor = _placed(
-            population[_DISPERSION], shape_spread, run_offset[2, run], row, 1
+            population[AT.log_dispersion], shape_spread, run_offset[2, run], row, 1
         )
         capped = min(max(log_loss, _LEAST_LOG_LOSS), _MOST_LOG_LOSS)
         loss = exp(capped)
@@ -457,11 +438,11 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
 
         # Up the hierarchy again.
         d_population[_RATE] += a_exponent
-        d_population[_MISFIT] += 2 * a_misfit
-        d_population[_NOISE] += a_noise
-        d_population[_WITHIN] += a_within * within * (1 - within)
-        d_population[_EVAL_NOISE] += a_eval_noise
-        d_population[_UNCORRECTED] += (
+        d_population[AT.log_misfit] += 2 * a_misfit
+        d_population[AT.log_noise_scale] += a_noise
+        d_population[AT.within_log_odds] += a_within * within * (1 - within)
+        d_population[AT.log_eval_noise] += a_eval_noise
+        d_population[AT.uncorrected_log_odds] += (
             a_share * row[columns.RUN_CORRECTED] * corrected_share * (1 - corrected_share)
         )
         d_task[2, task] += a_onset
@@ -472,30 +453,30 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
             a_dispersion, 0.0, shape_spread, run_offset[2, run], shape_luck, shape_factor, row, 1
         )
         total += value
-        d_population[_DISPERSION] += a_base
-        d_population[_SHAPE_SPREAD] += a_spread
+        d_population[AT.log_dispersion] += a_base
+        d_population[AT.log_run_shape_spread] += a_spread
         d_run[2, run] += a_offset
 
         a_law = a_log_k / (1 + slowed)
-        d_population[_LIMIT] += a_log_k * slowed / (1 + slowed)
+        d_population[AT.log_progress_limit] += a_log_k * slowed / (1 + slowed)
         value, a_law, a_spread, a_offset = _lifted(
             a_law, 0.0, rate_spread, run_offset[1, run], rate_luck, rate_factor, row, 0
         )
         total += value
-        d_population[_RATE_SPREAD] += a_spread
+        d_population[AT.log_run_rate_spread] += a_spread
         d_run[1, run] += a_offset
         for i in range(_RATES):
             d_population[_RATE + i] += a_law * row[columns.RUN_RATE + i]
-        d_population[_CURVATURE] += a_law * row[columns.RUN_LOG_PARAMETERS]
-        d_population[_MODEL_SPREAD] += a_law * model_spread * group_offset[1, group]
+        d_population[AT.curvature_exponent] += a_law * row[columns.RUN_LOG_PARAMETERS]
+        d_population[AT.log_model_spread] += a_law * model_spread * group_offset[1, group]
         d_group[1, group] += a_law * model_spread
         d_task[1, task] += a_law
 
         a_odds = a_plateau * plateau * (1 - lucky)
-        d_population[_PLATEAU_SPREAD] += a_odds * plateau_spread * plateau_luck
+        d_population[AT.log_run_plateau_spread] += a_odds * plateau_spread * plateau_luck
         a_loss = -a_plateau * plateau * loss if log_loss == capped else 0.0
         a_cold = a_plateau * plateau / lucky * odds / (1 - cold + cold * odds) ** 2
-        d_population[_LOSS_SPREAD] -= a_loss * loss_spread * plateau_luck
+        d_population[AT.log_run_loss_spread] -= a_loss * loss_spread * plateau_luck
         offset = run_offset[0, run]
         total += 0.5 * (offset * offset - plateau_luck * plateau_luck)
         a_luck = a_odds * plateau_spread - a_loss * loss_spread - plateau_luck
@@ -509,7 +490,9 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
         d_start[group] += a_start * start * (1 - start)
         a_headroom = (a_cold * (1 - start) * headroom - a_law) * (1 - headroom)
         d_task[0, task] += a_headroom
-        d_population[_HEADROOM_SPREAD] += a_headroom * headroom_spread * group_offset[0, group]
+        d_population[AT.log_headroom_spread] += (
+            a_headroom * headroom_spread * group_offset[0, group]
+        )
         d_group[0, group] += a_headroom * headroom_spread
 
     return total

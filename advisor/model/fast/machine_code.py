@@ -28,11 +28,12 @@ SOURCES = (
     "model/fast/__init__.py",
     "model/equations.py",
     "model/parameters.py",
+    "model/parameters.toml",
     "model/likelihood.py",
     "model/cohort.py",
     "theory/spectrum.py",
 )
-"""Modules that decide the numbers, or whose constants are compiled in."""
+"""Files that decide the numbers, or whose constants are compiled in."""
 
 DIGEST_BYTES = hashlib.sha256().digest_size
 

@@ -10,21 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from advisor import model
 from advisor.common import counted
 from advisor.findings import at_pilot, middle_pilot, prior_groups
 from advisor.forecast import central, ends_of
-from advisor.model import (
-    BANDS,
-    GAIN,
-    INTERVAL,
-    LAWS,
-    MIN_SIZES,
-    REFERENCE,
-    Posterior,
-    PriorPredictive,
-    density,
-    informed_share,
-)
+from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import FigureKind, words
 from advisor.theory import FloatArray
@@ -79,7 +69,7 @@ class Posteriors:
     @property
     def is_prior_dominated(self) -> bool:
         """Whether there are too few model sizes for the data to speak about the exponent."""
-        return self.sizes < MIN_SIZES
+        return self.sizes < model.MIN_SIZES
 
     @property
     def text(self) -> str:
@@ -103,7 +93,7 @@ def posteriors_info(posterior: Posterior) -> Posteriors:
     kept = [meta.groups.index(pair) for pair in style.most_piloted(meta, MAX_GROUPS)]
     labels = [" on ".join(map(style.shorten, meta.groups[g][::-1])) for g in kept]
     run, prior = middle_pilot(meta), prior_groups(meta, 4000)
-    laws = [f"{law}.{term}" for law in ("rate", "plateau_loss") for term in LAWS[law]]
+    laws = [f"{law}.{term}" for law in ("rate", "plateau_loss") for term in model.LAWS[law]]
     plateau, stiffness = at_pilot(
         meta,
         run,
@@ -128,8 +118,8 @@ def posteriors_info(posterior: Posterior) -> Posteriors:
 
 
 def _ridge(label: str, draws: FloatArray, prior: FloatArray, *, log: bool = False) -> Ridge:
-    value, height = density(np.log10(draws) if log else draws)
-    prior_value, prior_height = density(np.log10(prior) if log else prior, 512)
+    value, height = model.density(np.log10(draws) if log else draws)
+    prior_value, prior_height = model.density(np.log10(prior) if log else prior, 512)
     ends = (*central(draws), *central(prior, 0.9)[[0, 2]])
     if log:
         value, prior_value = 10**value, 10**prior_value
@@ -146,7 +136,7 @@ def draw_posteriors(info: Posteriors) -> Figure:
     left, middle, right = (figure.add_subplot(grid[:end, at]) for at, end in enumerate(tall))
     middle.set_xscale("log")
     sizes = counted(info.sizes, "model size")
-    doubt = f" of {MIN_SIZES}: prior-dominated" if info.is_prior_dominated else ""
+    doubt = f" of {model.MIN_SIZES}: prior-dominated" if info.is_prior_dominated else ""
     style.tidy(left, title="Plateau", note=info.reference, x="train reward (reward units)")
     style.tidy(middle, title="Stiffness", note=info.reference, x="stiffness k (per optimizer step)")
     style.tidy(right, title="Curvature", note=sizes + doubt, x="exponent c (no unit)")
@@ -235,12 +225,12 @@ class Exponents:
 
 def exponents_info(posterior: Posterior) -> Exponents:
     """Collect intervals of the exponents, their priors', and the theory's values."""
-    informed = informed_share(posterior)
+    informed = model.informed_share(posterior)
 
     def row(key: str, label: str, theory: str) -> Exponent:
         prior = getattr(posterior.meta.priors, key.replace(".", "_"))
         spread = NormalDist(prior.mean, prior.sd)
-        ends = (*central(posterior.flat(key)), *map(spread.inv_cdf, ends_of(INTERVAL)))
+        ends = (*central(posterior.flat(key)), *map(spread.inv_cdf, ends_of(model.INTERVAL)))
         return Exponent(key, label, theory, informed[key], *map(float, ends))
 
     return Exponents(
@@ -302,7 +292,7 @@ WIDTHS = {0.5: 9.0, 0.8: 5.0, 0.95: 1.6}
 """Line widths of the nested bands, in points."""
 
 
-def draw_priors(info: PriorPredictive) -> Figure:
+def draw_priors(info: model.PriorPredictive) -> Figure:
     """Draw reward curves over steps, the bands of the plateau beside and of the time below them."""
     figure = style.new_figure(8.6, 5.4)
     grid = figure.add_gridspec(2, 2, width_ratios=[6.2, 1.0], height_ratios=[5.0, 1.0])
@@ -312,7 +302,7 @@ def draw_priors(info: PriorPredictive) -> Figure:
     style.tidy(
         curves,
         title=f"What {info.preset} believes before any log",
-        note=f"{CURVES} runs of new models on new tasks; {REFERENCE}",
+        note=f"{CURVES} runs of new models on new tasks; {model.REFERENCE}",
         y="reward (share of floor to ceiling)",
     )
     style.tidy(plateau, title="Plateau", note="median [80 %]")
@@ -331,14 +321,14 @@ def draw_priors(info: PriorPredictive) -> Figure:
     corner.set_axis_off()
     bars = [
         (f"{100 * share:.0f} %", {"color": style.BLUE, "linewidth": WIDTHS[share]})
-        for share in BANDS
+        for share in model.BANDS
     ]
     bars.append(("median", {"color": style.INK, "linewidth": 2.0}))
     style.legend(corner, bars, loc="center", handlelength=1.6)
     return figure
 
 
-def _draw_bands(axes: Axes, info: PriorPredictive, name: str, *, is_upright: bool) -> None:
+def _draw_bands(axes: Axes, info: model.PriorPredictive, name: str, *, is_upright: bool) -> None:
     """Nested bars of the central bands beside an axis that the curves share."""
     for share, (low, high) in info.bands(name).items():
         ends, place = (low, high), (0.0, 0.0)
@@ -351,7 +341,7 @@ def _draw_bands(axes: Axes, info: PriorPredictive, name: str, *, is_upright: boo
         axes,
         info.span(name).replace(" [", "\n[").replace(", ", ",\n")
         if is_upright
-        else f"{100 * GAIN:.0f} % of the gain at step {info.span(name)}",
+        else f"{100 * model.GAIN:.0f} % of the gain at step {info.span(name)}",
         at,
         (9, 0) if is_upright else (0, 9),
         is_on_marks=True,

@@ -8,32 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.backtesting import (
-    ADVISOR,
-    QUANTILES,
-    Case,
-    CohortCases,
-    Prediction,
-    Question,
-    check_shares,
-    chosen_preset,
-    make_cases,
-    nothing_to_ask,
-    predict,
-    score,
-)
+from advisor import backtesting, model
+from advisor.backtesting import Case, CohortCases, Prediction
 from advisor.common import Progress, silent
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import begun_run_reward, central, fit
-from advisor.model import (
-    RUN_EFFECTS,
-    Convergence,
-    Meta,
-    Posterior,
-    Priors,
-    Sampling,
-    convergence,
-)
+from advisor.model import Meta, Posterior, Priors, Sampling
 from advisor.reporting import style
 from advisor.reporting.figure import FigureKind
 from advisor.runs import PilotRun
@@ -44,13 +24,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+SEEN = 0.5
+"""Share of each pilot from which the rest is forecast."""
+
 WINDOWS = 8
 """Windows into which the rest is cut: each is forecast and judged as a mean."""
 
 MAX_CURVES = 4
 """Pilots whose curves are drawn: every rank of error from the best to the worst."""
 
-LOW, HIGH = QUANTILES.index(0.1), QUANTILES.index(0.9)
+LOW, HIGH = backtesting.QUANTILES.index(0.1), backtesting.QUANTILES.index(0.9)
 
 
 @dataclass(frozen=True)
@@ -74,7 +57,6 @@ class ForecastCheck:
     """The whole figure: pilots by their error in the final level, the largest last."""
 
     checked: tuple[Checked, ...]
-    seen: float
     bounds: tuple[float, float]  # least floor and largest ceiling of the reward
     left_out: tuple[str, ...]  # pilots that could not be asked about, and why
     failed: tuple[str, ...]  # cohorts whose fit did not converge
@@ -94,14 +76,14 @@ class ForecastCheck:
     @property
     def error(self) -> float:
         """Mean absolute error of the final level, as a share of the reward's range."""
-        return float(score([one.final for one in self.checked])["mae"])
+        return float(backtesting.score([one.final for one in self.checked])["mae"])
 
     @property
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
         count = len(self.checked)
         return (
-            f"Pilots forecast from the first {style.share_text(self.seen)} of their steps. "
+            f"Pilots forecast from the first {style.share_text(SEEN)} of their steps. "
             f"The 80 % interval of the final level holds {self.covered} of {count} "
             f"({style.share_text(self.covered / count)}); mean error {self.error:.3f}."
         )
@@ -126,18 +108,19 @@ class ForecastCheck:
 def forecast_check_info(
     runs: Sequence[PilotRun],
     *,
-    seen: float = 0.5,
     priors: Priors | str | None = None,
     sampling: Sampling | None = None,
     progress: Progress = silent,
 ) -> ForecastCheck:
     """Fit the first part of each pilot and forecast the rest, as `backtest` does."""
-    (share,) = check_shares(seen)
-    cohorts, unusable = make_cases(runs, share)
+    cohorts, unusable = backtesting.make_cases(runs, SEEN)
     if not cohorts:
-        raise nothing_to_ask(unusable)
+        raise backtesting.nothing_to_ask(unusable)
     whole = {(run.path, run.id): run for run in runs}
-    presets = [chosen_preset([case.seen for case in cohort.cases], priors) for cohort in cohorts]
+    presets = [
+        backtesting.chosen_preset([case.seen for case in cohort.cases], priors)
+        for cohort in cohorts
+    ]
     checked: list[Checked] = []
     left_out, failed = list(unusable), []
     for done, (cohort, preset) in enumerate(zip(cohorts, presets, strict=True)):
@@ -156,19 +139,19 @@ def forecast_check_info(
             if case.seen.id in place:
                 run = whole[case.seen.path, case.seen.id]
                 at = place[case.seen.id]
-                checked.append(_check(posterior, at, run, case, cohort, share, number))
+                checked.append(_check(posterior, at, run, case, cohort, number))
             else:
                 left_out.append(f"{case.seen.id}: its first part is that of another run")
     if failed and not checked:
         raise NotConvergedError(
-            f"no fit of the first {style.share_text(share)} of the pilots converged"
+            f"no fit of the first {style.share_text(SEEN)} of the pilots converged"
         )
     if not checked:
-        raise nothing_to_ask(left_out)
+        raise backtesting.nothing_to_ask(left_out)
     checked.sort(key=lambda one: one.final.error)
     floors, ceilings = zip(*(one.final.bounds for one in checked), strict=True)
     bounds = min(floors), max(ceilings)
-    return ForecastCheck(tuple(checked), share, bounds, tuple(left_out), tuple(failed))
+    return ForecastCheck(tuple(checked), bounds, tuple(left_out), tuple(failed))
 
 
 def _check(
@@ -177,13 +160,14 @@ def _check(
     run: PilotRun,
     case: Case,
     cohort: CohortCases,
-    seen: float,
     number: int,
 ) -> Checked:
     """Forecast one pilot; the seeds are those of a backtest."""
-    question = Question(cohort.name, run.id, seen, None, cohort.bounds, case.target)
-    final = predict(
-        ADVISOR, question, begun_run_reward(posterior, index, case.seen, case.steps, seed=number)
+    question = backtesting.Question(cohort.name, run.id, SEEN, None, cohort.bounds, case.target)
+    final = backtesting.predict(
+        backtesting.ADVISOR,
+        question,
+        begun_run_reward(posterior, index, case.seen, case.steps, seed=number),
     )
     known = np.isfinite(run.reward)
     later = run.step[known & (run.step > case.seen.step[-1])]
@@ -242,7 +226,7 @@ def _draw_levels(axes: Axes, info: ForecastCheck) -> None:
     floor, ceiling = info.bounds
     style.tidy(
         axes,
-        title=f"Final level, forecast from the first {style.share_text(info.seen)}",
+        title=f"Final level, forecast from the first {style.share_text(SEEN)}",
         note=f"80 % interval holds {info.covered} of {len(info.checked)}; mean error "
         f"{info.error:.3f}",
         x=f"reward that came, last tenth (range {floor:g} to {ceiling:g})",
@@ -320,7 +304,7 @@ class Ranks:
 
     worst: tuple[Mixed, ...]
     parameters: int
-    overall: Convergence  # of the sampler's own coordinates, which the gate judges
+    overall: model.Convergence  # of the sampler's own coordinates, which the gate judges
 
     @property
     def text(self) -> str:
@@ -343,7 +327,7 @@ def convergence_info(posterior: Posterior) -> Ranks:
     """Find the parameters that mixed worst."""
     flat = _scalars(posterior.draws, posterior.meta)
     with np.errstate(invalid="ignore", divide="ignore"):  # a chain that never moved
-        found = convergence(flat)
+        found = model.convergence(flat)
     # Of a parameter that moved in no chain R-hat is not a number: the worst there is.
     order = sorted(flat, key=lambda name: -float(np.nan_to_num(found[name][0], nan=np.inf)))
     return Ranks(
@@ -372,7 +356,7 @@ def _scalars(draws: Mapping[str, FloatArray], meta: Meta) -> dict[str, FloatArra
             out[title] = values
             continue
         per_task = name in ("headroom_logit", "log_slope", "log_onset")
-        owners = tasks if per_task else runs if name in RUN_EFFECTS else groups
+        owners = tasks if per_task else runs if name in model.RUN_EFFECTS else groups
         for index, owner in enumerate(owners):
             label = f"{title}\n{owner}"
             # Two runs may be called the same where only their folders differ.
