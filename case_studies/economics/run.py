@@ -46,6 +46,21 @@ PROJECTS = (1, 2)
 WHEN_KNOWN = 5
 """Pilots where it is known from few."""
 
+ADVISOR, CONSTANT = "advisor", "best constant of other worlds"
+BEST_OF_LADDER, TPE = "best of the ladder", "TPE from the constant"
+COMPARED: dict[tuple[str, int], tuple[tuple[str, int], ...]] = {
+    (ADVISOR, count): ((CONSTANT, 0), (BEST_OF_LADDER, count), (TPE, count)) for count in (3, 5, 8)
+} | {
+    (f"{ADVISOR}, {projects} worlds known", WHEN_KNOWN): (
+        (f"constant of {projects} worlds", 0),
+        (f"{BEST_OF_LADDER}, {projects} worlds known", WHEN_KNOWN),
+    )
+    for projects in PROJECTS
+}
+"""Methods and their numbers of pilots whose regrets are compared world by world."""
+
+BOOTSTRAPS = 2000
+
 SHARE = 0.2
 """Of the purse that pilots may cost."""
 
@@ -278,75 +293,85 @@ def halved(purse: Purse, count: int, rng: np.random.Generator) -> tuple[int, Pil
     return alive[0], Pilots(done)
 
 
-def study(task: tuple[list[Purse], int, int]) -> list[dict[str, Any]]:
-    """Every method in one world, for one draw of chance."""
-    purses, number, repeat = task
-    warnings.simplefilter("ignore")
-    purse = purses[number]
-    # A world on the same task, of another size or start, would give the constant away.
-    others = [p for p in purses if p.world.target.task != purse.world.target.task]
-    rng = np.random.default_rng([number, repeat])
-    base, best, records = launched(purse, others), purse.best(), []
-    worlds = len({one.world.target.task for one in others})
+class Ledger(NamedTuple):
+    """What methods come to in one world, for one draw of chance."""
+
+    purse: Purse
+    repeat: int
+    records: list[dict[str, Any]]
 
     def record(
+        self,
         method: str,
         index: int,
         pilots: Pilots,
         said: float | None = None,
         every: Mapping[int, float] | None = None,
     ) -> None:
-        reward, fell = purse.outcome(index, pilots)
-        records.append(
+        """Add what a launched run came to."""
+        reward, fell = self.purse.outcome(index, pilots)
+        self.records.append(
             {
-                "world": purse.world.name,
-                "task": purse.world.target.task,
-                "repeat": repeat,
+                "world": self.purse.world.name,
+                "task": self.purse.world.target.task,
+                "repeat": self.repeat,
                 "method": method,
                 "pilots": len(pilots.runs),
-                "spent": pilots.cost / purse.total,
+                "spent": pilots.cost / self.purse.total,
                 "run": index,
                 "reward": reward,
-                "regret": best - reward,
+                "regret": self.purse.best() - reward,
                 "collapsed": fell,
                 "p_stable": said,
                 "said": None if every is None else {str(i): round(p, 4) for i, p in every.items()},
             }
         )
 
-    def best_of(pilots: Pilots) -> int:
-        return best_pilot(purse.world, all_runs(purse), pilots.runs, pilots.steps)
+    def look(self, method: str, pilots: Pilots) -> None:
+        """Launch the best pilot as it stands."""
+        purse = self.purse
+        best = best_pilot(purse.world, all_runs(purse), pilots.runs, pilots.steps)
+        self.record(method, best, pilots)
 
-    def ask(method: str, pilots: Pilots, known: int = base, projects: int = worlds) -> None:
-        found = advised(purse, pilots, known, projects, repeat)
-        record(method, found.run, pilots, found.p_stable, found.said)
+    def ask(self, method: str, pilots: Pilots, known: int, projects: int) -> None:
+        """Launch what the advisor names."""
+        found = advised(self.purse, pilots, known, projects, self.repeat)
+        self.record(method, found.run, pilots, found.p_stable, found.said)
 
-    record("best constant of other worlds", base, NONE)
+
+def study(task: tuple[list[Purse], int, int]) -> list[dict[str, Any]]:
+    """Every method in one world, for one draw of chance."""
+    purses, number, repeat = task
+    warnings.simplefilter("ignore")
+    purse, ledger = purses[number], Ledger(purses[number], repeat, [])
+    # A world on the same task, of another size or start, would give the constant away.
+    others = [p for p in purses if p.world.target.task != purse.world.target.task]
+    rng = np.random.default_rng([number, repeat])
+    base = launched(purse, others)
+    worlds = len({one.world.target.task for one in others})
+    ledger.record(CONSTANT, base, NONE)
     for name, recipe in RECIPES.items():
-        record(name, nearest(purse.world, all_runs(purse), *recipe), NONE)
-    ask("advisor, its own plan", planned(purse, base))
+        ledger.record(name, nearest(purse.world, all_runs(purse), *recipe), NONE)
+    ledger.ask("advisor, its own plan", planned(purse, base), base, worlds)
     for count in COUNTS:
         pilots = ladder(purse, base, count)
-        record("best of the ladder", best_of(pilots), pilots)
+        ledger.look(BEST_OF_LADDER, pilots)
         if count > 2:
-            ask("advisor", varied(purse, base, count))
-            ask("advisor on a ladder of rates", pilots)
-            tried = _searched_from(purse, base, count, repeat)
-            record("TPE from the constant", best_of(tried), tried)
-        pilots = at_random(purse, count, rng)
-        record("best of random pilots", best_of(pilots), pilots)
+            ledger.ask(ADVISOR, varied(purse, base, count), base, worlds)
+            ledger.ask("advisor on a ladder of rates", pilots, base, worlds)
+            ledger.look(TPE, _searched_from(purse, base, count, repeat))
+        ledger.look("best of random pilots", at_random(purse, count, rng))
         if count > 1:
-            index, found = halved(purse, count, rng)
-            record("successive halving", index, found)
+            ledger.record("successive halving", *halved(purse, count, rng))
     for projects in PROJECTS:
         drawn = rng.choice(len(others), projects, replace=False)
         few = launched(purse, [others[place] for place in drawn])
-        record(f"constant of {projects} worlds", few, NONE)
+        ledger.record(f"constant of {projects} worlds", few, NONE)
         pilots = ladder(purse, few, WHEN_KNOWN)
-        record(f"best of the ladder, {projects} worlds known", best_of(pilots), pilots)
+        ledger.look(f"{BEST_OF_LADDER}, {projects} worlds known", pilots)
         pilots = varied(purse, few, WHEN_KNOWN)
-        ask(f"advisor, {projects} worlds known", pilots, few, projects)
-    return records
+        ledger.ask(f"{ADVISOR}, {projects} worlds known", pilots, few, projects)
+    return ledger.records
 
 
 def main() -> None:
@@ -418,7 +443,36 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
                 "worlds": len(by_world),
             }
     told["guard"] = guard(records)
+    told["differences"] = differences(records)
     return told
+
+
+def differences(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Mean difference of regret in the same worlds, with a 95 % interval that resamples tasks."""
+    regrets: dict[tuple[str, int], dict[str, float]] = {}
+    for one in records:
+        regrets.setdefault((one["method"], one["pilots"]), {})[one["world"]] = one["regret"]
+    task_of = {one["world"]: one["task"] for one in records if "task" in one}
+    found: dict[str, Any] = {}
+    for own, others in COMPARED.items():
+        for other in (one for one in others if own in regrets and one in regrets):
+            by_task: dict[str, list[float]] = {}
+            for world in regrets[own].keys() & regrets[other].keys():
+                gap = regrets[own][world] - regrets[other][world]
+                by_task.setdefault(task_of[world], []).append(gap)
+            parts = [np.array(by_task[task]) for task in sorted(by_task)]
+            rng = np.random.default_rng(0)
+            drawn = rng.integers(0, len(parts), (BOOTSTRAPS, len(parts)))
+            means = [np.concatenate([parts[at] for at in row]).mean() for row in drawn]
+            low, high = np.quantile(means, [0.025, 0.975])
+            name = f"{own[0]}, {own[1]} pilots - {other[0]}, {other[1]} pilots"
+            found[name] = {
+                "mean": round(float(np.concatenate(parts).mean()), 4),
+                "low": round(float(low), 4),
+                "high": round(float(high), 4),
+                "tasks": len(parts),
+            }
+    return found
 
 
 def guard(records: list[dict[str, Any]]) -> dict[str, Any]:
