@@ -187,7 +187,7 @@ def test_a_close_rate_is_taken(write_state):
         (ENTRY + "collapsed_at = 0\n", r"key 'collapsed_at': 0 is not allowed"),
         (ENTRY + "collapsed = false\ncollapsed_at = 3\n", r"'collapsed_at'.*Keep one of them"),
         (ENTRY + 'model = "mystery"\n', r"row 1, key 'model': the size.*Add 'parameters"),
-        (ENTRY + "model = 7\n", r"row 1, key 'model': 7 is not allowed: should be text"),
+        (ENTRY + "model = 7\n", r"row 1, key 'model': 7 is not allowed: should be a valid string"),
         ("[[run]]\npath = 7\n", r"row 1, key 'path': 7 is not text"),
         ('[[run]]\npath = "a\\u0000b"\n', r"row 1, key 'path': the path holds a NUL character"),
         ('[defaults]\npath = "x"\n', r"key 'path': this key belongs to one run"),

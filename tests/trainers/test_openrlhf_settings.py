@@ -195,7 +195,7 @@ def test_arguments_as_wandb_keeps_them() -> None:
 
 
 def table(**columns: list[float]) -> Table:
-    builder = TableBuilder(Path("x"), lambda key: True)
+    builder = TableBuilder(Path("x"))
     for number, row in enumerate(zip(*columns.values(), strict=True), 1):
         builder.add(number, dict(zip(columns, row, strict=True)))
     return builder.build()

@@ -447,7 +447,7 @@ def test_public_run_agrees_with_its_log(real_logs: Path) -> None:
 
 
 def table(rows: list[dict[str, Any]], cut: bool = False) -> Table:
-    builder = TableBuilder(Path("x.log"), lambda key: True)
+    builder = TableBuilder(Path("x.log"))
     for number, cells in enumerate(rows, 1):
         builder.add(number, cells, is_cut=cut)
     return builder.build()

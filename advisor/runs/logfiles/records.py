@@ -74,7 +74,6 @@ class Events:
     def __init__(
         self,
         log: LogFile,
-        wanted: Callable[[str], bool],
         is_text_wanted: Callable[[str], object],
         warnings: list[str],
     ) -> None:
@@ -82,8 +81,8 @@ class Events:
         self.texts: dict[str, str] = {}
         self.hparams: dict[str, Any] = {}
         self.started = float("inf")
-        self._wanted, self._is_text_wanted = wanted, is_text_wanted
-        self._kept: dict[bytes, Cells | None] = {}
+        self._is_text_wanted = is_text_wanted
+        self._by_tag: dict[bytes, Cells] = {}
         messages, malformed = _messages()
         self._parse_hparams = messages["HparamsData"].FromString
         parse, no_events = messages["Event"].FromString, 0
@@ -103,13 +102,10 @@ class Events:
             if number is None or not tag:
                 self._take_settings(value)
                 continue
-            if tag not in self._kept:
-                name = _text(tag)
-                cells = self.cells.setdefault(name, Cells())
-                self._kept[tag] = cells if self._wanted(name) else None
-            if (kept := self._kept[tag]) is not None:
-                kept.steps.append(event.step)
-                kept.values.append(number)
+            if tag not in self._by_tag:
+                self._by_tag[tag] = self.cells.setdefault(_text(tag), Cells())
+            self._by_tag[tag].steps.append(event.step)
+            self._by_tag[tag].values.append(number)
 
     def _take_settings(self, given: Any) -> None:
         tag = _text(given.tag)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,10 @@ class Table:
             )
         return Table(self.numbers[wanted], columns, self.cut[wanted])
 
+    def pop(self, key: str) -> Column:
+        """Take a column out; an empty one where there is none."""
+        return self._columns.pop(key, None) or Column()
+
     def renamed(self, names: Mapping[str, str]) -> Table:
         """Table with some keys under other names; a name that is taken keeps its column."""
         columns = dict(self._columns)
@@ -111,29 +115,21 @@ class Table:
 class TableBuilder:
     """Fills a `Table` row by row, in bounded memory."""
 
-    def __init__(self, path: Path, wanted: Callable[[str], bool]) -> None:
-        self._path, self._wanted = path, wanted
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._numbers = array("q")
         self._cut = array("b")
         self._columns: dict[str, Column] = {}
-        self._kept: dict[str, Column | None] = {}
         self._texts: dict[str, str] = {}
         self._cells = 0
 
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def wants(self, key: str) -> bool:
-        """Whether the cells of a key are kept."""
-        return self._wanted(key)
-
     def seen(self, keys: Iterable[str]) -> None:
         """Note keys that a header names, whether or not a row fills them."""
-        new = list(keys)
-        wanted = [self._wanted(key) for key in new]
-        for key, is_wanted in zip(new, wanted, strict=True):
-            column = self._columns.setdefault(key, Column())
-            self._kept[key] = column if is_wanted else None
+        for key in keys:
+            self._columns.setdefault(key, Column())
 
     def add(self, number: int, cells: Mapping[str, Any], *, is_cut: bool = False) -> None:
         """Add a row."""
@@ -150,16 +146,17 @@ class TableBuilder:
         return Table(numbers, self._columns, cut)
 
     def _fill(self, row: int, cells: Mapping[str, Any], prefix: str, depth: int) -> None:
-        kept = self._kept
         for name, cell in cells.items():
             key = f"{prefix}{name}" if prefix else name
             kind = type(cell)
             if kind is dict:
-                if depth < 3:
+                if depth < 3 and "_type" not in cell:  # W&B's histograms, tables and pictures
                     self._fill(row, cell, f"{key}/", depth + 1)
                 continue
-            column = kept[key] if key in kept else self._column(key)
-            if column is None or cell is None:
+            column = self._columns.get(key)
+            if column is None:
+                column = self._columns[key] = Column()
+            if cell is None:
                 continue
             if kind is str:
                 try:
@@ -184,13 +181,9 @@ class TableBuilder:
         if self._cells > limits.MOST_TABLE_CELLS:
             raise InputError(
                 f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers",
-                path=self._path,
+                path=self.path,
                 advice="Export every tenth row, or split the file by run",
             )
-
-    def _column(self, key: str) -> Column | None:
-        self.seen([key])
-        return self._kept[key]
 
 
 def as_float(value: int | float | str) -> float:

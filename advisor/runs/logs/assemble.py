@@ -39,7 +39,7 @@ from advisor.runs.logs.series import (
     row_window,
     unit_of,
 )
-from advisor.runs.logs.stated_settings import column_settings
+from advisor.runs.logs.stated_settings import column_settings, place_row
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
 from advisor.runs.trainers import Derived, KeyTable, plain, spellings
 from advisor.runs.trainers import generic as own_loop
@@ -309,7 +309,8 @@ class _Attempt:
         if reward is None:
             raise no_reward(self.table.keys, self.framework, self.path)
         advice = "Log the mean reward of each step, or name its key in a column map"
-        raise InputError("no row has a reward", path=self.path, key=reward, advice=advice)
+        row = place_row(self.logged)
+        raise InputError("no row has a reward", path=self.path, row=row, key=reward, advice=advice)
 
     def _evaluations(
         self, keys: Keys, holds: BoolArray, placed: Placed

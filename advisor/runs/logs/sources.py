@@ -18,11 +18,10 @@ from typing import Any, TypeVar
 from advisor.errors import InputError, SourceError
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Columns, LogCandidate, Logged, Reader
+from advisor.runs.logfiles.logged import LogCandidate, Logged, Reader
 from advisor.runs.logfiles.records import OWN_COUNTER
 from advisor.runs.logfiles.table import Table, TableBuilder
-from advisor.runs.logs.trackers.wandb import COUNTER, TrackedRun
-from advisor.runs.trainers.keys import kept_keys
+from advisor.runs.logs.trackers.wandb import COUNTER, tracked
 
 T = TypeVar("T")
 
@@ -75,12 +74,12 @@ def answers(
 
 
 def run_of(
-    place: str, run: str, name: str, read: Callable[[Path, Columns], Iterable[Logged]]
+    place: str, run: str, name: str, read: Callable[[Path], Iterable[Logged]]
 ) -> LogCandidate:
     """One run of a place, which is found like a file in a folder and read by its own reader."""
     root = Path(place)
     path = root / run
-    reader = Reader(name, lambda log: False, lambda logs, columns: read(path, columns))
+    reader = Reader(name, lambda log: False, lambda logs, columns: read(path))
     # No settings lie next to it: neither a sidecar of the working folder nor a config is its own.
     return LogCandidate(LogFile(path, io.BytesIO, 0), root, False, path.parent, reader)
 
@@ -165,14 +164,17 @@ def _has_login(client: Any) -> bool:
     return known is not None
 
 
-def _read_wandb(run: Any, path: Path, columns: Columns) -> Iterator[Logged]:
+def _read_wandb(run: Any, path: Path) -> Iterator[Logged]:
     """Read the rows of one run, none of them sampled."""
-    rows = TrackedRun(path, columns, COUNTER)
+    builder = TableBuilder(path)
     # A history that W&B's client kept from an earlier look lacks what came since.
     ask = partial(run.scan_history, use_cache=False)
-    for cells in _one_per_step(answers(str(path), ask, partial(_wandb_error, is_one_run=True))):
-        rows.add(len(rows) + 1, cells, cells.pop(OWN_COUNTER, None))
-    yield rows.logged(
+    rows = _one_per_step(answers(str(path), ask, partial(_wandb_error, is_one_run=True)))
+    for number, cells in enumerate(rows, start=1):
+        builder.add(number, cells)
+    yield tracked(
+        builder,
+        COUNTER,
         label=run.name or run.id,
         has_own_id=True,
         settings=flatten(run.config),
@@ -264,16 +266,17 @@ def _mlflow_runs(place: str, uri: str | None, experiment: str) -> Iterator[tuple
             return
 
 
-def _read_mlflow(client: Any, run: Any, path: Path, columns: Columns) -> Iterator[Logged]:
+def _read_mlflow(client: Any, run: Any, path: Path) -> Iterator[Logged]:
     """Read the values of one run."""
-    keys, keeps = sorted(run.data.metrics), kept_keys(columns)
+    # Not what MLflow measures of the machine.
+    keys = sorted(key for key in run.data.metrics if not key.startswith("system/"))
 
     def values() -> Iterator[Value]:
-        for key in filter(keeps, keys):
+        for key in keys:
             for point in client.get_metric_history(run.info.run_id, key):
                 yield key, float(point.timestamp), float(point.value), float(point.step)
 
-    table, assumptions = table_of(answers(str(path), values, _mlflow_error), keys, path, columns)
+    table, assumptions = table_of(answers(str(path), values, _mlflow_error), keys, path)
     status = run.info.status
     # Parameters under dotted names; a long text is no setting.
     settings = {k.replace("/", "."): text for k, text in run.data.params.items() if len(text) < 8e3}
@@ -288,7 +291,7 @@ def _read_mlflow(client: Any, run: Any, path: Path, columns: Columns) -> Iterato
 
 
 def table_of(
-    values: Iterable[Value], keys: Iterable[str], path: Path, columns: Columns
+    values: Iterable[Value], keys: Iterable[str], path: Path
 ) -> tuple[Table, tuple[str, ...]]:
     """Rows by step in the order begun, and what was assumed; a repeated step is its own row."""
     import pandas as pd
@@ -307,7 +310,7 @@ def table_of(
     points.loc[idle, "step"] = float("nan")
     rows = points.groupby(["again", "step"], dropna=False, sort=True)
     points["begun"], points["row"] = rows["time"].transform("min"), rows.ngroup()
-    builder = TableBuilder(path, kept_keys(columns))
+    builder = TableBuilder(path)
     builder.seen(keys)
     in_order: Any = points.sort_values(["begun", "row"], kind="stable").itertuples()
     for number, (_, same) in enumerate(itertools.groupby(in_order, attrgetter("row")), start=1):
@@ -361,7 +364,7 @@ def trackio_candidates(project: str) -> list[LogCandidate]:
 
 
 def _read_trackio(
-    storage: Any, project: str, record: dict[str, str], path: Path, columns: Columns
+    storage: Any, project: str, record: dict[str, str], path: Path
 ) -> Iterator[Logged]:
     """Read the rows of one run."""
     name = record["name"]
@@ -370,12 +373,13 @@ def _read_trackio(
         config = storage.get_run_config(project, name, run_id=record["id"]) or {}
     except Exception as error:
         raise refusal(str(path), "failed", error) from error
-    run = TrackedRun(path, columns, TRACKIO_COUNTER)
+    builder = TableBuilder(path)
     for number, row in enumerate(rows, start=1):
         cells = {key: cell for key, cell in row.items() if key not in ("step", "timestamp")}
-        run.add(number, cells, row["step"])
+        builder.add(number, {**cells, OWN_COUNTER: row["step"]})
     own: dict[str, Any] = {key: cell for key, cell in config.items() if key not in OF_TRACKIO}
-    yield run.logged(label=name, has_own_id=True, settings=flatten(own))
+    fields = {"label": name, "has_own_id": True, "settings": flatten(own)}
+    yield tracked(builder, TRACKIO_COUNTER, **fields)
 
 
 SOURCES: dict[str, Callable[[str], list[LogCandidate]]] = {

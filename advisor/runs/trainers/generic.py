@@ -15,7 +15,7 @@ from advisor.runs.logfiles.parsing import lines_with
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data
 from advisor.runs.trainers.key_table import passes, plain, read_key_table, spellings
-from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys, words
+from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, words
 from advisor.runs.trainers.registry import Trainer, key_tables
 
 SECTIONS = frozenset(
@@ -101,7 +101,7 @@ def claims(log: LogFile) -> bool:
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a console; lines of several may be mixed, told apart by their tags."""
     (log,) = logs
-    console = _Console(log, columns)
+    console = _Console(log)
     for line in log.lines(strict=False):
         *whole, last = line.text.split("\r")
         for text in whole:
@@ -113,8 +113,8 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 class _Run:
     """Rows and settings of one tag."""
 
-    def __init__(self, log: LogFile, columns: Columns) -> None:
-        self.builder = TableBuilder(log.path, kept_keys(columns))
+    def __init__(self, log: LogFile) -> None:
+        self.builder = TableBuilder(log.path)
         self.planned: int | None = None
         self.percents: set[str] = set()
         self._shape: tuple[object, ...] = ()
@@ -152,11 +152,11 @@ class _Run:
 class _Console:
     """Sorts lines by the run that they belong to."""
 
-    def __init__(self, log: LogFile, columns: Columns) -> None:
-        self._log, self._columns = log, columns
+    def __init__(self, log: LogFile) -> None:
+        self._log = log
         self._runs: dict[str | None, _Run] = {}
         self._settings: dict[str | None, dict[str, str]] = {}
-        self._uncounted = TableBuilder(log.path, kept_keys(columns))
+        self._uncounted = TableBuilder(log.path)
         self._headers = 0
 
     def take(self, number: int, text: str, *, is_cut: bool = False) -> None:
@@ -177,7 +177,7 @@ class _Console:
                     row=number,
                     advice="Give one console per run",
                 )
-            self._runs[step.tag] = _Run(self._log, self._columns)
+            self._runs[step.tag] = _Run(self._log)
         self._runs[step.tag].add(number, step, is_cut)
 
     def runs(self) -> Iterator[Logged]:

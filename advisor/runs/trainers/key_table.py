@@ -171,17 +171,6 @@ def _with_slashes(key: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def any_reads_restored(tables: Iterable[KeyTable], key: str) -> bool:
-    """Whether some table uses a plain key whose slashes were replaced."""
-    found = _with_slashes(key)
-    return bool(found) and any_reads(tables, found)
-
-
-def any_reads(tables: Iterable[KeyTable], names: Iterable[str]) -> bool:
-    """Whether some table uses the cells of a key with one of these names."""
-    return any(table.reads(name) for name in names for table in tables)
-
-
 def _union(patterns: Iterable[str]) -> re.Pattern[str]:
     # Named groups may stand in several patterns, but only once in their union.
     bare = [re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in patterns]

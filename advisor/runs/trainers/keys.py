@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,18 +14,12 @@ import numpy as np
 from advisor.errors import InputError, NoRewardError
 from advisor.runs.logfiles.logged import Columns
 from advisor.runs.logfiles.table import Column, Table
-from advisor.runs.pilot_run import SERIES
 from advisor.runs.trainers.derived import read_data
 from advisor.runs.trainers.key_table import (
     COMMON_KEYS,
-    COMPONENT_STD,
     DATA,
-    KIND_KEYS,
-    RUN_KEYS,
     UNSURE_STEPS,
     KeyTable,
-    any_reads,
-    any_reads_restored,
     plain,
     spellings,
 )
@@ -106,14 +100,10 @@ def is_gap(key: str) -> bool:
     return not WORDS["gap"].isdisjoint(words(key))
 
 
-ALWAYS_KEPT = frozenset({*SERIES, *KIND_KEYS, *RUN_KEYS, *UNSURE_STEPS})
-
 COLUMN_SETTINGS: Mapping[str, str] = {
     name: name.removesuffix("_mean") for name in DATA["column_settings"]
 }
 """Columns that hold a setting where they have one value -> its name among settings."""
-
-SUCCESS_IN_A_NAME = re.compile("|".join(sorted(SUCCESS)))
 
 SCORE_IN_A_NAME = re.compile(
     rf"^(?!.*std$).*(?<![a-z])(?:{'|'.join(sorted(LIKE_A_SCORE))})", re.IGNORECASE
@@ -141,30 +131,6 @@ class Keys:
     refused: dict[str, str]
     # Other keys that may score answers, by the words of their names.
     scores: tuple[str, ...] = ()
-
-
-def kept_keys(columns: Columns) -> Callable[[str], bool]:
-    """Whether a reader keeps the cells of a key: those that a trainer uses or the user mapped."""
-    mapped = {*columns.keys.values(), *columns.filter, *columns.eval_filter}
-    return lambda key: key in mapped or _is_used(key)
-
-
-@cached
-def _is_used(key: str) -> bool:
-    names = spellings(plain(key))
-    if not (ALWAYS_KEPT.isdisjoint(names) and COLUMN_SETTINGS.keys().isdisjoint(names)):
-        return True
-    if any(map(COMPONENT_STD.fullmatch, names)) or any_reads(all_key_tables(), names):
-        return True
-    name = names[0]
-    # Most keys are asked for nothing further.
-    if "reward" in name and is_like_a_reward(key):
-        return True
-    if SCORE_IN_A_NAME.search(name) and (is_like_a_score(key) or counts_evaluations(key)):
-        return True
-    if SUCCESS_IN_A_NAME.search(name) and is_success(key):
-        return True
-    return "/" not in name and any_reads_restored(key_tables(), name)
 
 
 def restore_slashes(table: Table, keys: Sequence[str]) -> tuple[Table, str | None]:

@@ -19,7 +19,7 @@ from advisor.runs.logfiles.parsing import parse_json
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers import plain
-from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys, show_keys
+from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, show_keys
 
 NAMES: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("json_names.toml").read_text(encoding="utf-8")
@@ -99,7 +99,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         # Runs are told apart by their own names, else by their places.
         label = run.name or run.place
         label = f"{label} ({run.place})" if label in used else label
-        builder = TableBuilder(log.path, kept_keys(columns))
+        builder = TableBuilder(log.path)
         for number, row in enumerate(run.rows, start=1):
             builder.add(number, row)
         table = builder.build()

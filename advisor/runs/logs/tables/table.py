@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import re
 import tomllib
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
@@ -33,8 +31,6 @@ from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import (
     has_evaluation_key,
     has_reward_key,
-    kept_keys,
-    no_reward,
     reward_key,
     show_keys,
 )
@@ -94,7 +90,7 @@ def _lifted(cells: Any) -> Any:
 def read_wide(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the rows of a table."""
     (log,) = logs
-    builder = TableBuilder(log.path, kept_keys(columns))
+    builder = TableBuilder(log.path)
     warnings: list[str] = []
     if log.suffix in DELIMITED:
         _fill_from_csv(log, builder, warnings)
@@ -119,7 +115,7 @@ def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> Non
     if {"metric", "value"} <= names and not has_reward_key(header):
         problem = "a table with a row for each value is not read"
         raise InputError(problem, path=log.path, row=row, advice=HOW_TO_PIVOT)
-    used = [(i, key) for i, key in enumerate(header) if key and builder.wants(key)]
+    used = [(i, key) for i, key in enumerate(header) if key]
     for number, cells in rows:
         builder.add(number, {key: cells[i] for i, key in used if i < len(cells)})
     if not len(builder):
@@ -166,50 +162,26 @@ def is_runs(log: LogFile) -> bool:
 def read_runs(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a table."""
     (log,) = logs
-    if columns.filter or columns.step_unit == "refresh":
-        raise InputError(
-            "filter and step_unit do not apply to a table with one run per line",
-            path=log.path,
-            key="columns",
-            advice="Remove them; give the steps of a run as a list 'step'",
-        )
     for row in json_rows(log):
-        try:
-            yield _run(row, log.path, columns)
-        except InputError as error:
-            # The search for keys knows no lines; here the line is what to mend.
-            key, advice = error.key, error.advice
-            raise InputError(
-                error.problem, path=log.path, row=row.number, key=key, advice=advice
-            ) from None
+        yield _run(row, log.path, columns)
 
 
 def _run(row: Row, path: Path, columns: Columns) -> Logged:
     lists = {key: value for key, value in row.cells.items() if isinstance(value, list)}
     key = reward_key(list(lists), list(lists), COMMON_KEYS, columns, path)
-    if key is None:
-        raise no_reward(list(lists), COMMON_KEYS, path)
-    _check_rewards(lists[key], key)
-    size = len(lists[key])
-    steps = _steps_of(lists.get("step"), size)
-    builder = TableBuilder(path, kept_keys(columns))
-    known = {name: cells for name, cells in lists.items() if builder.wants(name)}
-    for name, values in known.items():
-        if len(values) != size:
-            raise InputError(
-                f"the list has {len(values)} values and the reward {size}",
-                key=name,
-                advice="Give one value per step, null where there is none",
-            )
-    builder.seen(name for name in lists if name not in known)
+    size = 0 if key is None else len(lists[key])
+    known = {name: cells for name, cells in lists.items() if len(cells) == size}
+    others = [name for name in lists if name not in known]
+    steps = known.setdefault("step", [*range(1, size + 1)])
+    builder = TableBuilder(path)
+    builder.seen(lists)
     short = row.cells.keys() >= {*SHORT["marks"]}
     before, after = (cell_number(row.cells.get(name)) if short else None for name in SHORT["tests"])
     if before is not None:
         builder.add(row.number, {"step": 0, "eval_reward": before})
-    for index in range(size):
-        cells = {name: values[index] for name, values in known.items()}
-        builder.add(row.number, {**cells, "step": steps[index]})
-    if after is not None:
+    for cells in zip(*known.values(), strict=True):
+        builder.add(row.number, dict(zip(known, cells, strict=True)))
+    if after is not None and size:
         builder.add(row.number, {"step": steps[-1], "eval_reward": after})
     of_short = (*SHORT["names"], "size", *SHORT["tests"]) if short else ()
     understood = {*lists, *OWN_NAMES, "id", *of_short}
@@ -220,6 +192,9 @@ def _run(row: Row, path: Path, columns: Columns) -> Logged:
         label=str(row.number if label is None else label),
         has_own_id=label is not None,
         facts=_facts(row.cells, short),
+        warnings=(f"{', '.join(others)}: not one value per reward, and left out",)
+        if others
+        else (),
     )
 
 
@@ -232,35 +207,6 @@ def _facts(cells: Mapping[str, Any], short: bool) -> dict[str, Any]:
     # A list is a series logged under the name of a setting (learning_rate).
     facts = {n: v for n, v in stated.items() if v is not None and not isinstance(v, list)}
     return {**SHORT["facts"], **facts} if short else facts
-
-
-def _steps_of(cells: list[Any] | None, size: int) -> list[float]:
-    if cells is None:
-        return [float(place) for place in range(1, size + 1)]
-    steps = [-1.0 if (step := cell_number(cell)) is None else step for cell in cells]
-    whole = [step for step in steps if 0 <= step <= limits.MOST_STEPS and step == int(step)]
-    rising = all(after > before for before, after in itertools.pairwise(whole))
-    if len(whole) != size or not rising:
-        raise InputError(
-            "the steps must be whole numbers that increase, one for each reward",
-            key="step",
-            advice="Correct the list, or leave it out to count from 1",
-        )
-    return whole
-
-
-def _check_rewards(cells: list[Any], key: str) -> None:
-    numbers = [cell_number(cell) for cell in cells]
-    for place, (cell, number) in enumerate(zip(cells, numbers, strict=True), start=1):
-        if number is None and cell is not None and str(cell).strip():
-            raise InputError(
-                f"reward {place} of the list is {repr(cell)[:40]}, not a number",
-                key=key,
-                advice="Write numbers, or null where there is none",
-            )
-    if all(number is None for number in numbers):
-        advice = "Log the mean reward of each step"
-        raise InputError("the list of rewards is empty", key=key, advice=advice)
 
 
 RUNS = Reader("JSONL with one run per line", is_runs, read_runs, claim=Claim.ROW)

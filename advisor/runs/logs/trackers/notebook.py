@@ -20,7 +20,6 @@ from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.parsing import parse_json
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import number
-from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.registry import trainer_readers
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
 
@@ -187,7 +186,7 @@ class _Outputs:
         return enumerate((line for text in streams for line in _joined(text).split("\n")), start=1)
 
     def _from_table(self, table: ProgressTable, printed: PrintedSettings) -> Logged:
-        builder = TableBuilder(self.log.path, kept_keys(self.columns))
+        builder = TableBuilder(self.log.path)
         builder.seen(key for key in table.keys if key)
         for place, row in enumerate(table.rows, start=1):
             cells = zip(table.keys, row, strict=False)

@@ -19,7 +19,6 @@ from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events, is_event_
 from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.logs.row_kinds import ABORTED
 from advisor.runs.pilot_run import LEAST_REWARDS
-from advisor.runs.trainers.keys import kept_keys
 
 TIME_NAMED = re.compile(r"\d{9,11}\.\d+")
 HPARAMS = b"_hparams_/"
@@ -70,7 +69,7 @@ class _Attempt(NamedTuple):
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a folder: one, or several attempts."""
-    files, warnings = _read_files(logs, columns)
+    files, warnings = _read_files(logs)
     run = [(log, events) for log, events in files if not _is_settings_only(log)] or files
     shared = [events for log, events in files if _is_settings_only(log)]
     attempts: list[_Attempt] = []
@@ -106,15 +105,13 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         )
 
 
-def _read_files(
-    logs: Sequence[LogFile], columns: Columns
-) -> tuple[list[tuple[LogFile, Events]], list[str]]:
+def _read_files(logs: Sequence[LogFile]) -> tuple[list[tuple[LogFile, Events]], list[str]]:
     """Events of each file; one that cannot be read is passed over where others can."""
-    keeps, files, warnings = kept_keys(columns), list[tuple[LogFile, Events]](), list[str]()
+    files, warnings = list[tuple[LogFile, Events]](), list[str]()
     failed: InputError | None = None
     for log in logs:
         try:
-            files.append((log, Events(log, keeps, SETTINGS_TAG.fullmatch, warnings)))
+            files.append((log, Events(log, SETTINGS_TAG.fullmatch, warnings)))
         except InputError as error:
             failed = error
             warnings.append(f"{log.name} was left out: {error.problem}")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -29,7 +28,6 @@ from advisor.runs.logfiles.records import MARK, OWN_COUNTER, read_store
 from advisor.runs.logfiles.table import Column, TableBuilder
 from advisor.runs.trainers import all_key_tables, key_tables, plain, spellings
 from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
-from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.registry import cached
 
 COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", "global_step")
@@ -37,72 +35,51 @@ COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", 
 
 OF_WANDB = "W&B's own counter of log calls"
 
-EARLY_ROWS = 200  # Rows whose keys decide by which counter a run is read
-
 REGULAR_SHARE = 0.8  # Share of equal gaps below which a counter of log calls looks thinned out
 
 
-class TrackedRun:
-    """Rows of one run on the way to a table; ``counter`` names the tracker's own counter."""
+def tracked(
+    builder: TableBuilder,
+    own: str,
+    warnings: Sequence[str] = (),
+    *,
+    is_export: bool = False,
+    **fields: Any,
+) -> Logged:
+    """A run with a step on each row that some counter has, or the tracker's ``own``."""
+    if not len(builder):
+        raise InputError(
+            "the history has no rows",
+            path=builder.path,
+            advice="Export it again once the run has logged metrics",
+        )
+    table, assumed = builder.build(), list[str]()
+    count = table.pop(OWN_COUNTER)
+    by_name = {plain(key): key for key in reversed(table.keys)}
+    counter = next((by_name[name] for name in COUNTERS if name in by_name), None)
+    has_step = "step" in by_name or (not counter and any(map(is_counter, table.keys)))
+    if counter is not None:
+        table = table if has_step else table.with_column("step", counter)
+        assumed.append(f"steps are {counter}" + (f", not {own}" if own else ""))
+    elif not has_step and len(count.at):
+        table = table.with_column("step", count)
+        assumed.append(
+            f"steps are {own}, as the trainer logged no counter; it counts optimizer steps only "
+            "where each one was logged"
+        )
+    thinned = _thinned_out(count, own) if is_export else []
+    return Logged(table, assumptions=tuple(assumed), warnings=(*warnings, *thinned), **fields)
 
-    def __init__(
-        self, path: Path, columns: Columns, counter: str, *, is_export: bool = False
-    ) -> None:
-        keeps = kept_keys(columns)
-        self._builder = TableBuilder(path, lambda key: keeps(key) or key in COUNTERS)
-        self._path, self._own, self._is_export = path, counter, is_export
-        self._early: dict[str, None] = {}
-        self._at, self._count = array("q"), array("d")
 
-    def __len__(self) -> int:
-        return len(self._builder)
-
-    def add(self, number: int, cells: Mapping[str, Any], count: Any) -> None:
-        """Add a row, and what the tracker's own counter says of it."""
-        kept = {k: v for k, v in cells.items() if not (isinstance(v, Mapping) and "_type" in v)}
-        if len(self) < EARLY_ROWS:
-            self._early.update(dict.fromkeys(kept))
-        at = cell_number(count)
-        if at is not None:
-            self._at.append(len(self))
-            self._count.append(at)
-        self._builder.add(number, kept)
-
-    def logged(self, warnings: Sequence[str] = (), **fields: Any) -> Logged:
-        """The run, with a step on each row that some counter has; with more fields of `Logged`."""
-        if not len(self):
-            raise InputError(
-                "the history has no rows",
-                path=self._path,
-                advice="Export it again once the run has logged metrics",
-            )
-        table, assumed = self._builder.build(), list[str]()
-        by_name = {plain(key): key for key in reversed(self._early)}
-        counter = next((by_name[name] for name in COUNTERS if name in by_name), None)
-        has_step = "step" in by_name or (not counter and any(map(is_counter, self._early)))
-        if counter is not None:
-            table = table if has_step else table.with_column("step", counter)
-            assumed.append(f"steps are {counter}" + (f", not {self._own}" if self._own else ""))
-        elif not has_step and self._at:
-            table = table.with_column("step", Column(self._at, self._count))
-            assumed.append(
-                f"steps are {self._own}, as the trainer logged no counter; it counts optimizer "
-                "steps only where each one was logged"
-            )
-        warnings = (*warnings, *self._thinned_out())
-        return Logged(table, assumptions=tuple(assumed), warnings=warnings, **fields)
-
-    def _thinned_out(self) -> list[str]:
-        steps = np.diff(np.asarray(self._count))
-        gaps, times = np.unique(steps[steps > 0], return_counts=True)
-        total = int(times.sum())
-        if not self._is_export or total < 50 or times.max() >= REGULAR_SHARE * total:
-            return []
-        return [
-            f"{self._own} jumps unevenly (by {gaps[times.argmax()]:g} in only {times.max()} of "
-            f"{total} rows), so the export may be a sample of the run; scan_history() gives "
-            "every row"
-        ]
+def _thinned_out(count: Column, own: str) -> list[str]:
+    steps = np.diff(np.asarray(count.value))
+    gaps, times = np.unique(steps[steps > 0], return_counts=True)
+    total = int(times.sum())
+    if total < 50 or times.max() >= REGULAR_SHARE * total:
+        return []
+    jumps = f"by {gaps[times.argmax()]:g} in only {times.max()} of {total} rows"
+    why = "so the export may be a sample of the run; scan_history() gives every row"
+    return [f"{own} jumps unevenly ({jumps}), {why}"]
 
 
 @cached
@@ -131,11 +108,11 @@ def read_run_file(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]
     (log,) = logs
     notes: list[str] = []
     config: dict[str, Any] = {}
-    run = TrackedRun(log.path, columns, COUNTER)
-    for row in read_store(log, notes, config):
+    builder = TableBuilder(log.path)
+    for number, row in enumerate(read_store(log, notes, config), start=1):
         cells = {key: text.strip('"') for key, text in row.items() if text != "null"}
-        run.add(len(run) + 1, cells, cells.pop(OWN_COUNTER, None))
-    yield run.logged(settings=flatten(config), warnings=notes)
+        builder.add(number, cells)
+    yield tracked(builder, COUNTER, notes, settings=flatten(config))
 
 
 def console_of(store: Path) -> Path:
@@ -158,10 +135,10 @@ def read_history(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the run of a history."""
     (log,) = logs
     notes: list[str] = []
-    run = TrackedRun(log.path, columns, COUNTER, is_export=True)
-    for cells in _rows(log, notes):
-        run.add(len(run) + 1, cells, cells.pop(OWN_COUNTER, None))
-    yield run.logged(warnings=notes)
+    builder = TableBuilder(log.path)
+    for number, cells in enumerate(_rows(log, notes), start=1):
+        builder.add(number, cells)
+    yield tracked(builder, COUNTER, notes, is_export=True)
 
 
 def _rows(log: LogFile, notes: list[str]) -> Iterator[dict[str, Any]]:
@@ -254,17 +231,16 @@ def read_charts(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     if len(failures) == len(logs):
         raise failures[0]
     if not runs:
-        yield TrackedRun(logs[0].path, columns, OF_WANDB).logged()  # says that there are no rows
+        tracked(TableBuilder(logs[0].path), OF_WANDB)  # says that there are no rows
     stated = _settings_by_run(logs[0])
     for name, points in runs.items():
-        run = TrackedRun(logs[0].path, columns, OF_WANDB, is_export=True)
+        builder = TableBuilder(logs[0].path)
         for place in sorted(points, key=_place_on_axis):
-            row, cells = points[place]
-            run.add(row, cells, cells.pop(OWN_COUNTER, None))
+            builder.add(*points[place])
         warnings = [IS_GROUPED.format(name)] if name.startswith("Group: ") else []
         warnings = warnings or ([IS_AVERAGED] if name in averaged else [])
-        settings = stated.get(name, {})
-        logged = run.logged([*notes, *warnings], label=name, has_own_id=True, settings=settings)
+        own_fields = {"label": name, "has_own_id": True, "settings": stated.get(name, {})}
+        logged = tracked(builder, OF_WANDB, [*notes, *warnings], is_export=True, **own_fields)
         yield replace(logged, assumptions=(*assumptions, *logged.assumptions))
 
 

@@ -24,7 +24,6 @@ from advisor.runs.logfiles.parsing import (
     lines_with,
 )
 from advisor.runs.logfiles.table import TableBuilder
-from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.trl.settings import CONSOLE, PrintedSettings
 
 SUMMARY_KEY = "train_runtime"
@@ -61,7 +60,7 @@ def claims_state(log: LogFile) -> bool:
 def read_state(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the one run of a trainer state."""
     (log,) = logs
-    builder = TableBuilder(log.path, kept_keys(columns))
+    builder = TableBuilder(log.path)
     rows, state = json_list(log, "log_history")
     has_kl = False
     for number, cells in rows:
@@ -410,7 +409,7 @@ class _Console:
     def _begin(self) -> ConsoleRun:
         printed = self._printed
         run = ConsoleRun(
-            TableBuilder(self._log.path, kept_keys(self._columns)),
+            TableBuilder(self._log.path),
             dict(printed.settings),
             printed.planned_steps if self._is_announced else None,
             printed.resumed_at if self._is_announced else 0,

@@ -13,7 +13,6 @@ from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.parsing import lines_with
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import patterns
-from advisor.runs.trainers.keys import kept_keys
 
 PATTERNS = patterns("verl")
 
@@ -48,7 +47,7 @@ def claims(log: LogFile) -> bool:
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read a console log: one run, or several attempts at it, in the order of the file."""
     (log,) = logs
-    builder = TableBuilder(log.path, kept_keys(columns))
+    builder = TableBuilder(log.path)
     rows, printed = Rows(builder), PrintedSettings()
     for line in log.lines(strict=False):
         if not rows.take(line):
@@ -129,7 +128,7 @@ class Rows:
         if is_number and whole != key and whole in RATES:
             self._builder.seen((key,))
             return whole, number * 1e-4
-        if key in RATES and value.lstrip("-") == "0.000" and self._builder.wants(key):
+        if key in RATES and value.lstrip("-") == "0.000":
             self.is_coarse, is_number = True, False
         return key, number if is_number else None
 
