@@ -166,6 +166,8 @@ def drift_lost(run: PilotRun) -> float | None:
 
 def difficulty(run: PilotRun) -> PromptDifficulty | None:
     """Mix of prompts at the end; None where rewards are not 0 or 1 or their spread is unknown."""
+    from scipy.optimize import brentq
+
     found, group = series_of(run, "reward_std_within_group"), run.hyperparameters.group_size
     mean, is_unit = share_of_range(run, run.reward)
     if found is None or not group or group < 2 or not is_unit or not 1e-9 < mean < 1 - 1e-9:
@@ -182,10 +184,7 @@ def difficulty(run: PilotRun) -> PromptDifficulty | None:
 
     if excess(low) > 0 or excess(high) < 0:
         return None
-    while high - low > 1e-4:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if excess(middle) > 0 else (middle, high)
-    return PromptDifficulty(mean, float(np.exp(0.5 * (low + high))))
+    return PromptDifficulty(mean, float(np.exp(brentq(excess, low, high, xtol=1e-4))))
 
 
 def share_of_range(run: PilotRun, reward: FloatArray) -> tuple[float, bool]:

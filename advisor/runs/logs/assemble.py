@@ -17,7 +17,6 @@ from advisor.runs.logfiles.table import Table
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.row_kinds import (
     RowKinds,
-    Segment,
     are_results,
     refuse_episodes,
     refuse_kinds,
@@ -68,14 +67,14 @@ def assemble(
 ) -> list[RawRun]:
     """Turn what a reader handed over into runs."""
     runs = []
-    for named in split_by_name(logged.table):
+    for named in split_by_name(logged):
         columns_tell = column_settings(named.table, framework)
         observed = framework.observe(named.table)
         observed = Derived(
             {**columns_tell.facts, **observed.facts},
             {**columns_tell.arithmetic, **observed.arithmetic},
         )
-        whole = _Attempt(logged, named, framework, columns, {**observed.facts, **known}, path)
+        whole = _Attempt(named, framework, columns, {**observed.facts, **known}, path)
         for attempt in whole.split():
             fields = attempt.fields()
             assumptions = (*fields["assumptions"], *columns_tell.assumptions)
@@ -84,16 +83,11 @@ def assemble(
     return runs
 
 
-def _join(name: str | None, place: str | None) -> str | None:
-    return ":".join(part for part in (name, place) if part is not None) or None
-
-
 @dataclass(frozen=True)
 class _Attempt:
     """One attempt: its rows, and what they mean."""
 
     logged: Logged
-    segment: Segment
     framework: KeyTable
     columns: Columns
     known: Mapping[str, Any]
@@ -102,7 +96,7 @@ class _Attempt:
     @property
     def table(self) -> Table:
         """All its rows."""
-        return self.segment.table
+        return self.logged.table
 
     @cached_property
     def kinds(self) -> RowKinds:
@@ -140,12 +134,8 @@ class _Attempt:
             return [self]
         count = read_counts(rows, key, self.path)
         window, _ = row_window(np.unique(count), self.logged.logging_steps)
-        found = []
-        for part in split_restarts(self.table, np.flatnonzero(train), count, window):
-            label = _join(self.segment.label, part.label)
-            has_own_id = self.segment.has_own_id and part.label is None
-            found.append(replace(self, segment=part._replace(label=label, has_own_id=has_own_id)))
-        return found
+        parts = split_restarts(self.logged, np.flatnonzero(train), count, window)
+        return [replace(self, logged=part) for part in parts]
 
     def fields(self) -> dict[str, Any]:
         """Rows on their steps, and what they hold, as a run has them."""
@@ -207,7 +197,6 @@ class _Attempt:
         understood = {
             key for key in left for t in tables if any(map(t.understands, spellings(plain(key))))
         }
-        has_own_id = self.segment.has_own_id and self.logged.label is None
         eval_step, eval_reward = self._evaluations(keys, holds, placed)
         return {
             "path": str(self.path),
@@ -216,14 +205,14 @@ class _Attempt:
             "series": series,
             "missing": {"reward": "not logged"},
             "framework": self.framework.name,
-            "label": _join(self.logged.label, self.segment.label),
-            "has_own_id": self.logged.has_own_id if self.segment.label is None else has_own_id,
+            "label": self.logged.label,
+            "has_own_id": self.logged.has_own_id,
             "eval_step": eval_step,
             "eval_reward": eval_reward,
             "logging_steps": placed.window,
             "stated_spacing": placed.logging_steps,
             "assumptions": (*self.logged.assumptions, *_averaged(keys)),
-            "warnings": (*self.logged.warnings, *self.segment.warnings),
+            "warnings": self.logged.warnings,
             "keys_read": read,
             "keys_understood": tuple(sorted(understood)),
             "keys_ignored": tuple(sorted(left - understood)),

@@ -144,6 +144,8 @@ def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
 
 def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     """Rows of a ratio that nearly all share, or that some share more sharply than by chance."""
+    from scipy.special import pdtrc
+
     near = np.abs(ratio / np.median(ratio) - 1) <= error + SCATTER
     if near.mean() >= SHARING_SHARE:
         return near
@@ -156,7 +158,8 @@ def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     rows = sharing[best]
     distance = np.abs(ratio / likely[best] - 1) / error
     near_misses = np.sum((distance > 1) & (distance <= NEAR))
-    chance = ratio.size * _poisson_tail(int(rows.sum()), (near_misses + 1) / (NEAR - 1))
+    # Of a Poisson number that reaches as many.
+    chance = ratio.size * pdtrc(rows.sum() - 1, (near_misses + 1) / (NEAR - 1))
     return rows if rows.sum() >= limits.LEAST_CLEAR_ROWS and chance < CHANCE_OF_RATIO else None
 
 
@@ -175,14 +178,6 @@ def _share_vaguely(
     is_it = abs(off) <= SCATTER and bool(np.all(np.abs(loss - value * kl) <= error))
     chance = float(np.prod(2 * error / (value * kl)))
     return (value if is_it and chance < CHANCE_OF_RATIO else None), tell
-
-
-def _poisson_tail(least: int, mean: float) -> float:
-    """Probability that a Poisson number reaches ``least``; an upper bound for a small mean."""
-    if mean >= least:
-        return 1.0
-    log = least * math.log(mean) - mean - math.lgamma(least + 1)
-    return math.exp(log) / (1 - mean / (least + 1))
 
 
 def _as_written(loss: FloatArray, kl: FloatArray, error: FloatArray) -> float | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.logged import Columns
+from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.table import Table
 from advisor.runs.pilot_run import LEAST_REWARDS
 from advisor.runs.trainers import KeyTable, plain, spellings
@@ -121,18 +123,10 @@ def _nothing_passes(table: Table, conditions: Mapping[str, str], path: Path) -> 
     return InputError(problem, path=path, key="columns.filter", advice=advice)
 
 
-class Segment(NamedTuple):
-    """Rows of one run, and its name or place where the table holds several."""
-
-    table: Table
-    label: str | None = None
-    has_own_id: bool = False
-    warnings: tuple[str, ...] = ()
-
-
-def split_by_name(table: Table) -> list[Segment]:
+def split_by_name(logged: Logged) -> list[Logged]:
     """Split a table in which a column names the run of each row."""
     names: list[str] | None = None
+    table = logged.table
     for key in _run_keys(table):
         numbers, texts = table.column(key), table.text(key)
         these = [
@@ -144,10 +138,17 @@ def split_by_name(table: Table) -> list[Segment]:
             both = these if names is None else _joined(names, these)
             names = both if _are_runs(both) else names
     if names is None:
-        return [Segment(table)]
+        return [logged]
     places = np.array(names)
     distinct = [name for name in dict.fromkeys(names) if name]
-    return [Segment(table.take(places == name), name, True) for name in distinct]
+    return [_part(logged, places == name, name, logged.label is None) for name in distinct]
+
+
+def _part(logged: Logged, rows: npt.ArrayLike, name: str, has_own_id: bool) -> Logged:
+    """Some rows of a run, as a run of their own."""
+    label = name if logged.label is None else f"{logged.label}:{name}"
+    table = logged.table.take(rows)
+    return replace(logged, table=table, label=label, has_own_id=has_own_id)
 
 
 def are_results(table: Table) -> bool:
@@ -180,10 +181,10 @@ def _joined(names: list[str], others: list[str]) -> list[str]:
     return [f"{name}/{other}" if other else name for name, other in zip(names, others, strict=True)]
 
 
-def split_restarts(table: Table, train: IntArray, count: FloatArray, window: int) -> list[Segment]:
-    """Split rows where their counter starts anew."""
+def split_restarts(logged: Logged, train: IntArray, count: FloatArray, window: int) -> list[Logged]:
+    """Split rows where their counter starts again."""
     if np.all(np.diff(count) < 0):
-        return [Segment(table)]  # newest first, which is settled later
+        return [logged]  # newest first, which is settled later
     starts = [0]
     reached = -np.inf
     for index, value in enumerate(count):
@@ -192,7 +193,7 @@ def split_restarts(table: Table, train: IntArray, count: FloatArray, window: int
             reached = -np.inf
         reached = max(reached, value)
     if len(starts) == 1:
-        return [Segment(table)]
+        return [logged]
     ends = [*starts[1:], train.size]
     longest = max(end - start for start, end in zip(starts, ends, strict=True))
     least = max(LEAST_REWARDS, ABORTED * longest)
@@ -201,15 +202,14 @@ def split_restarts(table: Table, train: IntArray, count: FloatArray, window: int
         if end - start >= least:
             # Rows without reward in between go with the attempt that they follow.
             first = 0 if start == 0 else int(train[start])
-            last = len(table) if end == train.size else int(train[end])
+            last = len(logged.table) if end == train.size else int(train[end])
             kept.append((number, np.arange(first, last)))
         else:
-            line = int(table.numbers[train[start]])
+            line = int(logged.table.numbers[train[start]])
             notes.append(f"{end - start} rows from row {line} on are an aborted attempt, left out")
-    several = len(kept) > 1
-    if several:
+    if len(kept) > 1:
         notes.insert(0, f"the step starts anew: the file was read as {len(kept)} runs")
-    return [
-        Segment(table.take(rows), str(number) if several else None, False, tuple(notes))
-        for number, rows in kept
-    ]
+    noted = replace(logged, warnings=(*logged.warnings, *notes))
+    if len(kept) == 1:
+        return [replace(noted, table=noted.table.take(kept[0][1]))]
+    return [_part(noted, rows, str(number), False) for number, rows in kept]

@@ -87,7 +87,7 @@ def claims(log: LogFile) -> bool:
     """Whether the lines of a text log count steps and state a reward."""
     steps = uncounted = 0
     # So many lines that mention a reward and log no step are another's.
-    for line in itertools.islice(lines_with(log, b"eward"), 400):
+    for line in itertools.islice(lines_with(log, "eward"), 400):
         step = parse_step(line)
         steps += step is not None and _has_reward(step.cells)
         uncounted += step is None and parse_uncounted(line) is not None

@@ -313,7 +313,7 @@ class ConsoleRun:
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a console log with printed dicts that hold a reward."""
-    return any(map(_holds_row, islice(lines_with(log, b"'reward':"), MOST_REFUSED)))
+    return any(map(_holds_row, islice(lines_with(log, "'reward':"), MOST_REFUSED)))
 
 
 def _holds_row(line: str) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.config_files import Scalar, flatten
+from advisor.runs.logfiles.config_files import CONSTANTS, Scalar, flatten
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.parsing import lines_with
+from advisor.runs.logfiles.parsing import cell_number, is_number, lines_with
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import patterns
 
@@ -25,9 +25,6 @@ PLANNED_NAME = "trainer.total_training_steps"
 GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.")
 """Settings of which a configuration has some."""
 
-WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
-
-
 COARSE = (
     "numbers are printed with three decimals: the learning rate, which reads 0.000, was left "
     "out, and small values of other series and coefficients are rounded"
@@ -41,7 +38,7 @@ IN_UNITS = "(1e-4)"
 
 def claims(log: LogFile) -> bool:
     """Whether a text log holds metrics in the form of verl's console."""
-    return any(map(PATTERNS["row"].search, lines_with(log, b"step:")))
+    return any(map(PATTERNS["row"].search, lines_with(log, "step:")))
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
@@ -101,7 +98,7 @@ class Rows:
         parts = rest.split(" - ")
         if is_cut:
             parts.pop()  # what is left of a number may read as another number
-        elif plain_value(number_text(parts[-1].rpartition(":")[2])) is NotImplemented:
+        elif not is_value(number_text(parts[-1].rpartition(":")[2])):
             glued = PATTERNS["glued"].match(parts.pop())
             is_cut = glued is None
             parts += [] if glued is None else [":".join(glued.groups())]
@@ -120,17 +117,16 @@ class Rows:
     def _pair(self, part: str) -> tuple[str, float | None] | None:
         """Key and number of a part; None for a torn pair, of which the key may be torn too."""
         key, _, value = part.rpartition(":")
-        number = plain_value(number_text(value))
-        if not key or number is NotImplemented:
+        if not key or not is_value(number_text(value)):
             return None
-        is_number = isinstance(number, int | float) and not isinstance(number, bool)
+        number = cell_number(number_text(value))
         whole = key.removesuffix(IN_UNITS)
-        if is_number and whole != key and whole in RATES:
+        if number is not None and whole != key and whole in RATES:
             self._builder.seen((key,))
             return whole, number * 1e-4
         if key in RATES and value.lstrip("-") == "0.000":
-            self.is_coarse, is_number = True, False
-        return key, number if is_number else None
+            self.is_coarse, number = True, None
+        return key, number
 
 
 class Tagged(NamedTuple):
@@ -152,16 +148,9 @@ def untag(line: str) -> Tagged:
     return Tagged(tag, text.rstrip())
 
 
-def plain_value(text: str) -> Any:
-    """Number, switch or None, as Python and YAML write them; else ``NotImplemented``."""
-    if text in WORDS:
-        return WORDS[text]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:  # also for an integer of more than 4,300 digits
-            continue
-    return NotImplemented
+def is_value(text: str) -> bool:
+    """Whether a text is a number, a switch or None, as Python and YAML write them."""
+    return text in CONSTANTS or is_number(text)
 
 
 class PrintedDict:
