@@ -14,16 +14,8 @@ from advisor.common import counted
 from advisor.errors import InputError
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.table import Table
+from advisor.runs.logs import row_kinds
 from advisor.runs.logs.located_run import RawRun
-from advisor.runs.logs.row_kinds import (
-    RowKinds,
-    are_results,
-    refuse_episodes,
-    refuse_kinds,
-    row_kinds,
-    split_by_name,
-    split_restarts,
-)
 from advisor.runs.logs.series import (
     Placed,
     add_silent_share,
@@ -67,7 +59,7 @@ def assemble(
 ) -> list[RawRun]:
     """Turn what a reader handed over into runs."""
     runs = []
-    for named in split_by_name(logged):
+    for named in row_kinds.split_by_name(logged):
         columns_tell = column_settings(named.table, framework)
         observed = framework.observe(named.table)
         observed = Derived(
@@ -99,9 +91,9 @@ class _Attempt:
         return self.logged.table
 
     @cached_property
-    def kinds(self) -> RowKinds:
+    def kinds(self) -> row_kinds.RowKinds:
         """Kinds of its rows."""
-        return row_kinds(self.table, self.framework, self.columns, self.path)
+        return row_kinds.row_kinds(self.table, self.framework, self.columns, self.path)
 
     @cached_property
     def trained(self) -> tuple[str | None, BoolArray]:
@@ -134,7 +126,7 @@ class _Attempt:
             return [self]
         count = read_counts(rows, key, self.path)
         window, _ = row_window(np.unique(count), self.logged.logging_steps)
-        parts = split_restarts(self.logged, np.flatnonzero(train), count, window)
+        parts = row_kinds.split_restarts(self.logged, np.flatnonzero(train), count, window)
         return [replace(self, logged=part) for part in parts]
 
     def fields(self) -> dict[str, Any]:
@@ -244,10 +236,10 @@ class _Attempt:
     def _train_keys(self, reward: str | None, holds: BoolArray) -> tuple[Table, Keys]:
         """Rows with a train reward and their keys; raises where they are no steps of training."""
         train = self.table.take(holds)
-        refuse_kinds(train, self.kinds, self.path)
-        refuse_episodes(train, self.columns, self.path)
+        row_kinds.refuse_kinds(train, self.kinds, self.path)
+        row_kinds.refuse_episodes(train, self.columns, self.path)
         keys = self._find_keys(train, reward)
-        if "step" not in keys.found and not self.columns.keys and are_results(train):
+        if "step" not in keys.found and not self.columns.keys and row_kinds.are_results(train):
             advice = "Give the logs of the runs, or name the step in a column map"
             problem = "each row is the result of a run, not a step of one"
             raise InputError(problem, path=self.path, advice=advice)

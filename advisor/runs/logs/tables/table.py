@@ -11,20 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
+from advisor.runs.logfiles import parsing
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.parsing import (
-    DELIMITED,
-    JSON_LINES,
-    Row,
-    cell_number,
-    csv_header,
-    csv_rows,
-    json_list,
-    json_rows,
-    parse_json,
-)
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.key_table import COMMON_KEYS
@@ -54,9 +44,9 @@ HOW_TO_PIVOT = (
 
 def is_wide(log: LogFile) -> bool:
     """Whether a table's header, or a row among its first, has a known name of a reward."""
-    if log.suffix in DELIMITED:
-        keys = csv_header(log)
-    elif log.suffix in (*JSON_LINES, ".json") and OBJECT.match(text := log.start()):
+    if log.suffix in parsing.DELIMITED:
+        keys = parsing.csv_header(log)
+    elif log.suffix in (*parsing.JSON_LINES, ".json") and OBJECT.match(text := log.start()):
         is_object = log.suffix == ".json" and text[:1] != b"["
         found = [] if is_object else dict.fromkeys(SCALAR_KEY.findall(text))
         keys = [key.decode("utf-8", "replace") for key in found]
@@ -92,10 +82,12 @@ def read_wide(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     (log,) = logs
     builder = TableBuilder(log.path)
     warnings: list[str] = []
-    if log.suffix in DELIMITED:
+    if log.suffix in parsing.DELIMITED:
         _fill_from_csv(log, builder, warnings)
     else:
-        rows = json_rows(log, warnings) if _is_lines(log) else json_list(log, None)[0]
+        rows = (
+            parsing.json_rows(log, warnings) if _is_lines(log) else parsing.json_list(log, None)[0]
+        )
         for number, cells in rows:
             builder.add(number, _lifted(cells))
     if not len(builder):
@@ -104,7 +96,7 @@ def read_wide(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 
 def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> None:
-    rows = csv_rows(log, notes)
+    rows = parsing.csv_rows(log, notes)
     row, header = next(rows)
     twice = next((key for key in header if key and header.count(key) > 1), None)
     if twice is not None:
@@ -126,13 +118,13 @@ def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> Non
 def _is_lines(log: LogFile) -> bool:
     """Whether the text holds an object per line, rather than a list or one object over several."""
     head = log.start()
-    if log.suffix in JSON_LINES:
+    if log.suffix in parsing.JSON_LINES:
         return not head.startswith(b"[")
     if not head.startswith(b"{"):
         return False
     if head.split(b"\n", 1)[0].rstrip().endswith(b"}"):
         return True
-    document = parse_json(log.text(), log.path)
+    document = parsing.parse_json(log.text(), log.path)
     problem = f"the file is one JSON object, not a list of rows (keys seen: {show_keys(document)})"
     raise InputError(problem, path=log.path, advice=HOW_TO_LIST)
 
@@ -141,7 +133,7 @@ READER = Reader(
     "table with a reward (CSV, JSONL or JSON list)",
     is_wide,
     read_wide,
-    suffixes=frozenset((*DELIMITED, *JSON_LINES, ".json")),
+    suffixes=frozenset((*parsing.DELIMITED, *parsing.JSON_LINES, ".json")),
     claim=Claim.TABLE,
 )
 
@@ -156,17 +148,17 @@ OWN_NAMES = (*PartialSettings.model_fields, "model", "task", "parameters")
 
 def is_runs(log: LogFile) -> bool:
     """Whether the first line is an object with a list of rewards."""
-    return log.suffix in JSON_LINES and LINE.match(log.start()) is not None
+    return log.suffix in parsing.JSON_LINES and LINE.match(log.start()) is not None
 
 
 def read_runs(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a table."""
     (log,) = logs
-    for row in json_rows(log):
+    for row in parsing.json_rows(log):
         yield _run(row, log.path, columns)
 
 
-def _run(row: Row, path: Path, columns: Columns) -> Logged:
+def _run(row: parsing.Row, path: Path, columns: Columns) -> Logged:
     lists = {key: value for key, value in row.cells.items() if isinstance(value, list)}
     key = reward_key(list(lists), list(lists), COMMON_KEYS, columns, path)
     size = 0 if key is None else len(lists[key])
@@ -176,7 +168,9 @@ def _run(row: Row, path: Path, columns: Columns) -> Logged:
     builder = TableBuilder(path)
     builder.seen(lists)
     short = row.cells.keys() >= {*SHORT["marks"]}
-    before, after = (cell_number(row.cells.get(name)) if short else None for name in SHORT["tests"])
+    before, after = (
+        parsing.cell_number(row.cells.get(name)) if short else None for name in SHORT["tests"]
+    )
     if before is not None:
         builder.add(row.number, {"step": 0, "eval_reward": before})
     for cells in zip(*known.values(), strict=True):

@@ -13,17 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
+from advisor.runs.logfiles import parsing
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.parsing import (
-    DELIMITED,
-    cell_number,
-    csv_header,
-    csv_rows,
-    json_list,
-    json_rows,
-)
 from advisor.runs.logfiles.records import MARK, OWN_COUNTER, read_store
 from advisor.runs.logfiles.table import Column, TableBuilder
 from advisor.runs.trainers import all_key_tables, key_tables, plain, spellings
@@ -123,7 +116,9 @@ def console_of(store: Path) -> Path:
 def is_history(log: LogFile) -> bool:
     """Whether the rows of a text file have W&B's own keys."""
     if log.suffix in (".csv", ".tsv"):
-        return len({OWN_COUNTER, "_runtime", "_timestamp"}.intersection(csv_header(log))) >= 2
+        return (
+            len({OWN_COUNTER, "_runtime", "_timestamp"}.intersection(parsing.csv_header(log))) >= 2
+        )
     if log.suffix not in (".jsonl", ".ndjson", ".json"):
         return False
     # Charts and tables may fill the first lines of a long row; any line of the head will do.
@@ -143,12 +138,16 @@ def read_history(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 def _rows(log: LogFile, notes: list[str]) -> Iterator[dict[str, Any]]:
     if log.suffix in (".csv", ".tsv"):
-        table = csv_rows(log, notes)
+        table = parsing.csv_rows(log, notes)
         _, header = next(table)
         for _, row in table:
             yield {key: cell for key, cell in zip(header, row, strict=False) if key and cell}
     else:
-        rows = json_list(log, None)[0] if log.suffix == ".json" else json_rows(log, notes)
+        rows = (
+            parsing.json_list(log, None)[0]
+            if log.suffix == ".json"
+            else parsing.json_rows(log, notes)
+        )
         yield from (row.cells for row in rows)
 
 
@@ -181,7 +180,7 @@ IS_AVERAGED = (
 
 def is_chart(log: LogFile) -> bool:
     """Whether a header is that of a chart: ``run - metric``, or bounds next to each column."""
-    axis, *headers = (csv_header(log) if log.suffix in DELIMITED else []) or [""]
+    axis, *headers = (parsing.csv_header(log) if log.suffix in parsing.DELIMITED else []) or [""]
     if not headers or not axis or SEPARATOR in axis:
         return False
     if any(header.endswith(BOUNDS) and header[:-5] in headers for header in headers):
@@ -256,7 +255,7 @@ def _chart(
     log: LogFile, columns: Columns, notes: list[str], *, is_alone: bool
 ) -> tuple[dict[str, Points], list[str], set[str]]:
     """Runs of a file with a column per run and metric, what was assumed, and runs of means."""
-    rows = csv_rows(log, notes)
+    rows = parsing.csv_rows(log, notes)
     _, names = next(rows)
     parsed, assumed = list(_parse(names)), list[str]()
     if any(column.run and not column.metric for column in parsed[1:]):
@@ -294,7 +293,7 @@ def _chart(
 
 def _is_wide(bounds: dict[str, str]) -> bool:
     """Whether the least and the largest value behind a point differ."""
-    low, high = (cell_number(bounds.get(name)) for name in BOUNDS)
+    low, high = (parsing.cell_number(bounds.get(name)) for name in BOUNDS)
     return low is not None and high is not None and low < high
 
 
@@ -314,7 +313,7 @@ def _join(runs: dict[str, Points], chart: dict[str, Points], name: str) -> None:
 
 
 def _place_on_axis(place: Place) -> float:
-    number = cell_number(place[1])
+    number = parsing.cell_number(place[1])
     return math.inf if number is None or math.isnan(number) else number
 
 
@@ -370,7 +369,7 @@ def _squeeze(key: str) -> str:
 def is_runs_table(log: LogFile) -> bool:
     """Whether a CSV is W&B's table of runs, by two columns that every such table has."""
     try:
-        return log.suffix == ".csv" and {"Name", "State"} <= set(csv_header(log))
+        return log.suffix == ".csv" and {"Name", "State"} <= set(parsing.csv_header(log))
     except InputError:
         return False
 
@@ -384,7 +383,7 @@ def _settings_by_run(chart: LogFile) -> dict[str, dict[str, str]]:
         if log is None or not is_runs_table(log):
             continue
         try:
-            (_, header), *rows = csv_rows(log, [])
+            (_, header), *rows = parsing.csv_rows(log, [])
         except InputError:
             continue
         for _, cells in rows:

@@ -11,18 +11,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles import limits, parsing
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.parsing import (
-    Bar,
-    cell_number,
-    find_bars,
-    find_dicts,
-    is_number,
-    json_list,
-    lines_with,
-)
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.trl.settings import CONSOLE, PrintedSettings
 
@@ -39,15 +30,15 @@ COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm", "reward_std", "kl
 
 def is_event(cells: Mapping[str, str]) -> bool:
     """Whether a dict is what a trainer logs, rather than some other that was printed."""
-    if is_number(cells.get("loss")) or SUMMARY_KEY in cells or is_evaluation(cells):
+    if parsing.is_number(cells.get("loss")) or SUMMARY_KEY in cells or is_evaluation(cells):
         return True
     # A reward alone is no event: reward functions print what they found of a single completion.
-    return is_number(cells.get("reward")) and not COMPANIONS.isdisjoint(cells)
+    return parsing.is_number(cells.get("reward")) and not COMPANIONS.isdisjoint(cells)
 
 
 def is_evaluation(cells: Mapping[str, str]) -> bool:
     """Whether a dict is what a trainer logs of an evaluation."""
-    return any(key.startswith("eval_") and is_number(value) for key, value in cells.items())
+    return any(key.startswith("eval_") and parsing.is_number(value) for key, value in cells.items())
 
 
 def claims_state(log: LogFile) -> bool:
@@ -61,7 +52,7 @@ def read_state(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the one run of a trainer state."""
     (log,) = logs
     builder = TableBuilder(log.path)
-    rows, state = json_list(log, "log_history")
+    rows, state = parsing.json_list(log, "log_history")
     has_kl = False
     for number, cells in rows:
         has_kl = has_kl or "kl" in cells
@@ -87,14 +78,14 @@ def read_state(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 
 def _logging_steps(state: Mapping[str, Any], planned: int | None) -> int | None:
-    value = cell_number(state.get("logging_steps"))
+    value = parsing.cell_number(state.get("logging_steps"))
     if value is not None and 0 < value < 1 and planned:  # a share of the run in transformers
         return max(1, math.ceil(value * planned))
     return _count(value)
 
 
 def _count(value: Any) -> int | None:
-    number = cell_number(value)
+    number = parsing.cell_number(value)
     return int(number) if number is not None and math.isfinite(number) and number >= 1 else None
 
 
@@ -313,13 +304,13 @@ class ConsoleRun:
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a console log with printed dicts that hold a reward."""
-    return any(map(_holds_row, islice(lines_with(log, "'reward':"), MOST_REFUSED)))
+    return any(map(_holds_row, islice(parsing.lines_with(log, "'reward':"), MOST_REFUSED)))
 
 
 def _holds_row(line: str) -> bool:
     return any(
-        is_event(cells) and is_number(cells.get("reward"))
-        for _, _, cells, _ in find_dicts(line)
+        is_event(cells) and parsing.is_number(cells.get("reward"))
+        for _, _, cells, _ in parsing.find_dicts(line)
         if cells.keys().isdisjoint(CONSOLE["foreign"])
     )
 
@@ -356,7 +347,7 @@ class _Console:
     def read(self) -> list[ConsoleRun]:
         for number, text, *_ in self._log.lines(strict=False):
             at = 0
-            for row in find_dicts(text):
+            for row in parsing.find_dicts(text):
                 self._between(text[at : row.start])
                 at = row.end
                 if is_event(row.cells):
@@ -370,7 +361,7 @@ class _Console:
         """Take what stands outside of logged rows."""
         if not text:
             return
-        for bar in find_bars(text):
+        for bar in parsing.find_bars(text):
             self._bar(bar)
         self._printed.feed(text)
         run = self._runs[-1] if self._runs else None
@@ -384,7 +375,7 @@ class _Console:
     def _is_announced(self) -> bool:
         return self._begun < self._printed.announced
 
-    def _bar(self, bar: Bar) -> None:
+    def _bar(self, bar: parsing.Bar) -> None:
         # Bars of vLLM and of data preparation say what they are of; that of training does not.
         if bar.description:
             return
