@@ -18,9 +18,7 @@ from advisor.runs.logs import row_kinds
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.series import (
     Placed,
-    add_silent_share,
-    add_step_time,
-    drop_unusable,
+    add_derived,
     measured_evaluations,
     measured_rows,
     place_rows,
@@ -143,12 +141,13 @@ class _Attempt:
         placed = place_rows(train, step_key, unit, self.known, self.path, spacing, rates)
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
-        series, missing = read_series(train, rewards, keys.found)
-        unusable = drop_unusable(series, missing, train, keys.found, self.known)
+        series, missing, unusable = read_series(train, rewards, keys.found, self.known)
         borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
-        add_silent_share(series, missing)
-        if self.framework in (COMMON_KEYS, own_loop.KEY_TABLE):
-            add_step_time(series, missing, train)
+        is_own_loop = self.framework in (COMMON_KEYS, own_loop.KEY_TABLE)
+        add_derived(series, train, times_parts=is_own_loop)
+        # A hole has a reason; what was found elsewhere has none.
+        whole = {name for name, values in series.items() if np.isfinite(values).all()}
+        missing = {name: why for name, why in missing.items() if name not in whole}
         rate_step, rate = self._rates(placed, keys, series)
         parts = {name: train.column(key) for name, key in keys.parts.items()}
         raw = self._raw(keys, holds, placed, series, borrowed)
@@ -271,9 +270,7 @@ class _Attempt:
             means = np.bincount(place, values[there]) / np.bincount(place)
             at = np.minimum(np.searchsorted(steps, count), steps.size - 1)
             series[name] = np.where(steps[at] == count, means[at], np.nan)
-            missing.pop(name, None)
-            if np.isnan(series[name]).any():
-                missing[name] = "not logged"
+            missing[name] = "not logged"
             borrowed[name] = key
         return borrowed
 

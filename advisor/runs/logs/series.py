@@ -205,9 +205,12 @@ def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
 
 
 def read_series(
-    table: Table, reward: FloatArray, keys: Mapping[str, str]
-) -> tuple[dict[str, FloatArray], dict[str, Missing]]:
-    """Every series of the rows, and why others are absent or have holes; infinities become NaN."""
+    table: Table, reward: FloatArray, keys: Mapping[str, str], known: Mapping[str, Any]
+) -> tuple[dict[str, FloatArray], dict[str, Missing], list[str]]:
+    """Every series of the rows, why others are absent or have holes, and which mean other things.
+
+    Infinities become NaN.
+    """
     series: dict[str, FloatArray] = {}
     missing: dict[str, Missing] = {}
     for name in SERIES:
@@ -224,7 +227,7 @@ def read_series(
             missing[name] = why if absent.any() else "not finite"
         if written.any() or name == "reward":
             series[name] = np.where(written, values, np.nan)
-    return series, missing
+    return series, missing, _drop_unusable(series, missing, table, keys, known)
 
 
 def is_batch_spread(
@@ -316,25 +319,21 @@ def _gap(places: IntArray) -> int:
     return int(np.gcd.reduce(np.diff(places))) if places.size >= 2 else 1
 
 
-def add_silent_share(series: dict[str, FloatArray], missing: dict[str, Missing]) -> None:
-    """Groups that are all right or all wrong are the ones without spread."""
-    if "silent_group_share" in series or not {"all_right_share", "all_wrong_share"} <= set(series):
+def add_derived(series: dict[str, FloatArray], train: Table, *, times_parts: bool) -> None:
+    """Add the silent share and the time of a step, where only their parts are logged."""
+    if "silent_group_share" not in series and {"all_right_share", "all_wrong_share"} <= set(series):
+        series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
+    if "step_time_seconds" in series or not times_parts:
         return
-    series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
-    missing.pop("silent_group_share", None)
-
-
-def add_step_time(series: dict[str, FloatArray], missing: dict[str, Missing], train: Table) -> None:
-    """A step that is not timed as a whole takes as long as its rollouts and its training."""
+    # A step that is not timed as a whole takes as long as its rollouts and its training.
     names = {name: key for key in train.filled_keys for name in spellings(plain(key))}
     pair = next((p for p in PARTS_OF_A_STEP if all(name in names for name in p)), ())
     total = np.sum([train.column(names[name]) for name in pair], axis=0)
-    if pair and "step_time_seconds" not in series and np.isfinite(total).all():
+    if pair and np.isfinite(total).all():
         series["step_time_seconds"] = total
-        missing.pop("step_time_seconds", None)
 
 
-def drop_unusable(
+def _drop_unusable(
     series: dict[str, FloatArray],
     missing: dict[str, Missing],
     train: Table,
