@@ -38,11 +38,9 @@ MOST_WAITING = 4096
 
 
 def answers(
-    place: str,
-    ask: Callable[[], Iterable[T]],
-    refused: Callable[[str, Exception], InputError] | None = None,
+    place: str, ask: Callable[[], Iterable[T]], kind: type[InputError] = SourceError
 ) -> Iterator[T]:
-    """What a client yields, one by one; its errors are raised here, in the words of ``refused``."""
+    """What a client yields, one by one; its errors are raised here, as one of the given kind."""
     came: queue.Queue[tuple[bool, Any]] = queue.Queue(MOST_WAITING)
 
     def listen() -> None:
@@ -67,10 +65,10 @@ def answers(
             yield answer
         elif answer is None:
             return
-        elif refused is None or isinstance(answer, InputError):
+        elif isinstance(answer, InputError):
             raise answer
         else:
-            raise refused(place, answer) from answer
+            raise refusal(place, "failed", answer, kind) from answer
 
 
 def run_of(
@@ -84,14 +82,14 @@ def run_of(
     return LogCandidate(LogFile(path, io.BytesIO, 0), root, False, path.parent, reader)
 
 
-def refusal(place: str, kind: str, error: object = "") -> SourceError:
-    """Error to raise where a tracker's client gives no runs, from the sentences of its kind."""
+def refusal(
+    place: str, why: str, error: object = "", kind: type[InputError] = SourceError
+) -> InputError:
+    """Error to raise where a tracker's client gives no runs, in the sentences of its tracker."""
     tracker = place.partition(":")[0]
     what = (str(error).strip().splitlines() or [type(error).__name__])[0][:300].rstrip(".")
-    problem, advice = SENTENCES[tracker][kind]
-    return SourceError(
-        problem.format(what=what, kind=type(error).__name__), path=place, advice=advice
-    )
+    problem, advice = SENTENCES[tracker][why]
+    return kind(problem.format(what=what), path=place, advice=advice)
 
 
 PLACE = re.compile(r"([^/:]+)/([^/]+?)(?:/(?:(sweeps|runs)/)?([^/]+))?/?")
@@ -109,9 +107,7 @@ def wandb_candidates(place: str) -> list[LogCandidate]:
     if found is None:
         raise refusal(whole, "address", place)
     entity, project, kind, name = found.groups()
-    runs = answers(
-        whole, partial(_wandb_runs, whole, f"{entity}/{project}", kind, name), _wandb_error
-    )
+    runs = answers(whole, partial(_wandb_runs, whole, f"{entity}/{project}", kind, name))
     top = f"wandb:{entity}/{project}"
     return [run_of(top, run.id, "W&B server", partial(_read_wandb, run)) for run in list(runs)]
 
@@ -129,7 +125,7 @@ def _wandb_runs(place: str, project: str, kind: str | None, name: str | None) ->
         try:
             sweep = api.sweep(f"{project}/{name}")
         except Exception as error:
-            if kind == "sweeps" or not _is_unknown(error):
+            if kind == "sweeps" or "could not find" not in str(error).lower():
                 raise
         else:
             sweeps_own = {"$and": [{"sweep": sweep.id}]}
@@ -169,7 +165,8 @@ def _read_wandb(run: Any, path: Path) -> Iterator[Logged]:
     builder = TableBuilder(path)
     # A history that W&B's client kept from an earlier look lacks what came since.
     ask = partial(run.scan_history, use_cache=False)
-    rows = _one_per_step(answers(str(path), ask, partial(_wandb_error, is_one_run=True)))
+    # One run that is not given stops no other.
+    rows = _one_per_step(answers(str(path), ask, InputError))
     for number, cells in enumerate(rows, start=1):
         builder.add(number, cells)
     yield tracked(
@@ -193,35 +190,6 @@ def _one_per_step(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {key: cell for row in same for key, cell in row.items() if cell is not None}
 
 
-def _is_unknown(error: BaseException) -> bool:
-    """Whether the server answered, and knows no such thing."""
-    return "could not find" in str(error).lower()
-
-
-def _status(error: BaseException | None) -> int | None:
-    """HTTP status with which the server refused, or None where it did not answer."""
-    while error is not None:
-        response = getattr(error, "response", None)
-        if response is not None:
-            return int(getattr(response, "http_status", 0) or 200)
-        error = error.__cause__
-    return None
-
-
-def _wandb_error(place: str, error: Exception, *, is_one_run: bool = False) -> InputError:
-    """Error in words that a user can act on; of one run, which may be passed over, a lesser one."""
-    status = _status(error)
-    if "api key" in str(error).lower() or status in (401, 403):
-        return refusal(place, "login", error)
-    if _is_unknown(error) or status == 404:
-        return refusal(place, "unknown", error)
-    if status is not None and is_one_run:
-        problem = f"W&B does not give its history ({str(error).strip()[:200]})"
-        return InputError(problem, path=place, advice="Open its page at W&B")
-    no_answer = type(error).__name__ in ("AuthenticationError", "CommError", "WandbApiFailedError")
-    return refusal(place, "unreachable" if status is None and no_answer else "failed", error)
-
-
 MLFLOW_ENDED = "FINISHED"  # Status of a run that ended as it should; any other is reported
 
 RUNS_PER_PAGE = 500
@@ -236,7 +204,7 @@ def mlflow_candidates(place: str) -> list[LogCandidate]:
     uri, _, experiment = place.rpartition("#")
     if not experiment or "://" in experiment:
         raise refusal(whole, "address", place)
-    runs = answers(whole, partial(_mlflow_runs, whole, uri or None, experiment), _mlflow_error)
+    runs = answers(whole, partial(_mlflow_runs, whole, uri or None, experiment))
     return [
         run_of(whole, run.info.run_id, "MLflow server", partial(_read_mlflow, client, run))
         for client, run in list(runs)
@@ -276,7 +244,7 @@ def _read_mlflow(client: Any, run: Any, path: Path) -> Iterator[Logged]:
             for point in client.get_metric_history(run.info.run_id, key):
                 yield key, float(point.timestamp), float(point.value), float(point.step)
 
-    table, assumptions = table_of(answers(str(path), values, _mlflow_error), keys, path)
+    table, assumptions = table_of(answers(str(path), values), keys, path)
     status = run.info.status
     # Parameters under dotted names; a long text is no setting.
     settings = {k.replace("/", "."): text for k, text in run.data.params.items() if len(text) < 8e3}
@@ -322,16 +290,6 @@ def table_of(
     return builder.build(), assumed
 
 
-def _mlflow_error(place: str, error: Exception) -> SourceError:
-    """Error in words that a user can act on."""
-    code = getattr(error, "error_code", "")
-    if code in ("RESOURCE_DOES_NOT_EXIST", "ENDPOINT_NOT_FOUND"):
-        return refusal(place, "unknown", error)
-    if code in ("UNAUTHENTICATED", "PERMISSION_DENIED", "CUSTOMER_UNAUTHORIZED"):
-        return refusal(place, "login", error)
-    return refusal(place, "failed", error)
-
-
 TRACKIO_COUNTER = "Trackio's own counter of log calls"
 OF_TRACKIO = ("_Username", "_Created", "_Group")  # What Trackio adds to a run's configuration
 
@@ -339,28 +297,24 @@ OF_TRACKIO = ("_Username", "_Created", "_Group")  # What Trackio adds to a run's
 def trackio_candidates(project: str) -> list[LogCandidate]:
     """Runs of a project, with the rows that a live run wrote last."""
     place = f"trackio:{project}"
+    return [
+        run_of(place, run["id"] or run["name"], "Trackio project", partial(read, run))
+        for read, run in list(answers(place, partial(_trackio_runs, place, project)))
+    ]
+
+
+def _trackio_runs(place: str, project: str) -> Iterator[tuple[Any, dict[str, str]]]:
+    """What reads a run, and the run."""
     try:
         from trackio import sqlite_storage
     except ImportError:
         raise refusal(place, "missing") from None
     storage = sqlite_storage.SQLiteStorage
-    try:
-        has_project = storage.get_project_db_path(project).is_file()
+    if not storage.get_project_db_path(project).is_file():
         known = ", ".join(sorted(storage.get_projects())[:8]) or "none"
-        runs = storage.get_run_records(project) if has_project else []
-    except Exception as error:
-        raise refusal(place, "failed", error) from error
-    if not has_project:
         raise refusal(place, "unknown", f"'{project}' on this machine (it has: {known})")
-    return [
-        run_of(
-            place,
-            run["id"] or run["name"],
-            "Trackio project",
-            partial(_read_trackio, storage, project, run),
-        )
-        for run in runs
-    ]
+    read = partial(_read_trackio, storage, project)
+    yield from ((read, run) for run in storage.get_run_records(project))
 
 
 def _read_trackio(
@@ -368,18 +322,15 @@ def _read_trackio(
 ) -> Iterator[Logged]:
     """Read the rows of one run."""
     name = record["name"]
-    try:
-        rows = storage.get_logs(project, name, run_id=record["id"])
-        config = storage.get_run_config(project, name, run_id=record["id"]) or {}
-    except Exception as error:
-        raise refusal(str(path), "failed", error) from error
+    own = {"run_id": record["id"]}
     builder = TableBuilder(path)
+    rows = answers(str(path), lambda: storage.get_logs(project, name, **own))
     for number, row in enumerate(rows, start=1):
         cells = {key: cell for key, cell in row.items() if key not in ("step", "timestamp")}
         builder.add(number, {**cells, OWN_COUNTER: row["step"]})
-    own: dict[str, Any] = {key: cell for key, cell in config.items() if key not in OF_TRACKIO}
-    fields = {"label": name, "has_own_id": True, "settings": flatten(own)}
-    yield tracked(builder, TRACKIO_COUNTER, **fields)
+    config = storage.get_run_config(project, name, **own) or {}
+    settings = flatten({key: cell for key, cell in config.items() if key not in OF_TRACKIO})
+    yield tracked(builder, TRACKIO_COUNTER, label=name, has_own_id=True, settings=settings)
 
 
 SOURCES: dict[str, Callable[[str], list[LogCandidate]]] = {
