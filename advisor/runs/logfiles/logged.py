@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.log_file import LogFile, is_archive, on_disk, open_archive
+from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
 from advisor.runs.logfiles.table import Table
 from advisor.runs.pilot_run import SERIES
 
@@ -198,7 +198,8 @@ def _below(folder: Path) -> list[Path]:
 
 def _members(log: LogFile, unread: list[Unread] | None) -> list[LogFile]:
     try:
-        return open_archive(log) if is_archive(log) else [log]
+        is_archive = log.suffix == ".zip" and not log.is_packed and log.head(4) == b"PK\x03\x04"
+        return open_archive(log) if is_archive else [log]
     except InputError as error:
         if unread is None:
             raise

@@ -221,14 +221,6 @@ class Printed(NamedTuple):
     is_cut: bool
 
 
-class Bar(NamedTuple):
-    """A progress bar as drawn once: what stands before it, and its counter."""
-
-    description: str
-    done: int
-    total: int
-
-
 def find_dicts(text: str) -> Iterator[Printed]:
     """Dicts of a line that are not empty; what is nested in them is passed over."""
     start = text.find("{'")
@@ -248,13 +240,6 @@ def find_dicts(text: str) -> Iterator[Printed]:
             if not end:
                 return
         start = text.find("{'", end)
-
-
-def find_bars(text: str) -> Iterator[Bar]:
-    """Progress bars of a line, in the order drawn."""
-    if "%|" in text:
-        for description, done, total in BAR.findall(text):
-            yield Bar(description.strip(), int(done), int(total))
 
 
 def is_number(text: str | None) -> bool:

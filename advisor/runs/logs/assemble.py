@@ -235,8 +235,7 @@ class _Attempt:
     def _train_keys(self, reward: str | None, holds: BoolArray) -> tuple[Table, Keys]:
         """Rows with a train reward and their keys; raises where they are no steps of training."""
         train = self.table.take(holds)
-        row_kinds.refuse_kinds(train, self.kinds, self.path)
-        row_kinds.refuse_episodes(train, self.columns, self.path)
+        row_kinds.refuse_rows(train, self.kinds, self.columns, self.path)
         keys = self._find_keys(train, reward)
         if "step" not in keys.found and not self.columns.keys and row_kinds.are_results(train):
             advice = "Give the logs of the runs, or name the step in a column map"

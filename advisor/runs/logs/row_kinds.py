@@ -93,8 +93,8 @@ def are_evaluations(table: Table) -> bool:
     return any(counts_evaluations(key) and bool(table.has(key).all()) for key in table.filled_keys)
 
 
-def refuse_kinds(table: Table, kinds: RowKinds, path: Path) -> None:
-    """Raise where rows of several kinds hold a reward and nothing tells which to read."""
+def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> None:
+    """Raise where rows are of several kinds and nothing tells which to read, or of no training."""
     for key in KIND_KEYS if kinds.train.all() else ():
         texts = table.text(key)
         names = list(dict.fromkeys(texts.values()))
@@ -102,10 +102,6 @@ def refuse_kinds(table: Table, kinds: RowKinds, path: Path) -> None:
             problem = f"rows of {len(names)} kinds hold a reward ({', '.join(names[:8])})"
             advice = f'Choose one in a column map: filter = "{key}=..."'
             raise InputError(problem, path=path, key=key, advice=advice)
-
-
-def refuse_episodes(table: Table, columns: Columns, path: Path) -> None:
-    """Raise where rows are the actions of an agent, whose rewards are of no training."""
     for key in () if "reward" in columns.keys else table.keys:
         if key.lower().partition("/")[0] in ROWS["of_an_episode"]:
             problem = "the rows are steps of an agent in its environment, not of its training"

@@ -196,11 +196,6 @@ def is_chart(log: LogFile) -> bool:
     return EXPORT.search(stem) is not None or bool(_metrics_like(stem))
 
 
-def chart_folder(log: LogFile) -> Path:
-    """Folder of a chart: W&B exports one metric at a time, and its charts share their runs."""
-    return log.path.parent
-
-
 Place = tuple[str, str]
 """An axis, and where a point lies on it."""
 
@@ -277,7 +272,9 @@ def _chart(
                 bounds.setdefault((column.run, key), {})[column.bound] = cell
             elif key and cell.strip() and not column.bound:
                 found.setdefault(column.run, {})[key] = cell
-        averaged |= {run for (run, _), own in bounds.items() if _is_wide(own)}
+        for (run, _), own in bounds.items():
+            low, high = (parsing.cell_number(own.get(name)) for name in BOUNDS)
+            averaged |= {run} if low is not None and high is not None and low < high else set()
         for run, own in found.items():
             counter = own.pop(OWN_COUNTER, None)
             counter = cells[0] if axis in OWN_AXES else counter
@@ -289,12 +286,6 @@ def _chart(
             place = (OWN_COUNTER, counter) if counter else (axis, cells[0])
             runs.setdefault(run, {})[place] = number, own
     return runs, assumed, averaged
-
-
-def _is_wide(bounds: dict[str, str]) -> bool:
-    """Whether the least and the largest value behind a point differ."""
-    low, high = (parsing.cell_number(bounds.get(name)) for name in BOUNDS)
-    return low is not None and high is not None and low < high
 
 
 def _join(runs: dict[str, Points], chart: dict[str, Points], name: str) -> None:
@@ -395,4 +386,7 @@ def _settings_by_run(chart: LogFile) -> dict[str, dict[str, str]]:
     return found
 
 
-CHART = Reader("W&B chart as CSV", is_chart, read_charts, chart_folder, claim=Claim.ROW)
+# W&B exports one metric at a time, and its charts share their runs.
+CHART = Reader(
+    "W&B chart as CSV", is_chart, read_charts, lambda log: log.path.parent, claim=Claim.ROW
+)

@@ -361,8 +361,10 @@ class _Console:
         """Take what stands outside of logged rows."""
         if not text:
             return
-        for bar in parsing.find_bars(text):
-            self._bar(bar)
+        for description, done, total in parsing.BAR.findall(text) if "%|" in text else ():
+            # Bars of vLLM and of data preparation say what they are of; that of training does not.
+            if not description.strip():
+                self._bar(int(done), int(total))
         self._printed.feed(text)
         run = self._runs[-1] if self._runs else None
         goes_on = self._is_announced and self._printed.resumed_at
@@ -375,16 +377,14 @@ class _Console:
     def _is_announced(self) -> bool:
         return self._begun < self._printed.announced
 
-    def _bar(self, bar: parsing.Bar) -> None:
-        # Bars of vLLM and of data preparation say what they are of; that of training does not.
-        if bar.description:
-            return
+    def _bar(self, done: int, total: int) -> None:
+        """Take a progress bar of training as drawn once."""
         run = self._runs[-1] if self._runs else None
-        if run is not None and bar.done == 0 and bar.total == run.total:
+        if run is not None and done == 0 and total == run.total:
             run.was_reset = True
-        if len(self._bars) < 64 or bar.total in self._bars:
-            self._bars[bar.total] = bar.done
-        self._last_total = bar.total
+        if len(self._bars) < 64 or total in self._bars:
+            self._bars[total] = done
+        self._last_total = total
 
     def _row(self, number: int, cells: dict[str, str], text: str, is_cut: bool) -> None:
         is_train = SUMMARY_KEY not in cells and ("loss" in cells or not is_evaluation(cells))

@@ -65,7 +65,12 @@ class _Settings(SettingsExtractor):
         self._called = {names.get(key, key): key for key in settings}
         # Nobody sets this one by hand, so only a resolved configuration has it.
         self.is_whole = f"{OPTIM}total_training_steps" in self._called
-        usable = {key: value for key, value in settings.items() if _is_usable(value)}
+        # Not what refers to another setting, and no number that stands for infinity.
+        usable = {
+            key: value
+            for key, value in settings.items()
+            if "${" not in str(value) and value != "???" and abs(number(value) or 0) < 1e12
+        }
         super().__init__({names.get(key, key): value for key, value in usable.items()}, "verl")
 
     def shown(self, name: str) -> str:
@@ -75,13 +80,6 @@ class _Settings(SettingsExtractor):
     def has_any(self, *prefixes: str) -> bool:
         """Whether a setting begins with one of some prefixes."""
         return any(name.startswith(prefixes) for name in self.settings)
-
-
-def _is_usable(value: Any) -> bool:
-    if isinstance(value, str) and ("${" in value or value == "???"):
-        return False
-    size = number(value)
-    return size is None or abs(size) < 1e12
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
