@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from advisor.common import counted
 from advisor.errors import InputError, RateContradictionError
-from advisor.runs.logs.guesses import guess
-from advisor.runs.logs.learning_rates import Rates, read_rates
 from advisor.runs.logs.located_run import LocatedRun, RawRun
+from advisor.runs.logs.recovered import Rates, guess, read_rates
 from advisor.runs.logs.stated_settings import Setting, check_settings, place_row
 from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun, parameters_from_name
 from advisor.runs.settings import PartialSettings
