@@ -16,18 +16,9 @@ from advisor.theory import FloatArray
 UNSURE = 2.5
 """Standard errors from which a fall that noise might have done is still shown."""
 
-PASSING_SHARE = 0.5
-"""Share of the level before a fall below which it counts although the reward came back: shallower
-ones are met in runs that learn on."""
-
 PASSING_SURE = 5.5
 """Standard errors from which such a fall is called real: every low stretch is looked at, and noise
 that is correlated makes one of four in 3 % of runs, one of five in 1 %, and of these none."""
-
-EXTINCT = 8
-"""Evaluations at the floor to the last digit, from which on a policy is dead: the fewest that show
-one success at all show none with a chance of 0.37, eight times in a row below a thousandth."""
-
 
 DEAD_SHARE, BY_CHANCE, FEWEST_DEAD, FEWEST_ALIVE = 0.25, 0.001, 3, 4
 """A run was dead from the start whose rows after the first, so many at least, stay below this share
@@ -159,8 +150,7 @@ def _ended_at_the_floor(
     verdict: Collapse, step: FloatArray, reward: FloatArray, floor: float
 ) -> Collapse:
     """Verdict on a run most of whose last rows show nothing, too few for the definition."""
-    kept = np.isfinite(reward)
-    step, above = step[kept], reward[kept] - floor
+    step, above = levels.finite(step, reward - floor)
     for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= 0):
         if row >= FEWEST_ALIVE and _shows_nothing(above[row:], above[:row]):
             return _fallen(verdict, step, float(step[row]))
@@ -219,7 +209,9 @@ def _deep(fall: levels.Fall | None, floor: float, sure: float) -> levels.Fall | 
     """A fall that is sure and deep enough to count although the reward came back."""
     if fall is None or fall.z < sure:
         return None
-    return fall if fall.after - floor < PASSING_SHARE * (fall.before - floor) else None
+    # Share of the level before a fall below which it counts although the reward came back:
+    # shallower ones are met in runs that learn on.
+    return fall if fall.after - floor < 0.5 * (fall.before - floor) else None
 
 
 def judged_series(run: PilotRun) -> tuple[FloatArray, FloatArray]:
@@ -273,22 +265,23 @@ def collapse_onset(run: PilotRun, verdict: Collapse) -> float | None:
 
 
 def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
-    """Ids of runs that their first updates killed, as siblings show, however few rows they have.
-
-    Every window after the first row stays far below what living siblings began with. That it is no
-    chance follows from their first rows, or from all that a gentler one had over the same steps.
-    """
-    above = {run.id: _above(run, floor) for run in runs}
-    alive = [run for run in runs if _lives(above[run.id][1])]
+    """Ids of runs that their first updates killed, as siblings show, however few rows they have."""
+    # Every window after the first row stays far below what living siblings began with. That it is
+    # no chance follows from their first rows, or from all that a gentler one had over those steps.
+    above = {run.id: levels.finite(run.step, run.reward - floor) for run in runs}
+    thirds = {name: _thirds(reward) for name, (_, reward) in above.items()}
+    # Those that still have half of the reward that they began with.
+    alive = [run for run in runs if thirds[run.id][1] >= 0.5 * thirds[run.id][0] > 0]
     dead = set()
     for run in runs:
         step, reward = above[run.id]
+        rate = run.hyperparameters.learning_rate or 0.0
         siblings = [
             other
             for other in alive
             if other.id != run.id and (other.task, other.model) == (run.task, run.model)
         ]
-        if reward.size < 1 + FEWEST_DEAD or not siblings or _rises(reward):
+        if reward.size < 1 + FEWEST_DEAD or not siblings or thirds[run.id][1] > thirds[run.id][0]:
             continue
         begun = [above[other.id][1] for other in siblings]
         start = np.concatenate([rows[: levels.window_rows(rows.size)] for rows in begun])
@@ -300,7 +293,7 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
             others += [
                 above[other.id][1][above[other.id][0] <= step[-1]]
                 for other in siblings
-                if _rate(other) < _rate(run)
+                if (other.hyperparameters.learning_rate or np.inf) < rate
             ]
         window = min(levels.window_rows(reward.size), reward.size - 1)
         is_low = levels.trailing_mean(reward[1:], window).max() < DEAD_SHARE * start.mean()
@@ -309,25 +302,12 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
     return dead
 
 
-def _above(run: PilotRun, floor: float) -> tuple[FloatArray, FloatArray]:
-    """Steps of a run's finite rewards, and how far these lie above the floor."""
-    kept = np.isfinite(run.reward)
-    return run.step[kept], run.reward[kept] - floor
-
-
-def _rate(run: PilotRun) -> float:
-    return run.hyperparameters.learning_rate or float("nan")
-
-
-def _lives(reward: FloatArray) -> bool:
-    """Whether a run still has half of the reward that it began with."""
+def _thirds(reward: FloatArray) -> tuple[float, float]:
+    """Means of the first and of the last third of some rewards; NaN of none."""
+    if not reward.size:
+        return np.nan, np.nan
     third = max(1, reward.size // 3)
-    return bool(reward.size and reward[-third:].mean() >= 0.5 * reward[:third].mean() > 0)
-
-
-def _rises(reward: FloatArray) -> bool:
-    third = max(1, reward.size // 3)
-    return bool(reward[-third:].mean() > reward[:third].mean())
+    return float(reward[:third].mean()), float(reward[-third:].mean())
 
 
 def _far_below(rows: FloatArray, others: FloatArray) -> bool:
@@ -419,7 +399,10 @@ def _plain_fall(
 def _extinct(run: PilotRun, step: FloatArray, reward: FloatArray, floor: float) -> Card | None:
     """Card of evaluations that went to their floor and stayed there to the last digit."""
     above = np.flatnonzero(reward > floor)
-    if not run.is_eval_only or not above.size or reward.size - 1 - above[-1] < EXTINCT:
+    # Evaluations at the floor to the last digit, from which on a policy is dead: the fewest that
+    # show one success at all show none with a chance of 0.37, eight times in a row below a
+    # thousandth.
+    if not run.is_eval_only or not above.size or reward.size - 1 - above[-1] < 8:
         return None
     at = int(above[-1]) + 1
     facts: dict[str, Any] = {"step": step[at], "floor": floor, "before": reward[at - 1]}

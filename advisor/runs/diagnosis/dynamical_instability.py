@@ -19,9 +19,6 @@ from advisor.theory import FloatArray
 FEW_EFFECTIVE = 0.3
 """Effective sample size of the importance weights, as a share, below which verl warns."""
 
-MISMATCH = frozenset({"mismatch_kl", "mismatch_difference"})
-"""Series of the difference between what samples and what is trained."""
-
 TIMES: dict[str, float] = CARDS["dynamical_instability"]["times"]
 """Growth over the calmest stretch that counts as a blow-up."""
 
@@ -30,9 +27,7 @@ LEAST: dict[str, float] = CARDS["dynamical_instability"]["least"]
 
 
 def dynamical_instability(
-    run: PilotRun,
-    margin: npt.ArrayLike | None = None,
-    damping: npt.ArrayLike | None = None,
+    run: PilotRun, margin: npt.ArrayLike | None = None, damping: npt.ArrayLike | None = None
 ) -> Card:
     """Judge blow-ups, swings and importance weights; draws of a posterior where they are given."""
     growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
@@ -132,9 +127,10 @@ def _capital(text: str) -> str:
 def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
     key = next((key for key in run.keys_understood if "rollout_probs_diff" in key), None)
     of_mismatch = "mismatch" if key is None else "of_probabilities"
+    # Series of the difference between what samples and what is trained.
     lacking = {
         "entropy": "entropy" not in run.series,
-        of_mismatch: MISMATCH.isdisjoint(run.series),
+        of_mismatch: frozenset({"mismatch_kl", "mismatch_difference"}).isdisjoint(run.series),
         "importance_ess": "importance_ess" not in run.series,
         "margin": not has_margin,
     }

@@ -36,9 +36,6 @@ LOST_SHARE = 1 / 3
 GOOD = 0.8
 """Share of the best window from which another one counts as good."""
 
-MOST_ROWS = 400
-"""Longer series are averaged down before a change point is sought."""
-
 FITTED = 4
 """What a ramp is fitted with: two levels, onset, length."""
 
@@ -201,7 +198,8 @@ def find_fall(
     least: int = WINDOW_ROWS,
 ) -> Fall | None:
     """Fit a level, a ramp and a lower level to finite rewards from their last good stretch on."""
-    reward, factor = averaged_down(reward, MOST_ROWS)
+    # Longer series are averaged down before a change point is sought.
+    reward, factor = averaged_down(reward, 400)
     step = step[: reward.size * factor : factor]
     window = window_rows(reward.size, least)
     if reward.size < 2 * window:

@@ -148,7 +148,7 @@ def _goes_down(run: PilotRun, last: Coupling) -> bool:
 def _span(run: PilotRun) -> tuple[float, float]:
     """First and last step of rows and evaluations."""
     times = np.concatenate([run.step, run.eval_step])
-    return float(times.min()), float(times.max())
+    return (float(times.min()), float(times.max())) if times.size else (0.0, 0.0)
 
 
 def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> levels.Fall | None:

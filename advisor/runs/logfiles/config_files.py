@@ -165,11 +165,8 @@ def parse_config(log: LogFile, kind: str) -> ConfigSource:
     if kind.startswith("overrides.") and isinstance(document, list):
         return ConfigSource(log.path, follow_references(parse_overrides(document)))
     if not isinstance(document, dict):
-        raise InputError(
-            f"it holds a {type(document).__name__}, not settings by name",
-            path=log.path,
-            advice="Write 'name: value' lines, or remove it",
-        )
+        problem = f"it holds a {type(document).__name__}, not settings by name"
+        raise InputError(problem, path=log.path, advice="Write 'name: value' lines, or remove it")
     if kind == "adapter_config.json":
         return _adapter(document, log.path)
     if kind == "wandb-metadata.json":
@@ -225,11 +222,8 @@ def _document(log: LogFile) -> Any:
         return parsers.get(log.suffix, json.loads)(text)
     except Exception as error:  # parsers raise nearly any kind for what a file may hold
         what = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise InputError(
-            f"this is not valid {log.suffix[1:].upper()} ({what})",
-            path=log.path,
-            advice="Correct it, or remove it",
-        ) from None
+        problem = f"this is not valid {log.suffix[1:].upper()} ({what})"
+        raise InputError(problem, path=log.path, advice="Correct it, or remove it") from None
 
 
 def _parse_toml(text: str) -> Any:

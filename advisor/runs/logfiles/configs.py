@@ -38,8 +38,6 @@ STORE = re.compile(r"run-\w{1,80}\.wandb")
 BESIDE_SEVERAL = "is read for none of"
 """What a note says of a config that may describe several logs."""
 
-MOST_NAMED = 2  # Configs by the words of their names that may together describe one run
-
 
 def settings_beside(
     log: LogFile, top: Path, shared_by: Callable[[Path], int]
@@ -125,7 +123,8 @@ def _named_configs(names: Iterable[str], log: str) -> list[str]:
     """Names of configs that are not known ones, by their words; none where they are many."""
     found = _configs_among(frozenset(names))
     others = [name for name, owner in found.items() if not owner and name != log]
-    return others if len(others) <= MOST_NAMED else []
+    # Configs by the words of their names that may together describe one run
+    return others if len(others) <= 2 else []
 
 
 @lru_cache(maxsize=64)

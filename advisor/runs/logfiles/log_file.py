@@ -115,11 +115,9 @@ class LogFile:
         with self.open() as stream:
             raw = stream.read(limit + 1)
         if len(raw) > limit:
-            raise InputError(
-                f"the document is larger than {limit >> 20} MiB",
-                path=self.path,
-                advice="Export the logged rows as CSV or JSONL, which is read row by row",
-            )
+            problem = f"the document is larger than {limit >> 20} MiB"
+            advice = "Export the logged rows as CSV or JSONL, which is read row by row"
+            raise InputError(problem, path=self.path, advice=advice)
         return raw
 
     def text(self, *, give: str | None = None, limit: int = limits.MOST_DOCUMENT_BYTES) -> str:

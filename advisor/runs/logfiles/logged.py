@@ -119,7 +119,7 @@ class Reader(NamedTuple):
     name: str
     # Whether a file is of this format, from its name and its first bytes. Never raises for what
     # the file holds.
-    claims: Callable[[LogFile], bool]
+    claims: Callable[[LogFile], object]
     # Raises nothing but `InputError`.
     read: Callable[[Sequence[LogFile], Columns], Iterable[Logged]]
     # Files of one group are one log and are read together; by default each is its own.
@@ -179,11 +179,8 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
                 root = path.parent if is_named else path
                 found[member.path.resolve()] = LogCandidate(member, root, is_named, top)
         else:
-            raise InputError(
-                "there is no such file or folder",
-                path=path,
-                advice="Check the path, relative to the folder you are in",
-            )
+            advice = "Check the path, relative to the folder you are in"
+            raise InputError("there is no such file or folder", path=path, advice=advice)
     return list(found.values())
 
 

@@ -84,12 +84,9 @@ def json_list(log: LogFile, key: str | None) -> tuple[list[Row], dict[str, Any]]
     around = dict(document) if key is not None and isinstance(document, dict) else {}
     entries = document if key is None else around.pop(key, None)
     if not isinstance(entries, list):
-        raise InputError(
-            "the file has no list of logged rows" if key else "the file holds no list of rows",
-            path=log.path,
-            key=key,
-            advice="Give the file that the trainer wrote, or a list [{...}, {...}]",
-        )
+        problem = "the file has no list of logged rows" if key else "the file holds no list of rows"
+        advice = "Give the file that the trainer wrote, or a list [{...}, {...}]"
+        raise InputError(problem, path=log.path, key=key, advice=advice)
     numbered = enumerate(entries, start=1)
     return [_row(number, row, "the entry is", log.path, key) for number, row in numbered], around
 

@@ -179,11 +179,9 @@ class TableBuilder:
             column.value.append(cell)
             self._cells += 1
         if self._cells > limits.MOST_TABLE_CELLS:
-            raise InputError(
-                f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers",
-                path=self.path,
-                advice="Export every tenth row, or split the file by run",
-            )
+            problem = f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers"
+            advice = "Export every tenth row, or split the file by run"
+            raise InputError(problem, path=self.path, advice=advice)
 
 
 def as_float(value: int | float | str) -> float:

@@ -45,12 +45,6 @@ from advisor.runs.trainers.keys import (
 )
 from advisor.theory import BoolArray, FloatArray
 
-MOST_ZEROS = 8
-"""Evaluations that may all be 0; a longer column of nothing but zeros was never computed."""
-
-UNMEASURED = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
-"""What changes from row to row, or is looked at anyway, where nothing else was measured."""
-
 
 def assemble(
     logged: Logged, framework: KeyTable, path: Path, columns: Columns, known: Mapping[str, Any]
@@ -220,7 +214,12 @@ class _Attempt:
     def _measured_rows(self, train: Table, keys: Keys) -> tuple[Table, FloatArray, tuple[str, ...]]:
         """Rows that were measured, their rewards, and what was done to get there."""
         rewards = read_rewards(train, keys.found["reward"], self.path)
-        others = [key for name, key in keys.found.items() if name not in UNMEASURED]
+        # What changes from row to row, or is looked at anyway, where nothing else was measured.
+        others = [
+            key
+            for name, key in keys.found.items()
+            if name not in ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
+        ]
         measured, repeated = measured_rows(train, rewards, [*others, *keys.parts.values()])
         if repeated is None:
             return train, rewards, ()
@@ -317,7 +316,9 @@ class _Attempt:
         chosen &= np.isfinite(step)
         if names == keys.evaluations and self.kinds.evaluate.all():
             chosen[chosen] = measured_evaluations(reward[chosen])
-            if chosen.sum() > MOST_ZEROS and not reward[chosen].any():
+            # Evaluations that may all be 0; a longer column of nothing but zeros was never
+            # computed.
+            if chosen.sum() > 8 and not reward[chosen].any():
                 return np.zeros(0), np.zeros(0)
         return _means_in_a_row(step[chosen], reward[chosen])
 

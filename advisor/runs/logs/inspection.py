@@ -21,9 +21,6 @@ from advisor.runs.pilot_run import PilotRun, first_and_last
 from advisor.runs.readiness import WHY, at_the_floor, may_be_lora, needs, questions
 from advisor.runs.trainers.registry import asked_of, words_of
 
-MOST_ROWS = 30
-"""Runs from which on those that are alike share a row."""
-
 NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
 """Reasons that are counted rather than shown, since the file was never meant to be a log."""
 
@@ -76,7 +73,8 @@ def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> No
     for place, run in enumerate(inspection.runs):
         cells = _cells([run])
         key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
-        groups.setdefault(key if len(inspection.runs) > MOST_ROWS else place, []).append(run)
+        # Runs from which on those that are alike share a row.
+        groups.setdefault(key if len(inspection.runs) > 30 else place, []).append(run)
     for group in groups.values():
         table.add_row(*map(Text, _cells(group)))
     if inspection.runs:

@@ -25,9 +25,6 @@ stops beside the peak)."""
 AS_STATED = ("model", "task", "reward_floor", "reward_ceiling", "collapsed", "collapsed_at")
 """What a run holds as it was stated, or not at all."""
 
-INEXACT = ("learning_rate", "warmup_steps")
-"""Facts that a log with rows far apart gives only roughly: a small difference is no warning."""
-
 
 def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting]) -> PilotRun:
     """Join what the log tells with what config files, sidecar and flags tell."""
@@ -56,7 +53,12 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     _weigh(found, rates, stated, settings)
     for key, setting in settings.items():
         shown, line = found.facts.get(key), f"{key} = {setting.value} from {setting.where} is used"
-        if key in found.facts and key not in INEXACT and shown != setting.value:
+        # Facts that a log with rows far apart gives only roughly: a small difference is no warning.
+        if (
+            key in found.facts
+            and key not in ("learning_rate", "warmup_steps")
+            and shown != setting.value
+        ):
             found.warn(f"{line}; the log says {shown}")
         found.put(key, setting.value, f"{key} {setting.value} [{setting.where}]")
     guessed = guess(raw, found.facts)

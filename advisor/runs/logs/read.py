@@ -27,9 +27,6 @@ from advisor.runs.trainers.keys import choose_framework, count_fractions, restor
 
 PathLike = str | os.PathLike[str]
 
-MOST_PASSED_OVER = 5
-"""Files that cannot be read and are named one by one."""
-
 SOURCE = re.compile(r"(?:wandb|mlflow|trackio):(?!//)\S.*")
 """What is asked of a tracker's own client, rather than read as a file."""
 
@@ -117,11 +114,9 @@ def read_runs(
     found = LogSearch(sidecar, overrides, columns, is_strict=True).run(given)
     if not found.runs:
         shown = ", ".join(path.name for path, _ in found.unread[:5])
-        raise InputError(
-            f"no log was found (files seen: {shown or 'none'})",
-            path=", ".join(str(path) for path in given[:3]),
-            advice=f"Give a folder or file that holds one of: {known_formats()}",
-        )
+        problem = f"no log was found (files seen: {shown or 'none'})"
+        advice = f"Give a folder or file that holds one of: {known_formats()}"
+        raise InputError(problem, path=", ".join(str(path) for path in given[:3]), advice=advice)
     return found.runs
 
 
@@ -233,7 +228,8 @@ class LogSearch:
             return runs
         if not runs:
             raise self._failed[0]
-        first = self._failed[:MOST_PASSED_OVER]
+        # Files that cannot be read and are named one by one.
+        first = self._failed[:5]
         lines = [f"passed over, for it cannot be read: {error}" for error in first]
         more = len(self._failed) - len(first)
         lines += [f"passed over: {more} more files that cannot be read"] if more else []
@@ -295,7 +291,7 @@ class LogSearch:
                 if logged.label is None:
                     raise
                 problem = f"run '{logged.label}': {error.problem}"
-                own = {"path": error.path, "key": error.key, "advice": error.advice}
+                own: dict[str, Any] = {"path": error.path, "key": error.key, "advice": error.advice}
                 without.append(NoRewardError(problem, **own))
             else:
                 located_runs += [LocatedRun(candidate, reader, raw, stated) for raw in found]

@@ -65,7 +65,7 @@ def _refuse_store(logs: Sequence[LogFile], columns: Columns) -> NoReturn:
     )
 
 
-STORE = Reader("store", lambda log: _tracker_of(log) != "", _refuse_store, _store_of)
+STORE = Reader("store", _tracker_of, _refuse_store, _store_of)
 """It claims a store, so that nothing else reads a part of it, and refuses it with its command."""
 
 

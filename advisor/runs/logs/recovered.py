@@ -12,23 +12,10 @@ import numpy as np
 from advisor.runs.logfiles import limits
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.trainers import Derived
-from advisor.theory import BoolArray, FloatArray, IntArray
-
-MOST_MISFIT = 0.02
-"""Largest misfit, as a share of the peak, at which a schedule is said to be recognised."""
-
-SHARP_MISFIT = 0.002
-"""Misfit below which the planned length read off the curve itself is trusted."""
+from advisor.theory import BoolArray, FloatArray
 
 CLEAR_MISFIT = 1e-4
 """Misfit by which a richer schedule must fit better than a plainer one."""
-
-ROUND = 1e-3
-"""Share by which a learning rate read off a log may differ from the number that was set."""
-
-LATE = 3
-"""Distances between rows before the first one, from which on a log does not show the beginning."""
-
 
 STEPS_PER_ROW = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 200, 250, 500)
 """Numbers of steps per row that people set."""
@@ -77,7 +64,9 @@ def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) ->
     facts["learning_rate"] = rounded(found.peak)
     if found.kind is None:
         what = "the schedule cannot be told from the learning rates logged"
-        begins_late = rate.size > 1 and step[0] > LATE * (step[1] - step[0])
+        # Distances between rows before the first one, from which on a log does not show the
+        # beginning.
+        begins_late = rate.size > 1 and step[0] > 3 * (step[1] - step[0])
         is_late = bool(begins_late and rate[0] == largest)
         return Rates(facts, is_late, (f"{what}; they are used as they stand",), largest)
     facts["schedule"], facts["warmup_steps"] = found.kind, found.warmup_steps
@@ -106,7 +95,8 @@ def steps_per_row(rates: FloatArray) -> int | None:
 def rounded(rate: float) -> float:
     """A learning rate as it was set, where the one read off a log is within 0.1 % of that."""
     near = float(f"{rate:.1e}")
-    return near if abs(rate - near) <= ROUND * near else rate
+    # Share by which a learning rate read off a log may differ from the number that was set.
+    return near if abs(rate - near) <= 1e-3 * near else rate
 
 
 def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Schedule:
@@ -129,7 +119,10 @@ def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None
     last = int(step[-1])
     lengths = np.array([max(planned_steps or 1, 1)])
     if planned_steps is None:
-        lengths = np.unique(np.r_[_spread(last, 20, 400), _spread(20 * last, 10, 120)])
+        lengths = np.r_[
+            np.geomspace(last, 20 * last, 400), np.geomspace(20 * last, 200 * last, 120)
+        ]
+        lengths = np.unique(lengths.astype(np.int64))
     kinds: tuple[Kind, ...] = ("constant", "linear", "cosine")
     tries = [(kind, offset) for kind in kinds for offset in (1, 0)]
     for kind, offset in tries:
@@ -149,10 +142,12 @@ def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None
         # A plainer schedule keeps the place unless a richer one fits clearly better.
         if best is None or error < best[0] - CLEAR_MISFIT:
             best = (error, kind, int(warmups[i]), int(spans[j]), float(level[i, j]))
-    if best is None or best[0] > MOST_MISFIT:
+    # Largest misfit, as a share of the peak, at which a schedule is said to be recognised.
+    if best is None or best[0] > 0.02:
         return Schedule(peak)
     error, name, warmup, length, level_found = best
-    told = planned_steps is None and name != "constant" and error <= SHARP_MISFIT
+    # Misfit below which the planned length read off the curve itself is trusted.
+    told = planned_steps is None and name != "constant" and error <= 0.002
     if told and name == "linear":
         level_found, length = _straight(step, rate, max(warmup, before), level_found, length)
     # Twelve digits: the fit adds rounding noise, and configs are read by people.
@@ -176,11 +171,6 @@ def _straight(
     return (float(start), round(span)) if is_exact else (peak, length)
 
 
-def _spread(first: int, times: int, count: int) -> IntArray:
-    """Lengths from the first on, evenly spread by their ratio."""
-    return np.geomspace(first, times * first, count).astype(np.int64)
-
-
 def _factors(kind: str, done: FloatArray, warmup: FloatArray, length: FloatArray) -> FloatArray:
     """Rate over peak after ``done`` scheduler steps; arguments broadcast."""
     warm = np.clip(done / np.maximum(warmup, 1), 0.0, 1.0)
@@ -193,17 +183,8 @@ def _factors(kind: str, done: FloatArray, warmup: FloatArray, length: FloatArray
 CHANCE = 1e-3
 """Probability below which a smallest step is not taken for chance."""
 
-SINGLE = 2e-7
-"""Absolute error of a mean taken in single precision."""
-
 CHANCE_OF_RATIO = 1e-6
 """Probability below which a ratio is not taken for chance; there are many to choose from."""
-
-CLEAR = 0.02
-"""Largest relative error, from the digits printed, of a ratio that is judged by itself."""
-
-VAGUE = 0.25
-"""The same for rows that are judged together, where few are clear."""
 
 SCATTER = 0.03
 """Relative scatter of a ratio that is still one constant."""
@@ -217,20 +198,11 @@ SLACK = 1e-3
 NEAR = 20.0
 """Width, in errors of a row, of the neighbourhood that tells how dense ratios lie by chance."""
 
-LEAST_RANGE = 1.5
-"""Largest over smallest KL: one loss over one KL is a ratio too, and tells nothing."""
-
 LARGEST = 1e12
 """Losses and KLs beyond it, or below its inverse, are no values to learn from."""
 
 PRECISE = 0.004
 """Relative error within which a coefficient is matched to a round number."""
-
-WEIGHTED = 0.01
-"""Share by which a ratio of loss and KL may differ from 1 and still be that of one with itself."""
-
-KL_TOLERANCE = 0.05
-"""Share by which a recovered KL coefficient may differ from the stated one."""
 
 CHECKED = slice(2_000)
 """Rows that are looked at."""
@@ -261,7 +233,8 @@ def least_count(values: FloatArray) -> int | None:
     values = values[np.isfinite(values)]
     if not values.size or values.min() < 0 or values.max() > 1:
         return None
-    error = print_error(values) + SINGLE
+    # Absolute error of a mean taken in single precision.
+    error = print_error(values) + 2e-7
     distinct, first = np.unique(values, return_index=True)
     if distinct.size > limits.MOST_TRIALS_PER_ROW + 1:
         return None
@@ -301,7 +274,8 @@ def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
     there = (np.abs(loss) < LARGEST) & (kl > 1 / LARGEST) & (kl < LARGEST)
     loss, kl = loss[there], kl[there]
     error_of_loss, error_of_kl = print_error(loss), print_error(kl)
-    clear = (loss > 1 / LARGEST) & (error_of_loss * kl + error_of_kl * loss <= CLEAR * loss * kl)
+    # Largest relative error, from the digits printed, of a ratio that is judged by itself.
+    clear = (loss > 1 / LARGEST) & (error_of_loss * kl + error_of_kl * loss <= 0.02 * loss * kl)
     if clear.sum() >= limits.LEAST_CLEAR_ROWS:
         loss, kl = loss[clear], kl[clear]
         error = error_of_loss[clear] / loss + error_of_kl[clear] / kl + SLACK
@@ -311,11 +285,13 @@ def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
         value, shares = _share_vaguely(loss, kl, error_of_loss, error_of_kl)
         loss, kl = loss[shares], kl[shares]
         shares = np.ones(kl.size, dtype=bool)
-    if value is None or shares is None or kl[shares].max() < LEAST_RANGE * kl[shares].min():
+    # Largest over smallest KL: one loss over one KL is a ratio too, and tells nothing.
+    if value is None or shares is None or kl[shares].max() < 1.5 * kl[shares].min():
         return None
     why = f"loss / kl is {value:g} in {int(shares.sum())} of {kl.size} rows that tell"
     # Of 1: what is logged as KL is the penalty, its weight included.
-    return None if abs(value - 1) <= WEIGHTED else Guess(value, why)
+    # Share by which a ratio of loss and KL may differ from 1 and still be that of one with itself.
+    return None if abs(value - 1) <= 0.01 else Guess(value, why)
 
 
 def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
@@ -346,7 +322,8 @@ def _share_vaguely(
     value = float(f"{loss.sum() / kl.sum():.0e}") if kl.sum() > 0 else 0.0
     # Chosen by their KL, for a choice by their loss would prefer losses that were rounded up.
     error = error_of_loss + value * error_of_kl
-    tell = error <= VAGUE * value * kl
+    # The same for rows that are judged together, where few are clear.
+    tell = error <= 0.25 * value * kl
     if value < 1 / LARGEST or tell.sum() < limits.LEAST_CLEAR_ROWS:
         return None, tell
     loss, kl, error = loss[tell], kl[tell], error[tell] + SLACK * value * kl[tell]
@@ -405,7 +382,8 @@ def guess(raw: RawRun, known: Mapping[str, Any]) -> Derived:
     series = raw.series
     if "loss" in series and "kl" in series:
         found = kl_coefficient_from_loss(series["loss"][CHECKED], series["kl"][CHECKED])
-        _settle(guessed, known, "kl_coefficient", found, KL_TOLERANCE)
+        # Share by which a recovered KL coefficient may differ from the stated one.
+        _settle(guessed, known, "kl_coefficient", found, 0.05)
     if raw.step_unit != "optimizer":
         return guessed  # how many optimizer steps a row covers is not known
     # Every pass over the same rollouts shows their rewards again.

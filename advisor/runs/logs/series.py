@@ -26,17 +26,11 @@ LEAST_CHANGES = 4
 LEAST_REPEATED = 0.5
 """Share of rows that repeat the one before, from which on they are copies of it."""
 
-LEAST_SHARES = 5
-"""Different mean rewards from which on agreement with their binomial spread is no chance."""
-
 LEAST_SHARE = 1e-9
 """Mean reward below which nobody counted: one in a billion completions."""
 
 NEAR = 0.01
 """Relative difference of two variances that four printed digits leave."""
-
-UNEVEN = 5.0
-"""Longest stretch of repeated rows over the median one; in a run that has died it is far longer."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +253,8 @@ def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
         return False
     kept = np.isfinite(spread) & (reward > LEAST_SHARE) & (reward < 1 - LEAST_SHARE)
     # Two rewards of 0 and 1 have a spread of 0.71, more of them less.
-    if np.unique(reward[kept]).size < LEAST_SHARES or np.abs(spread[kept]).max() > 1:
+    # Different mean rewards from which on agreement with their binomial spread is no chance.
+    if np.unique(reward[kept]).size < 5 or np.abs(spread[kept]).max() > 1:
         return False
     ratio = spread[kept] ** 2 / (reward[kept] * (1 - reward[kept]))
     return bool(ratio.min() > 1 - NEAR and np.ptp(ratio) < NEAR)
@@ -285,7 +280,8 @@ def measured_rows(
         return everything, None
     places = np.flatnonzero(changed)
     lengths = np.diff(np.append(places, changed.size))
-    if _gap(places) < 2 or lengths.max() > UNEVEN * np.median(lengths):
+    # Longest stretch of repeated rows over the median one; in a run that has died it is far longer.
+    if _gap(places) < 2 or lengths.max() > 5.0 * np.median(lengths):
         return everything, None
     remark = f"{repeats} of {changed.size} rows repeat the row before in all that is measured"
     return changed, f"{remark} and were left out (gaps filled forward)"

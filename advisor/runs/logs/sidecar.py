@@ -84,6 +84,8 @@ def read_sidecar(file: LogFile) -> Sidecar:
     """Read and check a sidecar."""
     path = file.path.resolve()
     wrong = partial(InputError, path=path)
+    if path.is_dir():
+        raise wrong("this sidecar is a folder", advice="Give the pilots.toml or pilots.csv in it")
     text = file.text(give="Write [defaults] or [[run]] tables in UTF-8, or remove the file")
     if path.suffix == ".csv":
         return Sidecar(path, {}, Columns(), tuple(_csv_entries(text, path)))

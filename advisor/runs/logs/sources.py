@@ -33,15 +33,13 @@ MOST_SILENT_SECONDS = 60.0
 """Without an answer for so long a server counts as out of reach; ours: clients try again by
 themselves, W&B's without end, and a page of a history takes a second or two."""
 
-MOST_WAITING = 4096
-"""Answers that may wait to be read: what is downloaded ahead stays a few megabytes."""
-
 
 def answers(
     place: str, ask: Callable[[], Iterable[T]], kind: type[InputError] = SourceError
 ) -> Iterator[T]:
     """What a client yields, one by one; its errors are raised here, as one of the given kind."""
-    came: queue.Queue[tuple[bool, Any]] = queue.Queue(MOST_WAITING)
+    # Answers that may wait to be read: what is downloaded ahead stays a few megabytes.
+    came: queue.Queue[tuple[bool, Any]] = queue.Queue(4096)
 
     def listen() -> None:
         try:
@@ -56,11 +54,9 @@ def answers(
         try:
             is_answer, answer = came.get(timeout=MOST_SILENT_SECONDS)
         except queue.Empty:
-            raise SourceError(
-                f"the server did not answer for {MOST_SILENT_SECONDS:.0f} seconds",
-                path=place,
-                advice="Check the network and the server's address, then try again",
-            ) from None
+            problem = f"the server did not answer for {MOST_SILENT_SECONDS:.0f} seconds"
+            advice = "Check the network and the server's address, then try again"
+            raise SourceError(problem, path=place, advice=advice) from None
         if is_answer:
             yield answer
         elif answer is None:
@@ -94,11 +90,6 @@ def refusal(
 
 PLACE = re.compile(r"([^/:]+)/([^/]+?)(?:/(?:(sweeps|runs)/)?([^/]+))?/?")
 
-WANDB_ENDED = "finished"  # State of a run that ended as it should; any other is reported
-
-SECONDS = 30
-"""W&B's own limit for one request; its default of 19 is short for a page of a large project."""
-
 
 def wandb_candidates(place: str) -> list[LogCandidate]:
     """Runs of ``ENTITY/PROJECT``, ``ENTITY/PROJECT/SWEEP`` or ``ENTITY/PROJECT/RUN``."""
@@ -117,7 +108,8 @@ def _wandb_runs(place: str, project: str, kind: str | None, name: str | None) ->
     client = _client(place)
     if not _has_login(client):
         raise refusal(place, "login", "no API key is known")
-    api = client.Api(timeout=SECONDS)
+    # W&B's own limit for one request; its default of 19 is short for a page of a large project.
+    api = client.Api(timeout=30)
     if name is None:
         yield from api.runs(project, lazy=False)
         return
@@ -169,13 +161,14 @@ def _read_wandb(run: Any, path: Path) -> Iterator[Logged]:
     rows = _one_per_step(answers(str(path), ask, InputError))
     for number, cells in enumerate(rows, start=1):
         builder.add(number, cells)
+    # State of a run that ended as it should; any other is reported
     yield tracked(
         builder,
         COUNTER,
         label=run.name or run.id,
         has_own_id=True,
         settings=flatten(run.config),
-        warnings=[] if run.state == WANDB_ENDED else [f"W&B says of this run: {run.state}"],
+        warnings=[] if run.state == "finished" else [f"W&B says of this run: {run.state}"],
     )
 
 
@@ -189,10 +182,6 @@ def _one_per_step(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for _, same in itertools.groupby(rows, key=step):
         yield {key: cell for row in same for key, cell in row.items() if cell is not None}
 
-
-MLFLOW_ENDED = "FINISHED"  # Status of a run that ended as it should; any other is reported
-
-RUNS_PER_PAGE = 500
 
 Value = tuple[str, float, float, float]
 """Metric, time, value and step."""
@@ -225,9 +214,7 @@ def _mlflow_runs(place: str, uri: str | None, experiment: str) -> Iterator[tuple
         raise refusal(place, "unknown", f"there is no experiment '{experiment}'")
     token = None
     while True:
-        page = client.search_runs(
-            [found.experiment_id], max_results=RUNS_PER_PAGE, page_token=token
-        )
+        page = client.search_runs([found.experiment_id], max_results=500, page_token=token)
         yield from ((client, run) for run in page)
         token = page.token
         if not token:
@@ -248,13 +235,14 @@ def _read_mlflow(client: Any, run: Any, path: Path) -> Iterator[Logged]:
     status = run.info.status
     # Parameters under dotted names; a long text is no setting.
     settings = {k.replace("/", "."): text for k, text in run.data.params.items() if len(text) < 8e3}
+    # Status of a run that ended as it should; any other is reported
     yield Logged(
         table,
         label=run.info.run_name or run.info.run_id,
         has_own_id=True,
         settings=dict(sorted(settings.items())[:5_000]),
         assumptions=assumptions,
-        warnings=() if status == MLFLOW_ENDED else (f"MLflow says of this run: {status.lower()}",),
+        warnings=() if status == "FINISHED" else (f"MLflow says of this run: {status.lower()}",),
     )
 
 
@@ -266,11 +254,8 @@ def table_of(
 
     points = pd.DataFrame(list(values), columns=["key", "time", "value", "step"])
     if points.empty:
-        raise InputError(
-            "no values of known metrics were found",
-            path=path,
-            advice="Name the metric of the reward in a column map",
-        )
+        advice = "Name the metric of the reward in a column map"
+        raise InputError("no values of known metrics were found", path=path, advice=advice)
     # Without a step MLflow writes 0 for every value, and only their order is left.
     by_key = points.groupby("key")["step"]
     idle = by_key.transform("size").gt(1) & by_key.transform(lambda step: (step == 0).all())
@@ -288,10 +273,6 @@ def table_of(
     names = ", ".join(sorted(set(points.loc[idle, "key"]))[:4])
     assumed = (f"{names}: logged without a step, so rows follow their order",) if names else ()
     return builder.build(), assumed
-
-
-TRACKIO_COUNTER = "Trackio's own counter of log calls"
-OF_TRACKIO = ("_Username", "_Created", "_Group")  # What Trackio adds to a run's configuration
 
 
 def trackio_candidates(project: str) -> list[LogCandidate]:
@@ -329,8 +310,21 @@ def _read_trackio(
         cells = {key: cell for key, cell in row.items() if key not in ("step", "timestamp")}
         builder.add(number, {**cells, OWN_COUNTER: row["step"]})
     config = storage.get_run_config(project, name, **own) or {}
-    settings = flatten({key: cell for key, cell in config.items() if key not in OF_TRACKIO})
-    yield tracked(builder, TRACKIO_COUNTER, label=name, has_own_id=True, settings=settings)
+    # What Trackio adds to a run's configuration
+    settings = flatten(
+        {
+            key: cell
+            for key, cell in config.items()
+            if key not in ("_Username", "_Created", "_Group")
+        }
+    )
+    yield tracked(
+        builder,
+        "Trackio's own counter of log calls",
+        label=name,
+        has_own_id=True,
+        settings=settings,
+    )
 
 
 SOURCES: dict[str, Callable[[str], list[LogCandidate]]] = {
@@ -346,9 +340,6 @@ def candidates(place: str) -> list[LogCandidate]:
     name, _, rest = place.partition(":")
     found = SOURCES[name](rest)
     if not found:
-        raise SourceError(
-            "there is no run in it",
-            path=place,
-            advice="Check the name; runs show here once they have logged something",
-        )
+        advice = "Check the name; runs show here once they have logged something"
+        raise SourceError("there is no run in it", path=place, advice=advice)
     return found

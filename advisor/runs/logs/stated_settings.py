@@ -29,14 +29,6 @@ from advisor.runs.trainers.derived import literal
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import COLUMN_SETTINGS
 
-SWITCHES = ("importance_ratio", "collapsed")
-"""Keys that hold true or false."""
-
-OF_ADAM = ("adam_beta1", "beta1")
-
-OWN_SECTIONS = ("training", "grpo", "rl", "lora")
-"""Sections of configs that people write themselves, in which common names mean what they mean."""
-
 
 def _true_or_false(value: Any) -> bool:
     text = str(value).strip().lower()
@@ -121,7 +113,8 @@ def check_settings(
 
 def _check(key: str, value: Any, path: Path | None, row: int | None) -> Any:
     try:
-        if isinstance(value, bool) and key not in SWITCHES:
+        # Keys that hold true or false.
+        if isinstance(value, bool) and key not in ("importance_ratio", "collapsed"):
             raise ValueError("a switch, where a value is needed")
         kind = PartialSettings if key in PartialSettings.model_fields else RunKeys
         return getattr(kind.model_validate({key: value}), key)
@@ -201,14 +194,19 @@ def derive_settings(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derive
     trainer_keys, is_known = _trainer_of(merged, trainer_keys)
     derived = trainer_keys.derive(merged)
     # Deep in a known trainer's settings a common name may mean another thing.
+    # Sections of configs that people write themselves, in which common names mean what they mean.
     shallow = {
         key: value
         for key, value in merged.items()
-        if not is_known or "." not in key or key.rpartition(".")[0] in OWN_SECTIONS
+        if not is_known
+        or "." not in key
+        or key.rpartition(".")[0] in ("training", "grpo", "rl", "lora")
     }
     if derived.facts.get("optimizer") == "sgd":
         # Trainers list Adam's decay whatever the optimizer is.
-        shallow = {k: shallow[k] for k in shallow if k.rpartition(".")[2] not in OF_ADAM}
+        shallow = {
+            k: shallow[k] for k in shallow if k.rpartition(".")[2] not in ("adam_beta1", "beta1")
+        }
     common = COMMON_KEYS.derive(shallow)
     arithmetic = common.arithmetic | derived.arithmetic
     return replace(derived, facts=common.facts | derived.facts, arithmetic=arithmetic)

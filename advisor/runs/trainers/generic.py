@@ -23,9 +23,6 @@ SECTIONS = frozenset(
 )
 """Sections in which a name means what it means outside of any."""
 
-LEAST_CLIP = 0.01
-"""Below it an ``epsilon`` is Adam's, not a trust region."""
-
 
 def unless_another(keys: Iterable[str]) -> str | None:
     """Name of the hand-written loop, unless some keys are the marks of another trainer."""
@@ -53,7 +50,8 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     extractor.choose("optimizer")
     for ours in ("clip_low", "clip_high"):
         bound = extractor.amount(ours)
-        if bound is not None and bound.value >= LEAST_CLIP:
+        # Below it an ``epsilon`` is Adam's, not a trust region.
+        if bound is not None and bound.value >= 0.01:
             extractor.take(ours, bound)
     return extractor.derived()
 
@@ -171,12 +169,9 @@ class _Console:
             return
         if step.tag not in self._runs:
             if len(self._runs) >= MOST_TAGS:
-                raise InputError(
-                    f"the lines name more than {MOST_TAGS:,} runs",
-                    path=self._log.path,
-                    row=number,
-                    advice="Give one console per run",
-                )
+                problem = f"the lines name more than {MOST_TAGS:,} runs"
+                advice = "Give one console per run"
+                raise InputError(problem, path=self._log.path, row=number, advice=advice)
             self._runs[step.tag] = _Run(self._log)
         self._runs[step.tag].add(number, step, is_cut)
 
@@ -185,17 +180,13 @@ class _Console:
         rows = {tag: self._runs[tag] for tag, table in built.items() if _has_reward(table.keys)}
         if not rows and len(self._uncounted):
             yield Logged(
-                self._uncounted.build(),
-                framework=NAME,
-                settings=self._settings.get(None, {}),
+                self._uncounted.build(), framework=NAME, settings=self._settings.get(None, {})
             )
             return
         if not rows:
-            raise InputError(
-                "no line logs a step with a reward",
-                path=self._log.path,
-                advice="Print lines such as 'step 12/100 | loss=0.1 | reward=0.25'",
-            )
+            problem = "no line logs a step with a reward"
+            advice = "Print lines such as 'step 12/100 | loss=0.1 | reward=0.25'"
+            raise InputError(problem, path=self._log.path, advice=advice)
         common: dict[str, str] = {}
         for tag, settings in self._settings.items():
             if tag not in rows or tag is None:

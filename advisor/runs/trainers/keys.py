@@ -111,7 +111,6 @@ SCORE_IN_A_NAME = re.compile(
 """What a name has that may be a score: most keys are asked for nothing further."""
 
 
-FRACTIONS = ("global_step/max_steps", "iteration")
 FRACTION = re.compile(r"(\d{1,9}) */ *(\d{1,9})")
 
 
@@ -119,16 +118,12 @@ FRACTION = re.compile(r"(\d{1,9}) */ *(\d{1,9})")
 class Keys:
     """Keys of a log by what they hold."""
 
-    # Table whose declarations were asked first.
-    framework: KeyTable
     # ``reward``, ``step`` and the names of ``SERIES`` -> key.
     found: dict[str, str]
     # Keys of held-out rewards that are averaged.
     evaluations: tuple[str, ...]
     # Reward function -> key of its mean.
     parts: dict[str, str]
-    # Keys that look like the reward and are not -> why.
-    refused: dict[str, str]
     # Other keys that may score answers, by the words of their names.
     scores: tuple[str, ...] = ()
 
@@ -149,7 +144,7 @@ def restore_slashes(table: Table, keys: Sequence[str]) -> tuple[Table, str | Non
 
 def count_fractions(table: Table) -> tuple[Table, int | None]:
     """Rows with a step where each tells ``12/1000`` (ms-swift, Megatron), and the planned steps."""
-    for key in FRACTIONS:
+    for key in ("global_step/max_steps", "iteration"):
         found = {row: FRACTION.fullmatch(text) for row, text in table.text(key).items()}
         known = {row: match for row, match in found.items() if match is not None}
         if known:
@@ -181,12 +176,9 @@ def reward_key(
         for level in (*framework.reward, *COMMON_KEYS.reward):
             matches = [by_name[name] for name in level if name in by_name]
             if len(matches) > 1:
-                raise InputError(
-                    f"{' and '.join(matches)} could each be the train reward",
-                    path=path,
-                    key="reward",
-                    advice=f'Say which in a column map: [columns] reward = "{matches[0]}"',
-                )
+                problem = f"{' and '.join(matches)} could each be the train reward"
+                advice = f'Say which in a column map: [columns] reward = "{matches[0]}"'
+                raise InputError(problem, path=path, key="reward", advice=advice)
             if matches and plain(matches[0]) not in framework.never_reward:
                 return matches[0]
     return likely_reward([key for key in filled if plain(key) not in _never()])
@@ -196,12 +188,9 @@ def no_reward(seen: Sequence[str], framework: KeyTable, path: Path) -> NoRewardE
     """Error of a log without a train reward."""
     looked = [key for key in seen if plain(key) in framework.never_reward]
     why = f"; '{looked[0]}' is not it: {framework.never_reward[plain(looked[0])]}" if looked else ""
-    return NoRewardError(
-        f"no key holds the train reward (keys seen: {show_keys(seen)}{why})",
-        path=path,
-        key="reward",
-        advice='Name it in pilots.toml: [columns] reward = "..."',
-    )
+    problem = f"no key holds the train reward (keys seen: {show_keys(seen)}{why})"
+    advice = 'Name it in pilots.toml: [columns] reward = "..."'
+    return NoRewardError(problem, path=path, key="reward", advice=advice)
 
 
 def find_keys(
@@ -233,20 +222,9 @@ def find_keys(
         match_part = _full(framework.parts, key) or _full(common.parts, key)
         if match_part is not None and key not in found.values():
             parts.setdefault(match_part.group("name"), key)
-    refused = {key: framework.never_reward.get(plain(key), "") for key in seen}
     used = {*found.values(), *evaluations, *parts.values()}
-    return Keys(
-        framework,
-        found,
-        evaluations,
-        parts,
-        {key: why for key, why in refused.items() if why},
-        tuple(
-            key
-            for key in seen
-            if key not in used and SCORE_IN_A_NAME.search(key) and is_like_a_score(key)
-        ),
-    )
+    others = (key for key in seen if key not in used and SCORE_IN_A_NAME.search(key))
+    return Keys(found, evaluations, parts, tuple(filter(is_like_a_score, others)))
 
 
 def has_reward_key(seen: Iterable[str]) -> bool:
@@ -322,12 +300,8 @@ def _full(pattern: str, key: str) -> re.Match[str] | None:
 def _mapped(name: str, seen: Sequence[str], columns: Columns, path: Path) -> str:
     key = columns.keys[name]
     if key not in seen:
-        raise InputError(
-            f"the column map reads '{name}' from a key that the log lacks",
-            path=path,
-            key=key,
-            advice=f"Keys seen: {show_keys(seen, key)}",
-        )
+        problem = f"the column map reads '{name}' from a key that the log lacks"
+        raise InputError(problem, path=path, key=key, advice=f"Keys seen: {show_keys(seen, key)}")
     return key
 
 

@@ -236,9 +236,4 @@ def warmup_ratio(steps: int, warmup_steps: int) -> float:
     return ratio if math.ceil(steps * ratio) == warmup_steps else math.nextafter(ratio, 0.0)
 
 
-TRAINER = read_trainer(
-    "openrlhf",
-    export=render,
-    derive=derive,
-    observe=observe,
-)
+TRAINER = read_trainer("openrlhf", export=render, derive=derive, observe=observe)

@@ -37,11 +37,6 @@ OBJECTS = re.compile(rb'"[^"\\\n]{1,80}"\s*:\s*\[\s*\{([^{}]{0,4000})')
 SCALAR = re.compile(rb'"([^"\\\n]{1,80})"\s*:\s*(?:-?\d|null|NaN)')
 HINTS = (b"eward", b"accuracy", b"pass@1", b"score")
 
-BEFORE_TRAINING = ("baseline_", "baseline ", "base/", "base_", "base ")
-"""How a key of the base model's measure begins, best last."""
-
-LARGEST_BITS = 1024  # Of an integer that a float can still hold
-
 Cells = dict[str, Any]
 
 
@@ -87,11 +82,9 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     if not runs:
         keys = document if isinstance(document, dict) else ()
         failed = f"; {search.failed} of its entries failed" if search.failed else ""
-        raise InputError(
-            f"the document holds no list of rewards (keys seen: {show_keys(keys)}{failed})",
-            path=log.path,
-            advice='Give rows [{"step": 1, "reward": 0.5}, ...] or a list "reward": [0.5, ...]',
-        )
+        problem = f"the document holds no list of rewards (keys seen: {show_keys(keys)}{failed})"
+        advice = 'Give rows [{"step": 1, "reward": 0.5}, ...] or a list "reward": [0.5, ...]'
+        raise InputError(problem, path=log.path, advice=advice)
     entries = "entry" if search.failed == 1 else "entries"
     skipped = f"{search.failed} {entries} failed without rewards and were skipped"
     used: set[str] = set()
@@ -300,10 +293,11 @@ def _evaluations(
             {"step": step, **{name: values[i] for name, values in measures.items()}}
             for i, step in enumerate(steps)
         ]
+        # How a key of the base model's measure begins, best last.
         base = {
             renamed.get(own, own): float(node[start + own])
             for own in lists
-            for start in BEFORE_TRAINING
+            for start in ("baseline_", "baseline ", "base/", "base_", "base ")
             if _is_number(node.get(start + own))
         }
         return [*renamed, key], [{"step": 0, **base}, *rows] if base else rows
@@ -359,7 +353,8 @@ def _has(node: Mapping[str, Any], kind: str) -> bool:
 
 def _is_number(cell: Any) -> TypeGuard[float]:
     if isinstance(cell, int) and not isinstance(cell, bool):
-        return cell.bit_length() < LARGEST_BITS
+        # Of an integer that a float can still hold
+        return cell.bit_length() < 1024
     return isinstance(cell, float)
 
 

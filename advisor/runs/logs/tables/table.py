@@ -18,12 +18,7 @@ from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
 from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.key_table import COMMON_KEYS
-from advisor.runs.trainers.keys import (
-    has_evaluation_key,
-    has_reward_key,
-    reward_key,
-    show_keys,
-)
+from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, reward_key, show_keys
 
 SCALAR_KEY = re.compile(rb'"([^"\n]{1,120})"\s*:\s*["\d.\-NIn]')
 """A key of a JSON object followed by a number, a quoted one or null."""

@@ -28,7 +28,6 @@ REWARD = re.compile(
     rb"|\bstep:\d{1,9} - [\w.@+-]+/|\b(?:[Ss]tep|[Ii]ter\w*)\b[^\"\n\\]{1,200}"
     rb"[Rr]eward\w{0,20} ?[:=] ?[-+]?\d"
 )
-CONSOLES = (Claim.LINE, Claim.DICT, Claim.PAIRS)  # What a cell may have printed
 
 REPEATED = {
     "per_device_train_batch_size": "per_device_train_batch_size",
@@ -83,11 +82,9 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         outputs = [output for output in _listed(cell.get("outputs")) if isinstance(output, dict)]
         runs += _Outputs(outputs, log, columns, code.settings).runs()
     if not runs:
-        raise InputError(
-            "no output of the notebook shows a reward for each step",
-            path=log.path,
-            advice="Save it with the outputs of its training cell, or give the trainer_state.json",
-        )
+        problem = "no output of the notebook shows a reward for each step"
+        advice = "Save it with the outputs of its training cell, or give the trainer_state.json"
+        raise InputError(problem, path=log.path, advice=advice)
     if len(runs) == 1:
         yield runs[0]
     else:
@@ -215,7 +212,12 @@ class _Outputs:
         # Messages call it by the notebook; without an ending all consoles try it.
         path = self.log.path.with_name(self.log.name.replace(".", "_"))
         console = LogFile(path, lambda: io.BytesIO(raw), len(raw))
-        printed = (reader for reader in trainer_readers() if reader.claim in CONSOLES)
+        # What a cell may have printed
+        printed = (
+            reader
+            for reader in trainer_readers()
+            if reader.claim in (Claim.LINE, Claim.DICT, Claim.PAIRS)
+        )
         for reader in sorted(printed, key=lambda reader: reader.claim):
             if raw.strip() and reader.claims(console):
                 return [

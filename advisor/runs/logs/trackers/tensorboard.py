@@ -84,11 +84,8 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
                 f"steps from {replaced} on were logged before {log.name} too; this file counts"
             )
     if not any(attempt.cells for attempt in attempts):
-        raise InputError(
-            "the event file holds no scalars",
-            path=logs[0].path,
-            advice="Give the folder of the run's own event file, with the scalars of its steps",
-        )
+        advice = "Give the folder of the run's own event file, with the scalars of its steps"
+        raise InputError("the event file holds no scalars", path=logs[0].path, advice=advice)
     longest = max(attempt.length for attempt in attempts)
     least = max(LEAST_REWARDS, ABORTED * longest) if len(attempts) > 1 else 0
     kept = [attempt for attempt in attempts if attempt.length >= least] or attempts[-1:]

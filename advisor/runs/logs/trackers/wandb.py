@@ -28,8 +28,6 @@ COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", 
 
 OF_WANDB = "W&B's own counter of log calls"
 
-REGULAR_SHARE = 0.8  # Share of equal gaps below which a counter of log calls looks thinned out
-
 
 def tracked(
     builder: TableBuilder,
@@ -41,11 +39,8 @@ def tracked(
 ) -> Logged:
     """A run with a step on each row that some counter has, or the tracker's ``own``."""
     if not len(builder):
-        raise InputError(
-            "the history has no rows",
-            path=builder.path,
-            advice="Export it again once the run has logged metrics",
-        )
+        advice = "Export it again once the run has logged metrics"
+        raise InputError("the history has no rows", path=builder.path, advice=advice)
     table, assumed = builder.build(), list[str]()
     count = table.pop(OWN_COUNTER)
     by_name = {plain(key): key for key in reversed(table.keys)}
@@ -68,7 +63,8 @@ def _thinned_out(count: Column, own: str) -> list[str]:
     steps = np.diff(np.asarray(count.value))
     gaps, times = np.unique(steps[steps > 0], return_counts=True)
     total = int(times.sum())
-    if total < 50 or times.max() >= REGULAR_SHARE * total:
+    # Share of equal gaps below which a counter of log calls looks thinned out
+    if total < 50 or times.max() >= 0.8 * total:
         return []
     jumps = f"by {gaps[times.argmax()]:g} in only {times.max()} of {total} rows"
     why = "so the export may be a sample of the run; scan_history() gives every row"
@@ -171,7 +167,6 @@ OF_THE_TABLE = frozenset(
 )
 """Columns of W&B's table of runs that are no settings."""
 
-IS_GROUPED = "'{}' is a mean over runs that W&B grouped; their noise is averaged out"
 IS_AVERAGED = (
     "points of the chart are means over several logged rows (its bounds differ from its values), "
     "so the noise of the reward is understated; export the history instead"
@@ -231,7 +226,8 @@ def read_charts(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         builder = TableBuilder(logs[0].path)
         for place in sorted(points, key=_place_on_axis):
             builder.add(*points[place])
-        warnings = [IS_GROUPED.format(name)] if name.startswith("Group: ") else []
+        grouped = f"'{name}' is a mean over runs that W&B grouped; their noise is averaged out"
+        warnings = [grouped] if name.startswith("Group: ") else []
         warnings = warnings or ([IS_AVERAGED] if name in averaged else [])
         own_fields = {"label": name, "has_own_id": True, "settings": stated.get(name, {})}
         logged = tracked(builder, OF_WANDB, [*notes, *warnings], is_export=True, **own_fields)
@@ -334,12 +330,9 @@ def _metric_of(log: LogFile, columns: Columns, names: list[str], is_alone: bool)
     if not metrics and is_alone:
         return "reward", "assumed, since its columns name only runs; a column map says otherwise"
     shown = ", ".join(names[1:4])
-    raise InputError(
-        f"the columns name only runs ({shown[:80]}), so their metric is not known",
-        path=log.path,
-        key="reward",
-        advice='Name the metric of the chart in a column map: [columns] reward = "..."',
-    )
+    problem = f"the columns name only runs ({shown[:80]}), so their metric is not known"
+    advice = 'Name the metric of the chart in a column map: [columns] reward = "..."'
+    raise InputError(problem, path=log.path, key="reward", advice=advice)
 
 
 def _metrics_like(stem: str) -> list[str]:

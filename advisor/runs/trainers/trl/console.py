@@ -24,16 +24,15 @@ OF_SUMMARY = ("train_", "total_flos", "epoch", "step")
 """Beginnings of that row's own keys; TRL adds to it the metrics that no other row has taken: the
 mean reward of fewer steps than a row averages."""
 
-COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm", "reward_std", "kl"})
-"""Keys of which one stands next to the reward of a logged row, also where it has no loss."""
-
 
 def is_event(cells: Mapping[str, str]) -> bool:
     """Whether a dict is what a trainer logs, rather than some other that was printed."""
     if parsing.is_number(cells.get("loss")) or SUMMARY_KEY in cells or is_evaluation(cells):
         return True
     # A reward alone is no event: reward functions print what they found of a single completion.
-    return parsing.is_number(cells.get("reward")) and not COMPANIONS.isdisjoint(cells)
+    # Keys of which one stands next to the reward of a logged row, also where it has no loss.
+    companions = {"epoch", "learning_rate", "grad_norm", "reward_std", "kl"}
+    return parsing.is_number(cells.get("reward")) and not companions.isdisjoint(cells)
 
 
 def is_evaluation(cells: Mapping[str, str]) -> bool:
@@ -60,12 +59,9 @@ def read_state(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             cells = {key: cell for key, cell in cells.items() if key.startswith(OF_SUMMARY)}
         builder.add(number, cells)
     if not len(builder):
-        raise InputError(
-            "the run logged no row yet",
-            path=log.path,
-            key="log_history",
-            advice="Lower logging_steps, or wait until the run has logged",
-        )
+        problem = "the run logged no row yet"
+        advice = "Lower logging_steps, or wait until the run has logged"
+        raise InputError(problem, path=log.path, key="log_history", advice=advice)
     planned = _count(state.get("max_steps"))
     yield Logged(
         builder.build(),
@@ -90,10 +86,6 @@ def _count(value: Any) -> int | None:
 
 
 STATE_READER = Reader("TRL trainer_state.json", claims_state, read_state)
-
-
-MOST_REFUSED = 200
-"""Lines that only look like rows; where so many stand none is sought any longer."""
 
 
 class Plan(NamedTuple):
@@ -304,7 +296,8 @@ class ConsoleRun:
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a console log with printed dicts that hold a reward."""
-    return any(map(_holds_row, islice(parsing.lines_with(log, "'reward':"), MOST_REFUSED)))
+    # Lines that only look like rows; where so many stand none is sought any longer.
+    return any(map(_holds_row, islice(parsing.lines_with(log, "'reward':"), 200)))
 
 
 def _holds_row(line: str) -> bool:
@@ -323,11 +316,9 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     # Whether bars can be trusted, and how far apart rows stand, shows only at the end.
     runs = _Console(log, columns, plans).read() if plans else runs
     if not runs:
-        raise InputError(
-            "no line holds a logged row ({'loss': ..., 'reward': ...})",
-            path=log.path,
-            advice="Give the console output of the trainer, or its trainer_state.json",
-        )
+        problem = "no line holds a logged row ({'loss': ..., 'reward': ...})"
+        advice = "Give the console output of the trainer, or its trainer_state.json"
+        raise InputError(problem, path=log.path, advice=advice)
     shown = [run for run in runs if run.rewards] or runs
     for place, run in enumerate(shown, start=1):
         yield run.logged(str(place) if len(shown) > 1 else None)

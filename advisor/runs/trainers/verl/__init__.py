@@ -47,7 +47,6 @@ def render(launch: Launch, model: str | None) -> str:
     )
 
 
-EASYR1_MARKS = ("worker.actor.", "worker.rollout.", "data.rollout_batch_size")
 OPTIM = "actor_rollout_ref.actor.optim."
 ASYNC = "async_training."
 UPDATE = ("actor/pg_loss", "actor/ppo_kl", "actor/pg_clipfrac", "actor/grad_norm")
@@ -60,7 +59,8 @@ class _Settings(SettingsExtractor):
     """Settings by verl's names, also where EasyR1 has others, and without interpolations."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self.is_easyr1 = any(key.startswith(EASYR1_MARKS) for key in settings)
+        marks = ("worker.actor.", "worker.rollout.", "data.rollout_batch_size")
+        self.is_easyr1 = any(key.startswith(marks) for key in settings)
         names = read_data("verl")["easyr1"] if self.is_easyr1 else {}
         self._called = {names.get(key, key): key for key in settings}
         # Nobody sets this one by hand, so only a resolved configuration has it.
@@ -389,9 +389,5 @@ def bare_name(path: str) -> str:
 
 
 TRAINER = read_trainer(
-    "verl",
-    readers=(console.READER,),
-    export=render,
-    derive=derive,
-    observe=observe,
+    "verl", readers=(console.READER,), export=render, derive=derive, observe=observe
 )

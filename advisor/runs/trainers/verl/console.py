@@ -16,9 +16,7 @@ from advisor.runs.trainers.derived import patterns
 
 PATTERNS = patterns("verl")
 
-MOST_LINES = 8_000
 LONGEST_LINE = 65_536
-LONGEST_VALUE = 500
 
 PLANNED_NAME = "trainer.total_training_steps"
 
@@ -51,11 +49,9 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             printed.feed(line.text)
     printed.end()
     if not len(builder):
-        raise InputError(
-            "the log has no line of metrics (step:1 - key:value - ...)",
-            path=log.path,
-            advice="Give the console output of the training, with 'console' in trainer.logger",
-        )
+        problem = "the log has no line of metrics (step:1 - key:value - ...)"
+        advice = "Give the console output of the training, with 'console' in trainer.logger"
+        raise InputError(problem, path=log.path, advice=advice)
     settings, assumptions, warnings = printed.settings()
     yield Logged(
         builder.build(),
@@ -176,7 +172,7 @@ class PrintedDict:
         is_piece = not self._lines[-1].endswith((",", "{", "[", "("))
         if line.tag == self._tag and found is not None and (found[1] or is_piece):
             self._add(line.text)
-        return self._depth > 0 and self._seen <= MOST_LINES
+        return self._depth > 0 and self._seen <= 8_000
 
     def _add(self, text: str) -> None:
         self._lines.append(text[:LONGEST_LINE])
@@ -256,7 +252,7 @@ class PrintedSettings:
         overrides = {}
         for match in PATTERNS["override"].finditer(text[:LONGEST_LINE]):
             value = match.group(2).strip("'\"")
-            if "$" not in value and len(value) <= LONGEST_VALUE:
+            if "$" not in value and len(value) <= 500:
                 overrides[match.group(1)] = value
         if overrides:
             self._commands.append(overrides)
