@@ -53,21 +53,12 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     _weigh(found, rates, stated, settings)
     for key, setting in settings.items():
         shown, line = found.facts.get(key), f"{key} = {setting.value} from {setting.where} is used"
-        # Facts that a log with rows far apart gives only roughly: a small difference is no warning.
-        if (
-            key in found.facts
-            and key not in ("learning_rate", "warmup_steps")
-            and shown != setting.value
-        ):
+        # A log with rows far apart gives these only roughly: a small difference is no warning.
+        is_exact = key not in ("learning_rate", "warmup_steps")
+        if key in found.facts and is_exact and shown != setting.value:
             found.warn(f"{line}; the log says {shown}")
         found.put(key, setting.value, f"{key} {setting.value} [{setting.where}]")
-    guessed = guess(raw, found.facts)
-    for key, value in guessed.facts.items():
-        why = guessed.arithmetic[key]
-        found.put(key, value, f"{key} {value:g} guessed: {why}")
-        found.assume(f"{key} = {value:g} guessed ({why}); a sidecar overrides it")
-    for line in guessed.warnings:
-        found.warn(line)
+    guess(raw, found)
     values = found.facts
     names = PartialSettings.model_fields
     hyperparameters = PartialSettings(**{name: values[name] for name in names if name in values})

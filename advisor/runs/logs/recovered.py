@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
@@ -371,40 +370,33 @@ def group_size_of(completions: Guess | None, groups: Guess | None) -> Guess | No
     if rest or size < 2:
         return None
     why = f"{completions.value:g} completions / {groups.value:g} groups in a row"
-    return Guess(size, f"{why}: {completions.why}; {groups.why}")
+    return Guess(int(size), f"{why}: {completions.why}; {groups.why}")
 
 
-def guess(raw: RawRun, known: Mapping[str, Any]) -> Derived:
-    """Guess settings from the metrics of a run; those that are known are compared."""
-    guessed = Derived()
+def guess(raw: RawRun, found: Derived) -> None:
+    """Add settings that the metrics of a run give away; those that are known are compared."""
     if raw.is_eval_only:
-        return guessed
-    series = raw.series
+        return
+    known, series = found.facts, raw.series
     if "loss" in series and "kl" in series:
-        found = kl_coefficient_from_loss(series["loss"][CHECKED], series["kl"][CHECKED])
+        weight = kl_coefficient_from_loss(series["loss"][CHECKED], series["kl"][CHECKED])
         # Share by which a recovered KL coefficient may differ from the stated one.
-        _settle(guessed, known, "kl_coefficient", found, 0.05)
-    if raw.step_unit != "optimizer":
-        return guessed  # how many optimizer steps a row covers is not known
+        _settle(found, "kl_coefficient", weight, 0.05)
     # Every pass over the same rollouts shows their rewards again.
     window, repeats = divmod(
         int(known.get("logging_steps") or raw.stated_spacing or raw.logging_steps),
         int(known.get("epochs_per_refresh") or 1),
     )
-    if repeats:
-        return guessed
+    if raw.step_unit != "optimizer" or repeats:
+        return  # how many optimizer steps a row covers is not known
     # A sum of several rewards moves in steps of its own.
     is_sum = len(raw.parts) > 1
     completions = None if is_sum else completions_per_row(series["reward"][CHECKED], window)
     groups = groups_per_row(series.get("silent_group_share", np.zeros(0)))
-    group_size = known.get("group_size")
-    found = group_size_of(completions, groups)
-    if found is not None and group_size is None:
-        group_size = int(found.value)
-        guessed.put("group_size", group_size, found.why)
-    prompts = _prompts(completions, groups, group_size, window)
-    _settle(guessed, known, "prompts_per_step", prompts, 0.0)
-    return guessed
+    if known.get("group_size") is None:
+        _settle(found, "group_size", group_size_of(completions, groups))
+    prompts = _prompts(completions, groups, known.get("group_size"), window)
+    _settle(found, "prompts_per_step", prompts)
 
 
 def _prompts(
@@ -420,14 +412,13 @@ def _prompts(
     return Guess(completions.value / group_size / window, f"{why}: {completions.why}")
 
 
-def _settle(
-    guessed: Derived, known: Mapping[str, Any], key: str, found: Guess | None, tolerance: float
-) -> None:
-    stated = known.get(key)
-    if found is None:
+def _settle(found: Derived, key: str, guessed: Guess | None, tolerance: float = 0.0) -> None:
+    """Add a guess, or warn where something else is stated."""
+    if guessed is None:
         return
+    (value, why), stated = guessed, found.facts.get(key)
     if stated is None:
-        guessed.put(key, found.value, found.why)
-    elif abs(found.value - stated) > tolerance * max(abs(stated), abs(found.value)):
-        line = f"{key} = {stated:g} is used; the metrics look like {found.value:g} ({found.why})"
-        guessed.warn(line)
+        found.put(key, value, f"{key} {value:g} guessed: {why}")
+        found.assume(f"{key} = {value:g} guessed ({why}); a sidecar overrides it")
+    elif abs(value - stated) > tolerance * max(abs(stated), abs(value)):
+        found.warn(f"{key} = {stated:g} is used; the metrics look like {value:g} ({why})")
