@@ -324,7 +324,10 @@ def collapse(run: PilotRun) -> Card:
     """Judge the reward's last fall."""
     step, reward, floor, least = judged(run)
     if run.collapsed is not None or run.collapsed_at is not None:
-        return _stated(run, find_any_fall(step, reward, floor, least), float(step[-1]))
+        stated = as_stated(run, find_any_fall(step, reward, floor, least))
+        first = stated.onset_step or 0.0
+        kind = "collapse.stated" if stated.unstable else "collapse.denied"
+        return card_of("collapse", finding(kind, run, (first, float(step[-1])), step=first))
     verdict, fall = find_final_fall(step, reward, floor, least)
     passing = None
     if not verdict.unstable:
@@ -365,14 +368,6 @@ def collapse(run: PilotRun) -> Card:
         threshold=levels.LOST_SHARE,
         witnesses=witnesses(run, fall) if verdict.unstable or passing is not None else (),
     )
-
-
-def _stated(run: PilotRun, verdict: Collapse, last: float) -> Card:
-    """Card of a run of which its user says whether it collapsed."""
-    stated = as_stated(run, verdict)
-    kind = "collapse.stated" if stated.unstable else "collapse.denied"
-    first = stated.onset_step or 0.0
-    return card_of("collapse", finding(kind, run, (first, last), step=first))
 
 
 def dead_at_once(run: PilotRun) -> Card:

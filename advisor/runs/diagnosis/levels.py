@@ -66,13 +66,6 @@ def level(values: FloatArray) -> Level:
     return Level(float(values.mean()), max(error, ROUNDING * float(np.abs(values).max())))
 
 
-def averaged_down(values: FloatArray, most: int) -> tuple[FloatArray, int]:
-    """Means of as many neighbours as leave at most so many rows, and how many those are."""
-    factor = max(1, int(np.ceil(values.size / most)))
-    whole = values.size // factor * factor
-    return values[:whole].reshape(-1, factor).mean(axis=1), factor
-
-
 def lag_one(values: FloatArray) -> float:
     """Correlation of neighbours; 0 where nothing varies."""
     around = values - values.mean()
@@ -199,7 +192,8 @@ def find_fall(
 ) -> Fall | None:
     """Fit a level, a ramp and a lower level to finite rewards from their last good stretch on."""
     # Longer series are averaged down before a change point is sought.
-    reward, factor = averaged_down(reward, 400)
+    factor = max(1, int(np.ceil(reward.size / 400)))
+    reward = reward[: reward.size // factor * factor].reshape(-1, factor).mean(axis=1)
     step = step[: reward.size * factor : factor]
     window = window_rows(reward.size, least)
     if reward.size < 2 * window:

@@ -34,18 +34,6 @@ class Silent(NamedTuple):
     values: FloatArray
     unit: str
 
-    @property
-    def share(self) -> float:
-        """Share over the last fifth of the run."""
-        return levels.ends(self.values)[1].mean
-
-    @property
-    def steps(self) -> tuple[float, float]:
-        """First and last step that a verdict on the share speaks of."""
-        return levels.steps_above(
-            self.step, self.values, levels.ends(self.values)[1], SILENT_WARNING
-        )
-
 
 def advantage_degeneracy(run: PilotRun) -> card.Card:
     """Judge the share of silent groups over the last fifth of the run."""
@@ -56,7 +44,7 @@ def advantage_degeneracy(run: PilotRun) -> card.Card:
     is_told = "all_right_share" in run.series
     return card.card_of(
         "advantage_degeneracy",
-        _silent_groups(run, silent),
+        _silent_groups(run, silent, last),
         number=last.mean,
         unit=silent.unit,
         interval=last.share_interval,
@@ -66,33 +54,34 @@ def advantage_degeneracy(run: PilotRun) -> card.Card:
     )
 
 
-def _silent_groups(run: PilotRun, silent: Silent) -> card.Finding:
+def _silent_groups(run: PilotRun, silent: Silent, last: levels.Level) -> card.Finding:
     """How many groups teach nothing, and why as far as mean reward and expected share tell."""
+    share, steps = last.mean, levels.steps_above(*silent[:2], last, SILENT_WARNING)
     mean, is_unit = share_of_range(run, run.reward)
-    summary = f"{100 * silent.share:.0f} % of groups have equal rewards"
+    summary = f"{100 * share:.0f} % of groups have equal rewards"
     facts: dict[str, Any] = {"summary": summary, "mean": mean}
     # With fewer rewards a run is too young to fail.
     is_young = np.isfinite(run.reward).sum() < 10
-    if silent.share >= 0.95 and is_unit and mean < 0.2 and not is_young:
+    if share >= 0.95 and is_unit and mean < 0.2 and not is_young:
         # Where the share began from which a run has lost its signal is where the card begins.
         steps = (levels.since(silent.step, silent.values, 0.9), float(silent.step[-1]))
         return card.finding("advantage_degeneracy.hopeless", run, steps, **facts)
-    is_many = silent.share >= SILENT_WARNING
+    is_many = share >= SILENT_WARNING
     if is_unit and mean >= SOLVED:
         kind = "solved" if is_many else "nearly_solved"
-        return card.finding(f"advantage_degeneracy.{kind}", run, silent.steps, **facts)
+        return card.finding(f"advantage_degeneracy.{kind}", run, steps, **facts)
     if not is_many:
-        return card.finding("advantage_degeneracy.few", run, silent.steps, **facts)
+        return card.finding("advantage_degeneracy.few", run, steps, **facts)
     expected, group = expected_silent(run), run.hyperparameters.group_size
     why = "prompts are too easy or too hard for this group size"
     if is_unit:
         which = "most are solved" if mean > 0.5 else "most fail as a whole"
         why = f"{which} (mean reward {mean:.2f})"
-    is_mixed = expected is not None and silent.share > expected + 0.2
+    is_mixed = expected is not None and share > expected + 0.2
     return card.finding(
         "advantage_degeneracy.copies" if is_mixed else "advantage_degeneracy.silent",
         run,
-        silent.steps,
+        steps,
         sizes=f"with {group} completions " if group else "",
         why=why,
         **facts,
@@ -270,7 +259,12 @@ def policy_concentration(run: PilotRun) -> card.Card:
     logged, answers = levels.series_of(run, "entropy"), _distinct(run)
     if logged is None and answers is None:
         return card.not_applicable("policy_concentration.absent", run)
-    entropy = None if logged is None else _entropy(*logged)
+    entropy = None
+    if logged is not None:
+        first, last = levels.ends(logged[1], 0.1)[0], levels.ends(logged[1])[1]
+        summary = f"Entropy went from {first.mean:.3g} to {last.mean:.3g} nats"
+        unit = "entropy at the end over that at the start"
+        entropy = Choice(summary, unit, *logged, first, last)
     is_entropy = entropy is None or (entropy.first.mean > 0 and entropy.last.mean >= 0)
     if entropy is not None and not is_entropy and answers is None:
         ends_at = {"first": entropy.first, "last": entropy.last}
@@ -306,13 +300,6 @@ def _concentration(run: PilotRun, least: Choice) -> card.Finding:
         kind, status = "stalled" if can_stall else "lost", None
     steps = (begins, float(step[-1]))
     return card.finding(f"policy_concentration.{kind}", run, steps, status, summary=least.summary)
-
-
-def _entropy(step: FloatArray, values: FloatArray) -> Choice:
-    first, last = levels.ends(values, 0.1)[0], levels.ends(values)[1]
-    summary = f"Entropy went from {first.mean:.3g} to {last.mean:.3g} nats"
-    unit = "entropy at the end over that at the start"
-    return Choice(summary, unit, step, values, first, last)
 
 
 def _distinct(run: PilotRun) -> Choice | None:
