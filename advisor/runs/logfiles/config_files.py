@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles import limits, read_toml
 from advisor.runs.logfiles.log_file import LogFile
 
 Scalar = str | int | float | bool | None
 
-NAMES: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("config_names.toml").read_text(encoding="utf-8")
-)
+NAMES = read_toml(__file__, "config_names.toml")
 
 WHOLE = re.compile(r"[-+]?\d{1,18}")
 DECIMAL = re.compile(r"[-+]?(?:\d{1,20}\.?\d{0,25}|\.\d{1,25})(?:[eE][-+]?\d{1,2})?")

@@ -8,7 +8,6 @@ import os
 import queue
 import re
 import threading
-import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from advisor.errors import InputError, SourceError
+from advisor.runs.logfiles import read_toml
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import LogCandidate, Logged, Reader
@@ -25,9 +25,7 @@ from advisor.runs.logs.trackers.wandb import COUNTER, tracked
 
 T = TypeVar("T")
 
-SENTENCES: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("source_errors.toml").read_text(encoding="utf-8")
-)
+SENTENCES = read_toml(__file__, "source_errors.toml")
 
 MOST_SILENT_SECONDS = 60.0
 """Without an answer for so long a server counts as out of reach; ours: clients try again by

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles import limits, read_toml
 from advisor.runs.logfiles.config_files import Scalar, flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
@@ -21,9 +20,7 @@ from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers import plain
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, show_keys
 
-NAMES: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("json_names.toml").read_text(encoding="utf-8")
-)
+NAMES = read_toml(__file__, "json_names.toml")
 STEPS: list[str] = NAMES["steps"]
 AS_EVALUATION: dict[str, str] = NAMES["as_evaluation"]
 HELD_OUT = re.compile(rf"(?:.*_)?(?:{'|'.join(NAMES['held_out'])})(?:_.*)?", re.IGNORECASE)

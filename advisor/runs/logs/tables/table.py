@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import parsing
+from advisor.runs.logfiles import parsing, read_toml
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
@@ -135,9 +134,7 @@ READER = Reader(
 
 LINE = re.compile(rb'\{[^\n]*"(?:mean_)?reward"\s*:\s*\[')
 
-SHORT: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("short_names.toml").read_text(encoding="utf-8")
-)
+SHORT = read_toml(__file__, "short_names.toml")
 OWN_NAMES = (*PartialSettings.model_fields, "model", "task", "parameters")
 
 
