@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from advisor.runs.logfiles.table import Table, TableBuilder
+from advisor.runs.logfiles.logged import Table, TableBuilder
 from advisor.runs.logs.stated_settings import check_settings
 from advisor.runs.trainers.tables_only import CS336 as TRAINER
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from advisor.runs.logfiles.config_files import parse_overrides
-from advisor.runs.logfiles.table import Table, TableBuilder
+from advisor.runs.logfiles.logged import Table, TableBuilder
 from advisor.runs.logs.stated_settings import KEYS, check_settings
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.derived import Derived

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, check_text
-from advisor.runs.logfiles.table import as_float
+from advisor.runs.logfiles.logged import as_float
 
 CUT = "Copy the file again (it may have been cut while it was written)"
 TOO_LONG = "Export the logged rows without texts, as CSV or JSONL"

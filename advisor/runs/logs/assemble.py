@@ -12,8 +12,7 @@ import numpy as np
 
 from advisor.common import counted
 from advisor.errors import InputError
-from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.logged import Columns, Logged, Table
 from advisor.runs.logs import row_kinds
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.series import (

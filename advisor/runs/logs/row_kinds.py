@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.logged import Columns, Logged, Table
 from advisor.runs.pilot_run import LEAST_REWARDS
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import DATA, KIND_KEYS, RUN_KEYS

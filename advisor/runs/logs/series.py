@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.logged import Columns
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.logged import Columns, Table
 from advisor.runs.logs.recovered import steps_per_row
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings

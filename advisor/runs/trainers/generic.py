@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import lines_with
-from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data
 from advisor.runs.trainers.key_table import passes, plain, read_key_table, spellings
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, words

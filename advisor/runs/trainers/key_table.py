@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any
 
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.logged import Table
 from advisor.runs.trainers.derived import (
     Derived,
     Setting,

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from advisor.errors import InputError, NoRewardError
-from advisor.runs.logfiles.logged import Columns
-from advisor.runs.logfiles.table import Column, Table
+from advisor.runs.logfiles.logged import Column, Columns, Table
 from advisor.runs.trainers.derived import read_data
 from advisor.runs.trainers.key_table import (
     COMMON_KEYS,

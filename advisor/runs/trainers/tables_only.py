@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.logged import Table
 from advisor.runs.trainers.derived import Derived, Setting, SettingsExtractor, share
 from advisor.runs.trainers.registry import read_trainer
 

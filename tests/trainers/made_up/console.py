@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 
 PAIR = re.compile(r"(\w+)=(\S+)")
 

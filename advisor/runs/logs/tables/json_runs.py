@@ -13,9 +13,8 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import limits, read_toml
 from advisor.runs.logfiles.config_files import Scalar, flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json
-from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers import plain
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, show_keys

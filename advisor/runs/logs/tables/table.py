@@ -13,8 +13,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import parsing, read_toml
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, reward_key, show_keys

@@ -16,9 +16,8 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.config_files import Scalar
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json
-from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import number
 from advisor.runs.trainers.registry import trainer_readers
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings

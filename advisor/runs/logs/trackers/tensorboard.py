@@ -14,9 +14,8 @@ import numpy as np
 from advisor.errors import InputError
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Columns, Logged, Reader
+from advisor.runs.logfiles.logged import Column, Columns, Logged, Reader, Table
 from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events, is_event_header
-from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.logs.row_kinds import ABORTED
 from advisor.runs.pilot_run import LEAST_REWARDS
 

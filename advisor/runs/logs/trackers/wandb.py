@@ -16,9 +16,8 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import parsing
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Column, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.records import MARK, OWN_COUNTER, read_store
-from advisor.runs.logfiles.table import Column, TableBuilder
 from advisor.runs.trainers import all_key_tables, key_tables, plain, spellings
 from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
 from advisor.runs.trainers.registry import cached

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits, parsing
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.trainers.trl.settings import CONSOLE, PrintedSettings
 
 SUMMARY_KEY = "train_runtime"

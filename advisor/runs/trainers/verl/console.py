@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from advisor.errors import InputError
 from advisor.runs.logfiles.config_files import CONSTANTS, Scalar, flatten
 from advisor.runs.logfiles.log_file import Line, LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import cell_number, is_number, lines_with
-from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import patterns
 
 PATTERNS = patterns("verl")
