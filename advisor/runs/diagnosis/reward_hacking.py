@@ -247,16 +247,15 @@ def other_scores(run: PilotRun) -> tuple[list[OtherScore], tuple[str, ...]]:
         # Where the held-out reward was taken at all of its steps, too.
         if run.eval_step.size and np.isin(at, run.eval_step).all():
             others.append(np.interp(at, run.eval_step, run.eval_reward))
-        if not any(_are_the_same(values, other) for other in others):
+        # Not the same series once more, in other units or not.
+        flat = [np.ptp(values) == 0 or np.ptp(other) == 0 for other in others]
+        same = (
+            np.allclose(values, other) if is_flat else np.corrcoef(values, other)[0, 1] > 0.999
+            for other, is_flat in zip(others, flat, strict=True)
+        )
+        if not any(same):
             found.append(OtherScore(name, at, values, what_is_meant(name)))
     return found, tuple(one.name for one in ignored)
-
-
-def _are_the_same(one: FloatArray, other: FloatArray) -> bool:
-    """Whether a score is another series once more, in other units or not."""
-    if np.ptp(one) == 0 or np.ptp(other) == 0:
-        return bool(np.allclose(one, other))
-    return bool(np.corrcoef(one, other)[0, 1] > 0.999)
 
 
 def what_is_meant(name: str) -> bool | None:

@@ -350,7 +350,11 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
         except (OSError, ValueError):  # a name longer than the system allows, or with a NUL
             is_folder = is_file = False
         if is_folder:
-            for file in _below(path):
+            files = []
+            for place, folders, names in os.walk(path):  # without hidden ones
+                folders[:] = [name for name in folders if not name.startswith(".")]
+                files += [Path(place, name) for name in names if not name.startswith(".")]
+            for file in sorted(filter(Path.is_file, files)):
                 for log in _members(on_disk(file), unread):
                     found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
         elif is_file:
@@ -364,15 +368,6 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
             advice = "Check the path, relative to the folder you are in"
             raise InputError("there is no such file or folder", path=path, advice=advice)
     return list(found.values())
-
-
-def _below(folder: Path) -> list[Path]:
-    """Plain files at every depth, without hidden ones."""
-    files = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        files += [Path(place, name) for name in names if not name.startswith(".")]
-    return sorted(path for path in files if path.is_file())
 
 
 def _members(log: LogFile, unread: list[Unread] | None) -> list[LogFile]:

@@ -94,7 +94,10 @@ def _cells(runs: Sequence[PilotRun]) -> list[str]:
         lacks = "evaluations only"
     else:
         lacks = ", ".join(needs(run)) or "-"
-    lengths = sorted({_length(each) for each in runs}, key=lambda text: (len(text), text))
+    units = {"refresh": " refreshes", "unknown": " (?)"}
+    steps = ((each.eval_step if each.is_eval_only else each.step, each) for each in runs)
+    texts = {f"{step[-1]:.0f}{units.get(each.step_unit, '')}" for step, each in steps}
+    lengths = sorted(texts, key=lambda text: (len(text), text))
     found = [both for each in runs if (both := _ends(each))]
     sides = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
     mark = ""
@@ -113,12 +116,6 @@ def _cells(runs: Sequence[PilotRun]) -> list[str]:
         " -> ".join(sides) + mark if sides else "-",
         lacks,
     ]
-
-
-def _length(run: PilotRun) -> str:
-    unit = {"refresh": " refreshes", "unknown": " (?)"}.get(run.step_unit, "")
-    last = run.eval_step[-1] if run.is_eval_only else run.step[-1]
-    return f"{last:.0f}{unit}"
 
 
 def _ends(run: PilotRun) -> tuple[float, float] | None:

@@ -80,16 +80,12 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         remarks = (remark,) if remark and others else ()
         return RowKinds(train, evaluate if asked is None else asked, remarks)
     # A trainer of its own writes no tables of evaluations under the names of training.
-    if not framework.marks and not columns and are_evaluations(table):
-        return evaluations
+    if not framework.marks and not columns:
+        filled = table.filled_keys
+        trains = any(set(ROWS["of_updates"]).intersection(words(key)) for key in filled)
+        if not trains and any(counts_evaluations(k) and table.has(k).all() for k in filled):
+            return evaluations
     return RowKinds(everything, everything if asked is None else asked)
-
-
-def are_evaluations(table: Table) -> bool:
-    """Whether the columns tell that every row is an evaluation and none a step of training."""
-    if any(set(ROWS["of_updates"]).intersection(words(key)) for key in table.filled_keys):
-        return False
-    return any(counts_evaluations(key) and bool(table.has(key).all()) for key in table.filled_keys)
 
 
 def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> None:

@@ -130,11 +130,7 @@ def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
     )
     completions = launch.completions
     if completions % devices:
-        counts: dict[str, Any] = {
-            "prompts": int(prompts),
-            "group": group,
-            "completions": completions,
-        }
+        counts = {"prompts": int(prompts), "group": group, "completions": completions}
         fitting = _largest_divisor(completions, devices)
         refuse("devices", devices=devices, fitting=fitting, **counts)
     return launch

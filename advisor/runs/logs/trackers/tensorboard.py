@@ -73,7 +73,14 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     shared = [events for log, events in files if _is_settings_only(log)]
     attempts: list[_Attempt] = []
     for log, events in sorted(run, key=lambda file: (file[1].started, file[0].path)):
-        if not attempts or _starts_again(events.cells, attempts[-1].cells):
+        before = attempts[-1].cells if attempts else {}
+        pairs = [
+            (new.steps, before[tag].steps) for tag, new in events.cells.items() if tag in before
+        ]
+        pairs = [(new, old) for new, old in pairs if len(new) and len(old)]
+        # A file that counts again from where those before it began does not go on with them.
+        starts_again = bool(pairs) and all(min(new) <= min(old) for new, old in pairs)
+        if not attempts or starts_again:
             attempts.append(_Attempt({}, [], []))
         attempt = attempts[-1]
         attempt.files.append(events)
@@ -114,13 +121,6 @@ def _read_files(logs: Sequence[LogFile]) -> tuple[list[tuple[LogFile, Events]], 
     if not files and failed is not None:
         raise failed
     return files, warnings
-
-
-def _starts_again(later: Mapping[str, Cells], cells: Mapping[str, Cells]) -> bool:
-    """Whether a file counts again from where the files before it began, rather than going on."""
-    pairs = [(new.steps, cells[tag].steps) for tag, new in later.items() if tag in cells]
-    pairs = [(new, old) for new, old in pairs if len(new) and len(old)]
-    return bool(pairs) and all(min(new) <= min(old) for new, old in pairs)
 
 
 def _append(cells: dict[str, Cells], later: Mapping[str, Cells]) -> int | None:

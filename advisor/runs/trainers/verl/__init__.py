@@ -91,7 +91,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     _put_lag(extractor)
     _put_schedule(extractor)
     _put_optimizer(extractor)
-    (_put_easyr1_kl if extractor.is_easyr1 else _put_kl)(extractor)
+    _put_kl(extractor)
     _put_clip(extractor)
     _put_advantage(extractor)
     extractor.take_adapter()
@@ -296,15 +296,14 @@ def _put_optimizer(extractor: _Settings) -> None:
         extractor.note("momentum", decay, "first of betas")
 
 
-def _put_easyr1_kl(extractor: _Settings) -> None:
-    weight = extractor.amount("algorithm.kl_coef")
-    if extractor.is_on("algorithm.disable_kl"):
-        extractor.note("kl_coefficient", 0.0, "disable_kl True")
-    elif weight is not None and weight.value >= 0:
-        extractor.take("kl_coefficient", weight)
-
-
 def _put_kl(extractor: _Settings) -> None:
+    if extractor.is_easyr1:
+        weight = extractor.amount("algorithm.kl_coef")
+        if extractor.is_on("algorithm.disable_kl"):
+            extractor.note("kl_coefficient", 0.0, "disable_kl True")
+        elif weight is not None and weight.value >= 0:
+            extractor.take("kl_coefficient", weight)
+        return
     in_loss, in_reward = extractor.is_on("kl_in_loss"), extractor.is_on("kl_in_reward")
     if in_reward is None and not in_loss and extractor.is_whole:
         # Versions without this switch penalise the reward whenever the loss has no KL term.
