@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from advisor.errors import InputError, brief
-from advisor.runs.logfiles.config_files import ConfigSource
+from advisor.runs.logfiles.configs import ConfigSource
 from advisor.runs.logfiles.logged import Logged, Table, nearest
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.pilot_run import parameters_from_name
