@@ -82,8 +82,8 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
     # A trainer of its own writes no tables of evaluations under the names of training.
     if not framework.marks and not columns:
         filled = table.filled_keys
-        trains = any(set(ROWS["of_updates"]).intersection(words(key)) for key in filled)
-        if not trains and any(counts_evaluations(k) and table.has(k).all() for k in filled):
+        is_training = any(set(ROWS["of_updates"]).intersection(words(key)) for key in filled)
+        if not is_training and any(counts_evaluations(k) and table.has(k).all() for k in filled):
             return evaluations
     return RowKinds(everything, everything if asked is None else asked)
 
