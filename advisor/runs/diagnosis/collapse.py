@@ -421,10 +421,8 @@ def witnesses(run: PilotRun, fall: levels.Fall) -> tuple[str, ...]:
         step, values = series
         before, after = values[step < fall.onset_step], values[step >= fall.onset_step]
         one, other = levels.level(before[-max(4, before.size // 2) :]), levels.level(after)
-        if (
-            not np.isfinite(levels.difference(other, one))
-            or abs(levels.difference(other, one)) < levels.Z95
-        ):
+        changed = abs(levels.difference(other, one))
+        if not np.isfinite(changed) or changed < levels.Z95:
             continue
         low, high = sorted([abs(one.mean), abs(other.mean)])
         if high > 2.0 * low:

@@ -306,22 +306,11 @@ def _read_trackio(
     for number, row in enumerate(rows, start=1):
         cells = {key: cell for key, cell in row.items() if key not in ("step", "timestamp")}
         builder.add(number, {**cells, OWN_COUNTER: row["step"]})
-    config = storage.get_run_config(project, name, **own) or {}
-    # What Trackio adds to a run's configuration
-    settings = flatten(
-        {
-            key: cell
-            for key, cell in config.items()
-            if key not in ("_Username", "_Created", "_Group")
-        }
-    )
-    yield tracked(
-        builder,
-        "Trackio's own counter of log calls",
-        label=name,
-        has_own_id=True,
-        settings=settings,
-    )
+    config = dict(storage.get_run_config(project, name, **own) or {})
+    for added in ("_Username", "_Created", "_Group"):  # by Trackio itself
+        config.pop(added, None)
+    fields: dict[str, Any] = {"label": name, "has_own_id": True, "settings": flatten(config)}
+    yield tracked(builder, "Trackio's own counter of log calls", **fields)
 
 
 SOURCES: dict[str, Callable[[str], list[LogCandidate]]] = {

@@ -280,11 +280,8 @@ def parse_uncounted(line: str) -> dict[str, float] | None:
     if not inside and not cells:
         return None
     cells = {**inside, **cells}
-    if (
-        PATTERNS["not_of_a_step"].search(text) is None
-        and has_evaluation_key(cells)
-        and not _has_reward(cells)
-    ):
+    is_evaluation = has_evaluation_key(cells) and not _has_reward(cells)
+    if is_evaluation and PATTERNS["not_of_a_step"].search(text) is None:
         return cells
     if not any(word in WORDS["of_an_update"] for key in cells for word in words(key)):
         return None
@@ -319,11 +316,7 @@ def parse_settings(line: str) -> tuple[str | None, dict[str, str]]:
     for found in PATTERNS["setting"].finditer(text):
         key = found.group("key").lower().replace(" ", "_")
         value = found.group("value").strip("\"'.")
-        if (
-            PATTERNS["name"].fullmatch(value)
-            if key in WORDS["named"]
-            else PATTERNS["number"].fullmatch(value)
-        ):
+        if PATTERNS["name" if key in WORDS["named"] else "number"].fullmatch(value):
             settings.setdefault(key, value)
     tag = PATTERNS["tag"].match(text)
     return None if tag is None else _run_name(tag.group("tag")), settings

@@ -131,19 +131,15 @@ def find_tables(text: str) -> list[ProgressTable]:
         rows = [row for row in rows if row]
         if rows and header and header[0].lower() in ("step", "epoch"):
             steps = int(planned[-1]) if planned else None
-            tables.append(ProgressTable(_keys(header), rows, steps))
+            if "Validation Loss" in header:
+                # Behind a validation loss ``Reward`` is the trainer's ``eval_reward``.
+                header[3:] = [
+                    f"eval_{name.lower().replace(' ', '_')}" if name[:1].isupper() else name
+                    for name in header[3:]
+                ]
+            tables.append(ProgressTable(header, rows, steps))
         before = table.partition("</table")[2] or before
     return tables
-
-
-def _keys(header: list[str]) -> list[str]:
-    """Keys of columns: behind a validation loss ``Reward`` is the trainer's ``eval_reward``."""
-    if "Validation Loss" not in header:
-        return header
-    return [
-        f"eval_{name.lower().replace(' ', '_')}" if place > 2 and name[:1].isupper() else name
-        for place, name in enumerate(header)
-    ]
 
 
 @dataclass

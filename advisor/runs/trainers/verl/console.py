@@ -199,7 +199,9 @@ class PrintedSettings:
             if PATTERNS["dict_start"].match(line.text):
                 self._open = PrintedDict(line)
         elif " contains " in text:
-            self._note_size(text)
+            size = PATTERNS["size"].search(text[:LONGEST_LINE])
+            units = {"B": 1e9, "M": 1e6, "K": 1e3}
+            self._sizes |= {float(size.group(1)) * units[size.group(2)]} if size else set()
         elif "Total training steps: " in text:
             found = PATTERNS["planned"].search(text)
             if found is not None:
@@ -241,11 +243,6 @@ class PrintedSettings:
     def facts(self) -> dict[str, Any]:
         """Size of the model, where one alone is printed."""
         return {"parameters": next(iter(self._sizes))} if len(self._sizes) == 1 else {}
-
-    def _note_size(self, text: str) -> None:
-        found = PATTERNS["size"].search(text[:LONGEST_LINE])
-        if found is not None:
-            self._sizes.add(float(found.group(1)) * {"B": 1e9, "M": 1e6, "K": 1e3}[found.group(2)])
 
     def _note_command(self, text: str) -> None:
         overrides = {}
