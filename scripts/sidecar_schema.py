@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.runs.logfiles.logged import OPTIONS, STEP_UNITS
-from advisor.runs.logs.stated_settings import RUN_KEYS, SWITCHES, TEXTS, WHOLE_FROM
+from advisor.runs.logs.stated_settings import RunKeys
 from advisor.runs.pilot_run import SERIES
 from advisor.runs.settings import PartialSettings
 
@@ -80,18 +80,11 @@ def _settings() -> dict[str, Any]:
 
 
 def _run_keys() -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for name, description in RUN_KEYS.items():
-        kind: dict[str, Any] = {"type": "number"}
-        if name in TEXTS:
-            kind = TEXT
-        elif name in SWITCHES:
-            kind = {"type": "boolean"}
-        elif name in WHOLE_FROM:
-            kind = {"type": "integer", "minimum": WHOLE_FROM[name]}
-        elif name == "parameters":
-            kind = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, TEXT]}
-        out[name] = {**kind, "description": description}
+    out = {}
+    for name, field in RunKeys.model_json_schema()["properties"].items():
+        (known,) = (kind for kind in field["anyOf"] if kind != {"type": "null"})
+        known = {"anyOf": [known, TEXT]} if name == "parameters" else known
+        out[name] = {**known, "description": field["description"]}
     return out
 
 

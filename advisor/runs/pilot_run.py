@@ -47,9 +47,6 @@ SERIES = (
 LEAST_REWARDS = 3
 """Finite rewards below which a run shows no curve: start, direction and noise need three."""
 
-PRINTED = 2e-3
-"""Share of the reward's range by which copies may differ: consoles print four digits."""
-
 LEAST_DISTINCT = 4
 """Distinct values of the reward below which two runs may agree by chance."""
 
@@ -357,7 +354,8 @@ def _agree(a: FloatArray, b: FloatArray) -> bool:
     with np.errstate(invalid="ignore"):
         worst = np.fmax.reduce(np.abs(a - b))
     least = max(float(np.fmax.reduce(a) - np.fmin.reduce(a)), 1e-12)
-    return bool(worst <= PRINTED * least) and np.array_equal(np.isfinite(a), np.isfinite(b))
+    # Share of the reward's range by which copies may differ: consoles print four digits.
+    return bool(worst <= 2e-3 * least) and np.array_equal(np.isfinite(a), np.isfinite(b))
 
 
 def fingerprint(run: PilotRun) -> str:

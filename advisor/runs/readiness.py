@@ -90,9 +90,6 @@ def _with_rewards(run: PilotRun) -> PilotRun | None:
     )
 
 
-FLAT_Z = 2.0
-"""Standard errors between the ends of a run below which it has not moved."""
-
 NONE_MOVED = "no pilot's reward moved by more than its noise"
 """Note of a fit that learned nothing but how slow its settings are."""
 
@@ -106,7 +103,8 @@ def has_moved(run: PilotRun) -> bool:
     noise = np.std(np.diff(reward)) / np.sqrt(2) if reward.size > 2 else 0.0
     error = noise * np.sqrt(2 / third)
     gap = abs(reward[-third:].mean() - reward[:third].mean())
-    return bool(gap > max(FLAT_Z * error, 1e-9))
+    # Standard errors between the ends of a run below which it has not moved.
+    return bool(gap > max(2.0 * error, 1e-9))
 
 
 def at_the_floor(run: PilotRun) -> bool:

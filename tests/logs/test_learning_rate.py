@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from advisor.runs.logs import read_runs
-from advisor.runs.logs.learning_rates import infer_schedule
+from advisor.runs.logs.recovered import infer_schedule
 from advisor.theory import schedule_factors
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.runs.logs.guesses import (
+from advisor.runs.logs.recovered import (
     Guess,
     completions_per_row,
     group_size_of,

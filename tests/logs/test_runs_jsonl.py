@@ -61,20 +61,18 @@ def test_holes_in_lists(write):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"entropy": [1.0]}, r"row 2, key 'entropy': the list has 1 values and the reward 3"),
-        ({"reward": []}, r"row 2, key 'reward': the list of rewards is empty"),
-        ({"reward": [None, None]}, r"row 2, key 'reward': the list of rewards is empty"),
-        ({"reward": [0.1, "x"]}, r"row 2, key 'reward': reward 2 of the list is 'x'"),
-        ({"reward": [[1], 2]}, r"row 2, key 'reward': reward 1 of the list"),
-        ({"reward": 0.5}, r"row 2, key 'reward': no key holds the train reward"),
+        ({"reward": []}, r"row 2, key 'reward': no row has a reward"),
+        ({"reward": [None, None]}, r"row 2, key 'reward': no row has a reward"),
+        ({"reward": 0.5}, r"row 2, key 'reward': no row has a reward"),
+        ({"reward": [0.1, "x"]}, r"row 2, key 'reward': the reward of this row is 'x'"),
+        ({"reward": [[1], 2]}, r"row 2, key 'reward': .*only 1 row"),
         ({"reward": [float("nan"), float("inf")]}, r"row 2.*2 of 2 rewards are NaN or infinite"),
         (
             {"reward": [0.1, 0.2]},
             r"row 2, key 'reward': run 'a:2' has only 2 rows with a reward. Lo",
         ),
         ({"reward": [0.1, None, None]}, r"row 2.* only 1 row with a reward"),
-        ({"step": [2, 1]}, r"row 2, key 'step': the steps must be whole numbers that increase"),
-        ({"step": [1]}, r"row 2, key 'step'"),
+        ({"step": [2, 1.5, 3]}, r"row 2, key 'step': .*not a whole number"),
         ({"group_size": -4}, r"row 2, key 'group_size': -4 is not allowed"),
         ({"learning_rate": "fast"}, r"row 2, key 'learning_rate': 'fast' is not allowed"),
     ],
@@ -99,9 +97,11 @@ def test_doubled_ids(write):
         read_runs(write("a.jsonl", [OWN, OWN]))
 
 
-def test_filters_do_not_apply(write):
-    with pytest.raises(InputError, match=r"key 'columns'.*one run per line"):
-        read_runs(write("a.jsonl", [OWN]), columns={"filter": "task=sort"})
+def test_what_is_not_one_value_per_reward_is_left_out(write):
+    (run,) = read_runs(write("a.jsonl", [OWN | {"entropy": [1.0], "step": [1]}]))
+    assert run.missing["entropy"] == "not logged"
+    assert run.step.tolist() == [1, 2, 3]
+    assert "entropy, step: not one value per reward, and left out" in run.warnings
 
 
 def test_entries_by_id(write, tmp_path):

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from advisor import read_runs
-from advisor.runs.logs.guesses import kl_coefficient_from_loss
-from advisor.runs.logs.learning_rates import rounded
+from advisor.runs.logs.recovered import kl_coefficient_from_loss, rounded
 
 REWARD = np.round(0.2 + 0.6 * (1 - np.exp(-np.arange(1, 41) / 20)), 6)
 

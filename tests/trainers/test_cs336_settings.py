@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from advisor.runs.logfiles.table import Table, TableBuilder
+from advisor.runs.logfiles.logged import Table, TableBuilder
 from advisor.runs.logs.stated_settings import check_settings
 from advisor.runs.trainers.tables_only import CS336 as TRAINER
 
@@ -39,7 +39,7 @@ CONFIG: dict[str, Any] = {
 
 def table(rows: list[dict[str, Any]]) -> Table:
     """Rows as a reader keeps them: only the cells that the framework asks for."""
-    builder = TableBuilder(Path("metrics.jsonl"), KEY_TABLE.reads)
+    builder = TableBuilder(Path("metrics.jsonl"))
     for number, row in enumerate(rows, 1):
         builder.add(number, row)
     return builder.build()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from advisor.runs.logfiles.config_files import parse_command_line
-from advisor.runs.logfiles.table import Table, TableBuilder
+from advisor.runs.logfiles.configs import parse_command_line
+from advisor.runs.logfiles.logged import Table, TableBuilder
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.openrlhf import TRAINER, parse_namespace
 
@@ -195,7 +195,7 @@ def test_arguments_as_wandb_keeps_them() -> None:
 
 
 def table(**columns: list[float]) -> Table:
-    builder = TableBuilder(Path("x"), lambda key: True)
+    builder = TableBuilder(Path("x"))
     for number, row in enumerate(zip(*columns.values(), strict=True), 1):
         builder.add(number, dict(zip(columns, row, strict=True)))
     return builder.build()

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import yaml
 
-from advisor.runs.logfiles.config_files import parse_overrides
-from advisor.runs.logfiles.table import Table, TableBuilder
+from advisor.runs.logfiles.configs import parse_overrides
+from advisor.runs.logfiles.logged import Table, TableBuilder
 from advisor.runs.logs.stated_settings import KEYS, check_settings
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.derived import Derived
@@ -447,7 +447,7 @@ def test_public_run_agrees_with_its_log(real_logs: Path) -> None:
 
 
 def table(rows: list[dict[str, Any]], cut: bool = False) -> Table:
-    builder = TableBuilder(Path("x.log"), lambda key: True)
+    builder = TableBuilder(Path("x.log"))
     for number, cells in enumerate(rows, 1):
         builder.add(number, cells, is_cut=cut)
     return builder.build()

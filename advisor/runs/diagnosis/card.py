@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-import tomllib
-from pathlib import Path
 from string import Formatter
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from advisor.runs.logfiles import read_toml
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import setting_name
 
 Status = Literal["PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"]
 
-CARDS: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("cards.toml").read_text(encoding="utf-8")
-)
+CARDS = read_toml(__file__, "cards.toml")
 MODES = tuple(CARDS)
 """Failure modes: causes before their consequences."""
 

@@ -8,44 +8,17 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from advisor.runs.diagnosis import levels
 from advisor.runs.diagnosis.card import CARDS, Card, card_of, finding, not_applicable
-from advisor.runs.diagnosis.levels import (
-    EVALUATION_ROWS,
-    LOST_SHARE,
-    SURE,
-    WINDOW_ROWS,
-    Z95,
-    Fall,
-    Level,
-    difference,
-    ends,
-    find_fall,
-    finite,
-    level,
-    row_noise,
-    series_of,
-    tamed,
-    trailing_mean,
-    window_rows,
-)
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory import FloatArray
 
 UNSURE = 2.5
 """Standard errors from which a fall that noise might have done is still shown."""
 
-PASSING_SHARE = 0.5
-"""Share of the level before a fall below which it counts although the reward came back: shallower
-ones are met in runs that learn on."""
-
 PASSING_SURE = 5.5
 """Standard errors from which such a fall is called real: every low stretch is looked at, and noise
 that is correlated makes one of four in 3 % of runs, one of five in 1 %, and of these none."""
-
-EXTINCT = 8
-"""Evaluations at the floor to the last digit, from which on a policy is dead: the fewest that show
-one success at all show none with a chance of 0.37, eight times in a row below a thousandth."""
-
 
 DEAD_SHARE, BY_CHANCE, FEWEST_DEAD, FEWEST_ALIVE = 0.25, 0.001, 3, 4
 """A run was dead from the start whose rows after the first, so many at least, stay below this share
@@ -81,7 +54,7 @@ class Collapse(BaseModel):
 
 
 def find_collapse(
-    step: FloatArray, reward: FloatArray, floor: float, least: int = WINDOW_ROWS
+    step: FloatArray, reward: FloatArray, floor: float, least: int = levels.WINDOW_ROWS
 ) -> Collapse:
     """Apply the stability definition to one reward series.
 
@@ -107,16 +80,16 @@ def find_collapse(
     >>> find_collapse(step, np.where(step < 21, 0.8, 0.0), floor=0.0).onset_step
     23.0
     """
-    step, reward = finite(step, reward)
-    floor = float(tamed(floor))
-    reward = tamed(reward) - floor
-    window = window_rows(reward.size, least)
+    step, reward = levels.finite(step, reward)
+    floor = float(levels.tamed(floor))
+    reward = levels.tamed(reward) - floor
+    window = levels.window_rows(reward.size, least)
     if reward.size < 2 * window:
-        level = float(reward.mean()) + floor if reward.size else float("nan")
-        return Collapse(unstable=False, onset_step=None, healthy_until=None, best=level, last=level)
-    mean = trailing_mean(reward, window)
-    best = np.maximum.accumulate(mean)
-    low = (mean < (1 - LOST_SHARE) * best) & (best > 0)
+        best = float(reward.mean()) + floor if reward.size else float("nan")
+        return Collapse(unstable=False, onset_step=None, healthy_until=None, best=best, last=best)
+    mean = levels.trailing_mean(reward, window)
+    highest = np.maximum.accumulate(mean)
+    low = (mean < (1 - levels.LOST_SHARE) * highest) & (highest > 0)
     unstable = bool(low[-(window + 1) :].all())
     onset = healthy_until = None
     if unstable:
@@ -128,23 +101,23 @@ def find_collapse(
         unstable=unstable,
         onset_step=onset,
         healthy_until=healthy_until,
-        best=float(best[-1]) + floor,
+        best=float(highest[-1]) + floor,
         last=float(mean[-1]) + floor,
     )
 
 
 def find_final_fall(
-    step: FloatArray, reward: FloatArray, floor: float, least: int = WINDOW_ROWS
-) -> tuple[Collapse, Fall | None]:
+    step: FloatArray, reward: FloatArray, floor: float, least: int = levels.WINDOW_ROWS
+) -> tuple[Collapse, levels.Fall | None]:
     """Verdict of the definition beyond what noise does, and the fall that it rests on."""
-    step, reward = finite(step, reward)
+    step, reward = levels.finite(step, reward)
     verdict = find_collapse(step, reward, floor, least)
     onset = verdict.onset_step
     before = None if onset is None else int(np.searchsorted(step, onset))
-    fall = find_fall(step, reward, before, floor, least)
+    fall = levels.find_fall(step, reward, before, floor, least)
     if not verdict.unstable:
         return verdict, fall
-    sure = fall if fall is not None and fall.z >= SURE else None
+    sure = fall if fall is not None and fall.z >= levels.SURE else None
     sure = sure or _to_the_lowest(step, reward, before, floor, least)
     if sure is None:
         stable = {"unstable": False, "onset_step": None, "healthy_until": None}
@@ -153,7 +126,7 @@ def find_final_fall(
 
 
 def find_any_fall(
-    step: FloatArray, reward: FloatArray, floor: float, least: int = WINDOW_ROWS
+    step: FloatArray, reward: FloatArray, floor: float, least: int = levels.WINDOW_ROWS
 ) -> Collapse:
     """Verdict of `find_final_fall`, or a fall to less than half from which the reward came back."""
     verdict, _ = find_final_fall(step, reward, floor, least)
@@ -177,8 +150,7 @@ def _ended_at_the_floor(
     verdict: Collapse, step: FloatArray, reward: FloatArray, floor: float
 ) -> Collapse:
     """Verdict on a run most of whose last rows show nothing, too few for the definition."""
-    kept = np.isfinite(reward)
-    step, above = step[kept], reward[kept] - floor
+    step, above = levels.finite(step, reward - floor)
     for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= 0):
         if row >= FEWEST_ALIVE and _shows_nothing(above[row:], above[:row]):
             return _fallen(verdict, step, float(step[row]))
@@ -200,22 +172,22 @@ def find_passing_fall(
     step: FloatArray,
     reward: FloatArray,
     floor: float,
-    least: int = WINDOW_ROWS,
+    least: int = levels.WINDOW_ROWS,
     sure: float = PASSING_SURE,
-) -> Fall | None:
+) -> levels.Fall | None:
     """First fall to less than half, by ``sure`` standard errors, that the reward came back from."""
-    step, reward = finite(step, reward)
-    window = window_rows(reward.size, least)
+    step, reward = levels.finite(step, reward)
+    window = levels.window_rows(reward.size, least)
     if reward.size < 2 * window:
         return None
-    mean = trailing_mean(reward, window) - floor
-    low = mean < (1 - LOST_SHARE) * np.maximum.accumulate(mean)
+    mean = levels.trailing_mean(reward, window) - floor
+    low = mean < (1 - levels.LOST_SHARE) * np.maximum.accumulate(mean)
     turns = np.diff(low.astype(int), prepend=0)
     begins, backs = np.flatnonzero(turns == 1), np.flatnonzero(turns == -1)
     # A last stretch from which nothing came back has a beginning only.
     for begin, back in zip(begins.tolist(), backs.tolist(), strict=False):
         end = begin + int(np.argmin(mean[begin:back])) + window
-        fall = _deep(find_fall(step[:end], reward[:end], None, floor, window), floor, sure)
+        fall = _deep(levels.find_fall(step[:end], reward[:end], None, floor, window), floor, sure)
         if fall is not None:
             return fall
     return None
@@ -223,27 +195,29 @@ def find_passing_fall(
 
 def _to_the_lowest(
     step: FloatArray, reward: FloatArray, before_row: int | None, floor: float, least: int
-) -> Fall | None:
+) -> levels.Fall | None:
     """Sure fall up to the lowest window after ``before_row``; half of it may have been regained."""
-    window = window_rows(reward.size, least)
+    window = levels.window_rows(reward.size, least)
     first = max(0, (before_row or 0) - window + 1)
-    end = first + int(np.argmin(trailing_mean(reward, window)[first:])) + window
+    end = first + int(np.argmin(levels.trailing_mean(reward, window)[first:])) + window
     return _deep(
-        find_fall(step[:end], reward[:end], before_row, floor, window), floor, PASSING_SURE
+        levels.find_fall(step[:end], reward[:end], before_row, floor, window), floor, PASSING_SURE
     )
 
 
-def _deep(fall: Fall | None, floor: float, sure: float) -> Fall | None:
+def _deep(fall: levels.Fall | None, floor: float, sure: float) -> levels.Fall | None:
     """A fall that is sure and deep enough to count although the reward came back."""
     if fall is None or fall.z < sure:
         return None
-    return fall if fall.after - floor < PASSING_SHARE * (fall.before - floor) else None
+    # Share of the level before a fall below which it counts although the reward came back:
+    # shallower ones are met in runs that learn on.
+    return fall if fall.after - floor < 0.5 * (fall.before - floor) else None
 
 
 def judged_series(run: PilotRun) -> tuple[FloatArray, FloatArray]:
     """Steps and finite rewards that are judged: held-out ones where nothing else was logged."""
     is_eval = run.is_eval_only
-    return finite(*((run.eval_step, run.eval_reward) if is_eval else (run.step, run.reward)))
+    return levels.finite(*((run.eval_step, run.eval_reward) if is_eval else (run.step, run.reward)))
 
 
 def floor_of(run: PilotRun) -> float:
@@ -257,7 +231,7 @@ def floor_of(run: PilotRun) -> float:
 def judged(run: PilotRun) -> tuple[FloatArray, FloatArray, float, int]:
     """Steps, rewards, their floor, and rows of the trailing mean of a short series."""
     # Fewer where each is an evaluation.
-    least = EVALUATION_ROWS if run.is_eval_only else WINDOW_ROWS
+    least = levels.EVALUATION_ROWS if run.is_eval_only else levels.WINDOW_ROWS
     return *judged_series(run), floor_of(run), least
 
 
@@ -291,61 +265,49 @@ def collapse_onset(run: PilotRun, verdict: Collapse) -> float | None:
 
 
 def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
-    """Ids of runs that their first updates killed, as siblings show, however few rows they have.
-
-    Every window after the first row stays far below what living siblings began with. That it is no
-    chance follows from their first rows, or from all that a gentler one had over the same steps.
-    """
-    above = {run.id: _above(run, floor) for run in runs}
-    alive = [run for run in runs if _lives(above[run.id][1])]
+    """Ids of runs that their first updates killed, as siblings show, however few rows they have."""
+    # Every window after the first row stays far below what living siblings began with. That it is
+    # no chance follows from their first rows, or from all that a gentler one had over those steps.
+    above = {run.id: levels.finite(run.step, run.reward - floor) for run in runs}
+    thirds = {name: _thirds(reward) for name, (_, reward) in above.items()}
+    # Those that still have half of the reward that they began with.
+    alive = [run for run in runs if thirds[run.id][1] >= 0.5 * thirds[run.id][0] > 0]
     dead = set()
     for run in runs:
         step, reward = above[run.id]
+        rate = run.hyperparameters.learning_rate or 0.0
         siblings = [
             other
             for other in alive
             if other.id != run.id and (other.task, other.model) == (run.task, run.model)
         ]
-        if reward.size < 1 + FEWEST_DEAD or not siblings or _rises(reward):
+        if reward.size < 1 + FEWEST_DEAD or not siblings or thirds[run.id][1] > thirds[run.id][0]:
             continue
         begun = [above[other.id][1] for other in siblings]
-        start = np.concatenate([rows[: window_rows(rows.size)] for rows in begun])
+        start = np.concatenate([rows[: levels.window_rows(rows.size)] for rows in begun])
         # Without any reward in its first rows it may have begun from another policy.
-        began_there = reward[: window_rows(reward.size)].max() >= DEAD_SHARE * start.mean()
-        levels = [start] if began_there else []
+        began_there = reward[: levels.window_rows(reward.size)].max() >= DEAD_SHARE * start.mean()
+        others = [start] if began_there else []
         # Nor does it follow theirs where its first row is not one of theirs.
         if reward[0] >= start.mean() - UNSURE * start.std():
-            levels += [
+            others += [
                 above[other.id][1][above[other.id][0] <= step[-1]]
                 for other in siblings
-                if _rate(other) < _rate(run)
+                if (other.hyperparameters.learning_rate or np.inf) < rate
             ]
-        window = min(window_rows(reward.size), reward.size - 1)
-        is_low = trailing_mean(reward[1:], window).max() < DEAD_SHARE * start.mean()
-        if is_low and any(_far_below(reward[1:], level) for level in levels):
+        window = min(levels.window_rows(reward.size), reward.size - 1)
+        is_low = levels.trailing_mean(reward[1:], window).max() < DEAD_SHARE * start.mean()
+        if is_low and any(_far_below(reward[1:], other) for other in others):
             dead.add(run.id)
     return dead
 
 
-def _above(run: PilotRun, floor: float) -> tuple[FloatArray, FloatArray]:
-    """Steps of a run's finite rewards, and how far these lie above the floor."""
-    kept = np.isfinite(run.reward)
-    return run.step[kept], run.reward[kept] - floor
-
-
-def _rate(run: PilotRun) -> float:
-    return run.hyperparameters.learning_rate or float("nan")
-
-
-def _lives(reward: FloatArray) -> bool:
-    """Whether a run still has half of the reward that it began with."""
+def _thirds(reward: FloatArray) -> tuple[float, float]:
+    """Means of the first and of the last third of some rewards; NaN of none."""
+    if not reward.size:
+        return np.nan, np.nan
     third = max(1, reward.size // 3)
-    return bool(reward.size and reward[-third:].mean() >= 0.5 * reward[:third].mean() > 0)
-
-
-def _rises(reward: FloatArray) -> bool:
-    third = max(1, reward.size // 3)
-    return bool(reward[-third:].mean() > reward[:third].mean())
+    return float(reward[:third].mean()), float(reward[-third:].mean())
 
 
 def _far_below(rows: FloatArray, others: FloatArray) -> bool:
@@ -354,15 +316,18 @@ def _far_below(rows: FloatArray, others: FloatArray) -> bool:
         return False
     if not rows.any():
         return _shows_nothing(rows, others)
-    error = float(np.sqrt(sum(row_noise(one) ** 2 / one.size for one in (rows, others))))
-    return bool(others.mean() - rows.mean() > SURE * error)
+    error = float(np.sqrt(sum(levels.row_noise(one) ** 2 / one.size for one in (rows, others))))
+    return bool(others.mean() - rows.mean() > levels.SURE * error)
 
 
 def collapse(run: PilotRun) -> Card:
     """Judge the reward's last fall."""
     step, reward, floor, least = judged(run)
     if run.collapsed is not None or run.collapsed_at is not None:
-        return _stated(run, find_any_fall(step, reward, floor, least), float(step[-1]))
+        stated = as_stated(run, find_any_fall(step, reward, floor, least))
+        first = stated.onset_step or 0.0
+        kind = "collapse.stated" if stated.unstable else "collapse.denied"
+        return card_of("collapse", finding(kind, run, (first, float(step[-1])), step=first))
     verdict, fall = find_final_fall(step, reward, floor, least)
     passing = None
     if not verdict.unstable:
@@ -391,26 +356,18 @@ def collapse(run: PilotRun) -> Card:
     else:
         span = (float(step[0]), float(step[-1]))
         found = finding("collapse.none", run, span, rows=reward.size)
-        return card_of("collapse", found, threshold=LOST_SHARE)
+        return card_of("collapse", found, threshold=levels.LOST_SHARE)
     range_ = fall.before - floor if fall.before > floor else np.inf
-    share, error = lost / range_, Z95 * fall.error / range_
+    share, error = lost / range_, levels.Z95 * fall.error / range_
     return card_of(
         "collapse",
         found,
         number=share,
         unit=CARDS["collapse"]["unit"],
         interval=(share - error, share + error),
-        threshold=LOST_SHARE,
+        threshold=levels.LOST_SHARE,
         witnesses=witnesses(run, fall) if verdict.unstable or passing is not None else (),
     )
-
-
-def _stated(run: PilotRun, verdict: Collapse, last: float) -> Card:
-    """Card of a run of which its user says whether it collapsed."""
-    stated = as_stated(run, verdict)
-    kind = "collapse.stated" if stated.unstable else "collapse.denied"
-    first = stated.onset_step or 0.0
-    return card_of("collapse", finding(kind, run, (first, last), step=first))
 
 
 def dead_at_once(run: PilotRun) -> Card:
@@ -420,13 +377,15 @@ def dead_at_once(run: PilotRun) -> Card:
     return card_of("collapse", finding("collapse.dead", run, span, mean=float(reward.mean())))
 
 
-def _plain_fall(step: FloatArray, reward: FloatArray, floor: float, least: int) -> Fall | None:
+def _plain_fall(
+    step: FloatArray, reward: FloatArray, floor: float, least: int
+) -> levels.Fall | None:
     """Fall that came back and that is plain to the eye, though a fit would not count it."""
-    fall = find_passing_fall(step, reward, floor, least, sure=SURE)
+    fall = find_passing_fall(step, reward, floor, least, sure=levels.SURE)
     if fall is None:
         return None
     before = reward[step < fall.onset_step]
-    is_held = before.size >= 2 * window_rows(reward.size, least)
+    is_held = before.size >= 2 * levels.window_rows(reward.size, least)
     # Correlated noise of 40 to 300 rows makes one of so many standard deviations in 0.2 % of runs,
     # and no healthy one of 330 public runs has it.
     return fall if is_held and fall.before - fall.after > 3.5 * before.std(ddof=1) else None
@@ -435,7 +394,10 @@ def _plain_fall(step: FloatArray, reward: FloatArray, floor: float, least: int) 
 def _extinct(run: PilotRun, step: FloatArray, reward: FloatArray, floor: float) -> Card | None:
     """Card of evaluations that went to their floor and stayed there to the last digit."""
     above = np.flatnonzero(reward > floor)
-    if not run.is_eval_only or not above.size or reward.size - 1 - above[-1] < EXTINCT:
+    # Evaluations at the floor to the last digit, from which on a policy is dead: the fewest that
+    # show one success at all show none with a chance of 0.37, eight times in a row below a
+    # thousandth.
+    if not run.is_eval_only or not above.size or reward.size - 1 - above[-1] < 8:
         return None
     at = int(above[-1]) + 1
     facts: dict[str, Any] = {"step": step[at], "floor": floor, "before": reward[at - 1]}
@@ -444,22 +406,23 @@ def _extinct(run: PilotRun, step: FloatArray, reward: FloatArray, floor: float) 
         finding("collapse.extinct", run, (float(step[at]), float(step[-1])), **facts),
         number=1.0,
         unit=CARDS["collapse"]["unit"],
-        threshold=LOST_SHARE,
+        threshold=levels.LOST_SHARE,
     )
 
 
-def witnesses(run: PilotRun, fall: Fall) -> tuple[str, ...]:
+def witnesses(run: PilotRun, fall: levels.Fall) -> tuple[str, ...]:
     """Other series that changed across a fall by a factor of two or more, with their numbers."""
     found = []
     lengths, others = ("completion_length", "truncated_share"), ("gradient_norm", "kl", "policy_kl")
     for name in ("entropy", *lengths, *others):
-        series = series_of(run, name)
+        series = levels.series_of(run, name)
         if series is None:
             continue
         step, values = series
         before, after = values[step < fall.onset_step], values[step >= fall.onset_step]
-        one, other = level(before[-max(4, before.size // 2) :]), level(after)
-        if not np.isfinite(difference(other, one)) or abs(difference(other, one)) < Z95:
+        one, other = levels.level(before[-max(4, before.size // 2) :]), levels.level(after)
+        changed = abs(levels.difference(other, one))
+        if not np.isfinite(changed) or changed < levels.Z95:
             continue
         low, high = sorted([abs(one.mean), abs(other.mean)])
         if high > 2.0 * low:
@@ -471,13 +434,17 @@ def too_short(run: PilotRun) -> Card:
     """Judge whether the reward has moved by more than its noise."""
     step, reward = judged_series(run)
     rows = reward.size
-    judged: dict[str, Any] = {"number": float(rows), "unit": "rows", "threshold": 2.0 * WINDOW_ROWS}
-    if rows < 2 * WINDOW_ROWS:
+    judged: dict[str, Any] = {
+        "number": float(rows),
+        "unit": "rows",
+        "threshold": 2.0 * levels.WINDOW_ROWS,
+    }
+    if rows < 2 * levels.WINDOW_ROWS:
         return card_of("too_short", finding("too_short.few", run, rows=rows), **judged)
-    first, last = ends(reward)
-    gap, error = last.mean - first.mean, Z95 * (first.error**2 + last.error**2) ** 0.5
+    first, last = levels.ends(reward)
+    gap, error = last.mean - first.mean, levels.Z95 * (first.error**2 + last.error**2) ** 0.5
     kind = "moved"
-    if abs(difference(last, first)) < Z95:
+    if abs(levels.difference(last, first)) < levels.Z95:
         judged = {"number": gap, "unit": "change of the reward", "threshold": 0.0}
         judged["interval"] = (gap - error, gap + error)
         is_nothing = _learned_nothing(run, first, gap + error, reward)
@@ -488,7 +455,7 @@ def too_short(run: PilotRun) -> Card:
     return card_of("too_short", finding(f"too_short.{kind}", run, span, **facts), **judged)
 
 
-def _learned_nothing(run: PilotRun, first: Level, most: float, reward: FloatArray) -> bool:
+def _learned_nothing(run: PilotRun, first: levels.Level, most: float, reward: FloatArray) -> bool:
     """Whether the most that was gained is next to nothing of what there was to gain."""
     if reward.size < 20:
         return False

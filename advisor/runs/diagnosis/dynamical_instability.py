@@ -10,30 +10,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.runs.diagnosis import levels
 from advisor.runs.diagnosis.card import CARDS, Card, Finding, card_of, filled, finding
 from advisor.runs.diagnosis.collapse import find_final_fall, judged
-from advisor.runs.diagnosis.levels import (
-    ROUNDING,
-    SMALLEST,
-    SURE,
-    Level,
-    as_normal,
-    ends,
-    finite,
-    lag_one,
-    level,
-    series_of,
-    trailing_mean,
-    widening,
-)
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory import FloatArray
 
 FEW_EFFECTIVE = 0.3
 """Effective sample size of the importance weights, as a share, below which verl warns."""
-
-MISMATCH = frozenset({"mismatch_kl", "mismatch_difference"})
-"""Series of the difference between what samples and what is trained."""
 
 TIMES: dict[str, float] = CARDS["dynamical_instability"]["times"]
 """Growth over the calmest stretch that counts as a blow-up."""
@@ -43,9 +27,7 @@ LEAST: dict[str, float] = CARDS["dynamical_instability"]["least"]
 
 
 def dynamical_instability(
-    run: PilotRun,
-    margin: npt.ArrayLike | None = None,
-    damping: npt.ArrayLike | None = None,
+    run: PilotRun, margin: npt.ArrayLike | None = None, damping: npt.ArrayLike | None = None
 ) -> Card:
     """Judge blow-ups, swings and importance weights; draws of a posterior where they are given."""
     growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
@@ -53,7 +35,9 @@ def dynamical_instability(
     verdict, _ = find_final_fall(*judged(run))
     swing = None if run.is_eval_only else find_oscillation(run.step, run.reward)
     signs = [] if swing is None else [CARDS["dynamical_instability"]["swing"].format(swing)]
-    logged = [name for name in (*TIMES, "importance_ess") if series_of(run, name) is not None]
+    logged = [
+        name for name in (*TIMES, "importance_ess") if levels.series_of(run, name) is not None
+    ]
     draws = _finite(margin)
     diverging = None if draws is None else float((draws >= 1).mean())
     margins = []
@@ -102,16 +86,16 @@ def _unstable_updates(
     )
 
 
-def _effective_samples(run: PilotRun) -> Level | None:
+def _effective_samples(run: PilotRun) -> levels.Level | None:
     """Effective share of the last fifth; None where it is not logged, or as a count."""
-    found = series_of(run, "importance_ess")
+    found = levels.series_of(run, "importance_ess")
     if found is None or found[1].max() > 1 or found[1].min() < 0:
         return None
-    return ends(found[1])[1]
+    return levels.ends(found[1])[1]
 
 
 def _judged(
-    growths: list[Growth], effective: Level | None, diverging: float | None
+    growths: list[Growth], effective: levels.Level | None, diverging: float | None
 ) -> tuple[float | None, str, float | None]:
     """Number, unit and threshold of what weighs most."""
     if diverging is not None:
@@ -143,9 +127,10 @@ def _capital(text: str) -> str:
 def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
     key = next((key for key in run.keys_understood if "rollout_probs_diff" in key), None)
     of_mismatch = "mismatch" if key is None else "of_probabilities"
+    # Series of the difference between what samples and what is trained.
     lacking = {
         "entropy": "entropy" not in run.series,
-        of_mismatch: MISMATCH.isdisjoint(run.series),
+        of_mismatch: frozenset({"mismatch_kl", "mismatch_difference"}).isdisjoint(run.series),
         "importance_ess": "importance_ess" not in run.series,
         "margin": not has_margin,
     }
@@ -168,24 +153,24 @@ class Growth(NamedTuple):
 
 def find_growth(run: PilotRun, name: str) -> Growth | None:
     """Growth of a series from its calmest stretch to the highest one after it, beyond noise."""
-    found = series_of(run, name)
+    found = levels.series_of(run, name)
     if found is None:
         return None
     step, values = found
     width = max(4, round(0.15 * values.size))
     if values.size < 2 * width:
         return None
-    means = trailing_mean(values, width)
+    means = levels.trailing_mean(values, width)
     calm_at = int(np.argmin(np.where(means > 0, means, np.inf)[: -width or None]))
     # A policy that starts wild calms down first: what counts is what comes after the calm.
     high_at = calm_at + int(np.argmax(means[calm_at:]))
     quiet, wild = values[calm_at : calm_at + width], values[high_at : high_at + width]
-    calm, high = level(quiet), level(wild)
+    calm, high = levels.level(quiet), levels.level(wild)
     if not calm.mean > 0 or high.mean < LEAST.get(name, 0.0):
         return None
-    started = level(values[:width]).mean
+    started = levels.level(values[:width]).mean
     is_grown = high.mean >= TIMES[name] * calm.mean and high.mean >= 1.5 * started
-    if not is_grown or _certainty(quiet, wild) < SURE:
+    if not is_grown or _certainty(quiet, wild) < levels.SURE:
         return None
     limit = 0.5 * (calm.mean + high.mean)
     above = np.flatnonzero(values[calm_at : high_at + width] > limit)
@@ -195,12 +180,12 @@ def find_growth(run: PilotRun, name: str) -> Growth | None:
 def _certainty(quiet: FloatArray, wild: FloatArray) -> float:
     """Growth from one stretch to another in standard errors."""
     rest = np.concatenate([quiet - quiet.mean(), wild - wild.mean()])
-    found = lag_one(rest)
-    widened = widening(found + (2 + 4 * max(found, 0.0)) / rest.size)
+    found = levels.lag_one(rest)
+    widened = levels.widening(found + (2 + 4 * max(found, 0.0)) / rest.size)
     error = float(np.hypot(quiet.std(ddof=1), wild.std(ddof=1))) / np.sqrt(quiet.size) * widened
-    error = max(error, ROUNDING * float(np.abs(wild).max()))
+    error = max(error, levels.ROUNDING * float(np.abs(wild).max()))
     freedom = max(1.0, (rest.size - 2) / widened**2)
-    return as_normal(float(wild.mean() - quiet.mean()) / error, freedom)
+    return levels.as_normal(float(wild.mean() - quiet.mean()) / error, freedom)
 
 
 FEWEST_ROWS = 40
@@ -217,22 +202,22 @@ class Oscillation(NamedTuple):
 
 def find_oscillation(step: FloatArray, reward: FloatArray) -> Oscillation | None:
     """Highest peak of the periodogram over the spectrum of first-order autoregressive noise."""
-    times, values = finite(step, reward)
+    times, values = levels.finite(step, reward)
     if values.size < FEWEST_ROWS:
         return None
     width = values.size // 4 | 1
     padded = np.pad(values, width // 2, mode="reflect")
-    rest = values - trailing_mean(padded, width)
+    rest = values - levels.trailing_mean(padded, width)
     rest = rest - rest.mean()
     largest = float(np.abs(rest).max())
-    if largest <= SMALLEST * float(np.abs(values).max()):
+    if largest <= levels.SMALLEST * float(np.abs(values).max()):
         return None
     rest = rest / largest
     power = np.abs(np.fft.rfft(rest)) ** 2
     frequency = np.fft.rfftfreq(values.size)
-    lag_one = float(np.clip(rest[1:] @ rest[:-1] / (rest @ rest), 0.0, 0.95))
+    correlation = float(np.clip(rest[1:] @ rest[:-1] / (rest @ rest), 0.0, 0.95))
     # A peak is compared with the mean of the others but its neighbours, into which it leaks.
-    noise = 1 / (1 - 2 * lag_one * np.cos(2 * np.pi * frequency) + lag_one**2)
+    noise = 1 / (1 - 2 * correlation * np.cos(2 * np.pi * frequency) + correlation**2)
     looked = (frequency >= 4 / values.size) & (frequency <= 1 / 4)
     scaled = power[looked] / noise[looked]
     top = int(np.argmax(scaled))

@@ -36,9 +36,6 @@ LOST_SHARE = 1 / 3
 GOOD = 0.8
 """Share of the best window from which another one counts as good."""
 
-MOST_ROWS = 400
-"""Longer series are averaged down before a change point is sought."""
-
 FITTED = 4
 """What a ramp is fitted with: two levels, onset, length."""
 
@@ -67,13 +64,6 @@ def level(values: FloatArray) -> Level:
         return Level(float(values.mean()) if values.size else np.nan, np.inf)
     error = float(values.std(ddof=1) / np.sqrt(values.size)) * widening(lag_one(values))
     return Level(float(values.mean()), max(error, ROUNDING * float(np.abs(values).max())))
-
-
-def averaged_down(values: FloatArray, most: int) -> tuple[FloatArray, int]:
-    """Means of as many neighbours as leave at most so many rows, and how many those are."""
-    factor = max(1, int(np.ceil(values.size / most)))
-    whole = values.size // factor * factor
-    return values[:whole].reshape(-1, factor).mean(axis=1), factor
 
 
 def lag_one(values: FloatArray) -> float:
@@ -201,7 +191,9 @@ def find_fall(
     least: int = WINDOW_ROWS,
 ) -> Fall | None:
     """Fit a level, a ramp and a lower level to finite rewards from their last good stretch on."""
-    reward, factor = averaged_down(reward, MOST_ROWS)
+    # Longer series are averaged down before a change point is sought.
+    factor = max(1, int(np.ceil(reward.size / 400)))
+    reward = reward[: reward.size // factor * factor].reshape(-1, factor).mean(axis=1)
     step = step[: reward.size * factor : factor]
     window = window_rows(reward.size, least)
     if reward.size < 2 * window:

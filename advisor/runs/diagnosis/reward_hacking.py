@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.card import (
-    CARDS,
-    Card,
-    Finding,
-    Status,
-    card_of,
-    finding,
-    not_applicable,
-)
+from advisor.runs.diagnosis import card, levels
 from advisor.runs.diagnosis.collapse import UNSURE
-from advisor.runs.diagnosis.levels import (
-    LEAST_ROWS,
-    LOST_SHARE,
-    ROUNDING,
-    SMALLEST,
-    SURE,
-    Fall,
-    Level,
-    difference,
-    ends,
-    find_fall,
-    finite,
-    level,
-    series_of,
-    trailing_mean,
-)
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers.keys import EVALUATION, WORDS, is_gap, words
 from advisor.theory import FloatArray
@@ -49,44 +26,30 @@ class Parting(NamedTuple):
     """A series that falls while the train reward does not."""
 
     score: OtherScore
-    fall: Fall
+    fall: levels.Fall
     # Share of its best that it lost.
     lost: float
 
-    @property
-    def is_sure(self) -> bool:
-        """Whether noise does not make such a fall, and it is large enough to be noted."""
-        return self.fall.z >= SURE and self.lost >= 0.1
 
-
-def reward_hacking(run: PilotRun) -> Card:
+def reward_hacking(run: PilotRun) -> card.Card:
     """Set the train reward against held-out rewards and against its own parts."""
     scores, ignored = other_scores(run)
     has_held_out = any(one.name == HELD_OUT for one in scores)
     slopes = couplings(run) if has_held_out else []
     last = slopes[-1] if slopes else None
-    falls = _falls_apart(run, scores)
     behind = [one for one in scores if stays_behind(run, one)]
-    found = (
-        _sure_fall(run, falls)
-        or _unsure_fall(run, falls)
-        or _stuck_part(run, scores)
-        or _left_behind(run, behind)
-        or _negative_coupling(run, last)
-        or _unclear(run, behind, ignored)
-        or _together(run, scores)
-    )
-    asked = CARDS["reward_hacking"]["unknown"]
+    found = next(_findings(run, scores, behind, ignored, last), None)
+    asked = card.CARDS["reward_hacking"]["unknown"]
     unknown = [asked["meaning"].format(name=one.name) for one in behind if one.is_meant is None]
     if not has_held_out:
         unknown.append(asked["held_out"])
     if found is None:
-        return not_applicable("reward_hacking.absent", run)
-    return card_of(
+        return card.not_applicable("reward_hacking.absent", run)
+    return card.card_of(
         "reward_hacking",
         found,
         number=None if last is None else last.slope,
-        unit="" if last is None else CARDS["reward_hacking"]["unit"],
+        unit="" if last is None else card.CARDS["reward_hacking"]["unit"],
         interval=None if last is None else last.interval,
         threshold=None if last is None else 0.0,
         witnesses=(*_turned(slopes), *_witnesses(run)),
@@ -103,7 +66,7 @@ def _falls_apart(run: PilotRun, scores: list[OtherScore]) -> list[Parting]:
         given = run.reward_floor if one.name == HELD_OUT else None
         # Penalties make a part negative: its floor is then the lowest that was seen.
         floor = min(0.0, float(one.values.min())) if given is None else given
-        find = find_fall if one.values.size >= MANY else _sparse_fall
+        find = levels.find_fall if one.values.size >= MANY else _sparse_fall
         fall = find(one.step, one.values, floor=floor)
         if fall is None:
             continue
@@ -117,97 +80,83 @@ def _falls_apart(run: PilotRun, scores: list[OtherScore]) -> list[Parting]:
     return found
 
 
-def _sure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
-    """A fall that noise does not make, of the meant quantity where there is one."""
-    sure = [one for one in falls if one.is_sure]
+def _findings(
+    run: PilotRun,
+    scores: list[OtherScore],
+    behind: list[OtherScore],
+    ignored: tuple[str, ...],
+    last: Coupling | None,
+) -> Iterator[card.Finding]:
+    """What parts from the train reward, the surest first; then what nobody could judge."""
+    span = _span(run)
+    falls = _falls_apart(run, scores)
+    sure = [one for one in falls if one.fall.z >= levels.SURE and one.lost >= 0.1]
     meant = [one for one in sure if one.score.is_meant]
-    if not sure:
-        return None
-    (name, *_), fall, lost = max(meant or sure, key=lambda one: one.fall.z)
-    steps = (fall.onset_step, _span(run)[1])
-    status: Status | None = "FAIL" if meant and lost >= LOST_SHARE else None
-    return finding("reward_hacking.fell", run, steps, status, name=name, fall=fall)
-
-
-def _unsure_fall(run: PilotRun, falls: list[Parting]) -> Finding | None:
-    """A large fall of the held-out reward that noise might have made."""
-    for (name, *_), fall, lost in (one for one in falls if not one.is_sure):
-        if name == HELD_OUT and fall.z >= UNSURE and lost >= LOST_SHARE:
-            steps = (fall.onset_step, _span(run)[1])
-            return finding("reward_hacking.ends_lower", run, steps, name=name, fall=fall)
-    return None
-
-
-def _left_behind(run: PilotRun, behind: list[OtherScore]) -> Finding | None:
-    """A meant score that gained nothing while the train reward rose."""
-    meant = [one for one in behind if one.is_meant]
-    if not meant:
-        return None
-    names = ", ".join(one.name for one in meant[:3])
-    first, last = meant[0].values[0], meant[0].values[-max(1, meant[0].values.size // 5) :].mean()
-    facts = {"names": names, "first": first, "last": last}
-    return finding("reward_hacking.did_not_follow", run, _span(run), **facts)
-
-
-def _stuck_part(run: PilotRun, scores: list[OtherScore]) -> Finding | None:
-    """A meant part near its own floor that did not move while the total rose."""
-    reward = run.reward[np.isfinite(run.reward)]
-    if reward.size < MANY or difference(*ends(reward)[::-1]) < SURE:
-        return None
+    if sure:
+        (name, *_), fall, lost = max(meant or sure, key=lambda one: one.fall.z)
+        status: card.Status | None = "FAIL" if meant and lost >= levels.LOST_SHARE else None
+        steps = (fall.onset_step, span[1])
+        yield card.finding("reward_hacking.fell", run, steps, status, name=name, fall=fall)
+    # A large fall of the held-out reward that noise might have made.
+    for (name, *_), fall, lost in falls:
+        if name == HELD_OUT and fall.z >= UNSURE and lost >= levels.LOST_SHARE:
+            steps = (fall.onset_step, span[1])
+            yield card.finding("reward_hacking.ends_lower", run, steps, name=name, fall=fall)
+    # A meant part near its own floor that did not move while the total rose.
     parts = [one for one in scores if one.is_part and one.values.size >= MANY]
     biggest = max((float(np.abs(one.values.max())) for one in parts), default=0.0)
-    for one in parts:
-        first, last = ends(one.values)
-        is_still = abs(difference(last, first)) < 2 and abs(last.mean) < 0.05 * biggest
+    reward = run.reward[np.isfinite(run.reward)]
+    rose = reward.size >= MANY and levels.difference(*levels.ends(reward)[::-1]) >= levels.SURE
+    for one in parts if rose else ():
+        begun, end = levels.ends(one.values)
+        is_still = abs(levels.difference(end, begun)) < 2 and abs(end.mean) < 0.05 * biggest
         if one.is_meant and is_still:
-            return finding("reward_hacking.never_moved", run, _span(run), name=one.name)
-    return None
-
-
-def _unclear(run: PilotRun, behind: list[OtherScore], ignored: tuple[str, ...]) -> Finding | None:
-    """Scores of unknown meaning that stayed behind, or that nobody could judge: no PASS."""
-    asked = [one.name for one in behind if one.is_meant is None]
+            yield card.finding("reward_hacking.never_moved", run, span, name=one.name)
+    # Meant scores that gained nothing while the train reward rose.
+    stuck = [one for one in behind if one.is_meant]
+    if stuck:
+        facts = {"names": ", ".join(one.name for one in stuck[:3]), "first": stuck[0].values[0]}
+        end_rows = max(1, stuck[0].values.size // 5)
+        facts["last"] = stuck[0].values[-end_rows:].mean()
+        yield card.finding("reward_hacking.did_not_follow", run, span, **facts)
+    if last is not None and _goes_down(run, last):
+        steps = (last.first_step, last.last_step)
+        yield card.finding("reward_hacking.goes_down", run, steps, last=last)
+    # Scores of unknown meaning that stayed behind, or that nobody could judge: no PASS.
+    asked = ", ".join([one.name for one in behind if one.is_meant is None][:3])
     if asked:
-        names = ", ".join(asked[:3])
-        return finding("reward_hacking.unknown_meaning", run, _span(run), names=names)
+        yield card.finding("reward_hacking.unknown_meaning", run, span, names=asked)
     if ignored and run.step.size:
-        return finding("reward_hacking.not_judged", run, _span(run), names=", ".join(ignored[:3]))
-    return None
+        names = ", ".join(ignored[:3])
+        yield card.finding("reward_hacking.not_judged", run, span, names=names)
+    others = [one for one in scores if not one.is_part and one.values.size >= FEWEST_EVALUATIONS]
+    if others or len(parts) >= 2:
+        names = others[0].name if others else "its parts"
+        yield card.finding("reward_hacking.together", run, span, names=names)
 
 
-def _negative_coupling(run: PilotRun, last: Coupling | None) -> Finding | None:
-    """Held-out reward that surely goes down over a window in which the train reward rises."""
-    if last is None or last.interval is None or last.interval[1] >= 0:
-        return None
-    step, reward = finite(run.step, run.reward)
+def _goes_down(run: PilotRun, last: Coupling) -> bool:
+    """Whether held-out rewards surely fall over a window in which the train reward rises."""
+    if last.interval is None or last.interval[1] >= 0:
+        return False
+    step, reward = levels.finite(run.step, run.reward)
     own = reward[(step >= last.first_step) & (step <= last.last_step)]
-    if own.size < 2 * LEAST_ROWS or difference(*ends(own, 1 / 3)[::-1]) <= UP:
-        return None
-    return finding("reward_hacking.goes_down", run, (last.first_step, last.last_step), last=last)
-
-
-def _together(run: PilotRun, scores: list[OtherScore]) -> Finding | None:
-    """Nothing parted; None where there is too little to say so."""
-    parts = [one for one in scores if one.is_part and one.values.size >= MANY]
-    other = [one for one in scores if not one.is_part and one.values.size >= FEWEST_EVALUATIONS]
-    if not other and len(parts) < 2:
-        return None
-    names = "its parts" if not other else other[0].name
-    return finding("reward_hacking.together", run, _span(run), names=names)
+    is_long = own.size >= 2 * levels.LEAST_ROWS
+    return is_long and levels.difference(*levels.ends(own, 1 / 3)[::-1]) > UP
 
 
 def _span(run: PilotRun) -> tuple[float, float]:
     """First and last step of rows and evaluations."""
     times = np.concatenate([run.step, run.eval_step])
-    return float(times.min()), float(times.max())
+    return (float(times.min()), float(times.max())) if times.size else (0.0, 0.0)
 
 
-def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> Fall | None:
+def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> levels.Fall | None:
     """Best stretch of a few independent values, a fifth of them, against their end."""
     width = max(3, values.size // 5)
     if values.size < 2 * width:
         return None
-    top = int(np.argmax(trailing_mean(values, width)[:-width]))
+    top = int(np.argmax(levels.trailing_mean(values, width)[:-width]))
     best, end = values[top : top + width], values[-width:]
     # Three values alone say little about their noise: bends of what led up to them say more.
     bends = np.diff(values[: top + width], 2)
@@ -215,21 +164,21 @@ def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> Fall 
     squares = ((best - best.mean()) ** 2).sum() + ((end - end.mean()) ** 2).sum()
     squares += other * (bends**2).mean() / 6 if bends.size else 0.0
     error = np.sqrt(squares / (own + other) * 2 / width)
-    error = max(float(error), ROUNDING * float(np.abs(values).max()))
+    error = max(float(error), levels.ROUNDING * float(np.abs(values).max()))
     before, after = float(best.mean()), float(end.mean())
     low = np.flatnonzero(values[top + width :] < (before + after) / 2)
     onset = float(step[top + width + (int(low[0]) if low.size else 0)])
-    return Fall(onset, float(step[-width]), before, after, error, own + other)
+    return levels.Fall(onset, float(step[-width]), before, after, error, own + other)
 
 
 def _moved_since(run: PilotRun, since: float, least: float) -> bool:
     """Whether the train reward moved by more than so many standard errors from a step on."""
-    step, reward = finite(run.step, run.reward)
+    step, reward = levels.finite(run.step, run.reward)
     around, after = reward[step <= since], reward[step > since]
-    size = max(LEAST_ROWS, min(around.size, after.size) // 3)
-    if min(around.size, after.size) < LEAST_ROWS:
+    size = max(levels.LEAST_ROWS, min(around.size, after.size) // 3)
+    if min(around.size, after.size) < levels.LEAST_ROWS:
         return False
-    return difference(level(after[-size:]), level(around[-size:])) > least
+    return levels.difference(levels.level(after[-size:]), levels.level(around[-size:])) > least
 
 
 def _turned(slopes: list[Coupling]) -> tuple[str, ...]:
@@ -248,11 +197,11 @@ def _turned(slopes: list[Coupling]) -> tuple[str, ...]:
 def _witnesses(run: PilotRun) -> tuple[str, ...]:
     lines = []
     for name in ("kl", "completion_length"):
-        series = series_of(run, name)
+        series = levels.series_of(run, name)
         if series is None:
             continue
-        first, last = ends(series[1])
-        if difference(last, first) > UP and last.mean > 1.5 * abs(first.mean):
+        first, last = levels.ends(series[1])
+        if levels.difference(last, first) > UP and last.mean > 1.5 * abs(first.mean):
             lines.append(f"{name.replace('_', ' ')} {first.mean:.3g} -> {last.mean:.3g}")
     return tuple(lines)
 
@@ -280,13 +229,13 @@ def other_scores(run: PilotRun) -> tuple[list[OtherScore], tuple[str, ...]]:
     """Measures beside the train reward, and the names of those with too few values to judge."""
     found: list[OtherScore] = []
     ignored: list[OtherScore] = []
-    held_out = OtherScore(HELD_OUT, *finite(run.eval_step, run.eval_reward), True)
+    held_out = OtherScore(HELD_OUT, *levels.finite(run.eval_step, run.eval_reward), True)
     if not run.is_eval_only and held_out.step.size >= FEWEST:
         found.append(held_out)
     for name, values in run.parts.items():
-        part = OtherScore(name, *finite(run.step, values), what_is_meant(name), is_part=True)
+        part = OtherScore(name, *levels.finite(run.step, values), what_is_meant(name), is_part=True)
         (found if part.step.size >= FEWEST else ignored).append(part)
-    step, reward = finite(run.step, run.reward)
+    step, reward = levels.finite(run.step, run.reward)
     for name, (at, values) in run.scores.items():
         if not reward.size or at.size < FEWEST:
             continue
@@ -298,16 +247,15 @@ def other_scores(run: PilotRun) -> tuple[list[OtherScore], tuple[str, ...]]:
         # Where the held-out reward was taken at all of its steps, too.
         if run.eval_step.size and np.isin(at, run.eval_step).all():
             others.append(np.interp(at, run.eval_step, run.eval_reward))
-        if not any(_are_the_same(values, other) for other in others):
+        # Not the same series once more, in other units or not.
+        flat = [np.ptp(values) == 0 or np.ptp(other) == 0 for other in others]
+        same = (
+            np.allclose(values, other) if is_flat else np.corrcoef(values, other)[0, 1] > 0.999
+            for other, is_flat in zip(others, flat, strict=True)
+        )
+        if not any(same):
             found.append(OtherScore(name, at, values, what_is_meant(name)))
     return found, tuple(one.name for one in ignored)
-
-
-def _are_the_same(one: FloatArray, other: FloatArray) -> bool:
-    """Whether a score is another series once more, in other units or not."""
-    if np.ptp(one) == 0 or np.ptp(other) == 0:
-        return bool(np.allclose(one, other))
-    return bool(np.corrcoef(one, other)[0, 1] > 0.999)
 
 
 def what_is_meant(name: str) -> bool | None:
@@ -324,16 +272,16 @@ def what_is_meant(name: str) -> bool | None:
 
 def stays_behind(run: PilotRun, score: OtherScore) -> bool:
     """Whether the train reward surely rose, and a score surely gained next to nothing of it."""
-    step, reward = finite(run.step, run.reward)
+    step, reward = levels.finite(run.step, run.reward)
     # The rows just before the first value tell where the train reward stood then.
-    begin = max(0, int(np.searchsorted(step, score.step[0])) - 2 * LEAST_ROWS)
+    begin = max(0, int(np.searchsorted(step, score.step[0])) - 2 * levels.LEAST_ROWS)
     reward = reward[begin : int(np.searchsorted(step, score.step[-1], side="right"))]
-    if reward.size < 2 * LEAST_ROWS:
+    if reward.size < 2 * levels.LEAST_ROWS:
         return False
     first, last = _ends(reward)
     # A reward that rises within some rows has no first level of many: the first few tell.
-    begun = level(reward[:LEAST_ROWS])
-    if max(difference(last, first), difference(last, begun)) < SURE:
+    begun = levels.level(reward[: levels.LEAST_ROWS])
+    if max(levels.difference(last, first), levels.difference(last, begun)) < levels.SURE:
         return False
     first = min(first, begun, key=lambda one: one.mean)
     room = _room(reward, first.mean, run.reward_ceiling)
@@ -351,10 +299,10 @@ def stays_behind(run: PilotRun, score: OtherScore) -> bool:
     return own >= least and most < 0.2 * share * own
 
 
-def _ends(values: FloatArray) -> tuple[Level, Level]:
+def _ends(values: FloatArray) -> tuple[levels.Level, levels.Level]:
     """Level of the first tenth of a series, and of its last fifth."""
-    rows = max(LEAST_ROWS, round(0.2 * values.size))
-    return level(values[: max(LEAST_ROWS, rows // 2)]), level(values[-rows:])
+    rows = max(levels.LEAST_ROWS, round(0.2 * values.size))
+    return levels.level(values[: max(levels.LEAST_ROWS, rows // 2)]), levels.level(values[-rows:])
 
 
 def _most_gained(values: FloatArray) -> tuple[float, float]:
@@ -409,16 +357,16 @@ def couplings(run: PilotRun) -> list[Coupling]:
 
 def _paired(run: PilotRun) -> tuple[FloatArray, FloatArray, FloatArray] | None:
     """Steps of the evaluations, train reward around them, held-out reward."""
-    step, reward = finite(run.step, run.reward)
-    times, held_out = finite(run.eval_step, run.eval_reward)
+    step, reward = levels.finite(run.step, run.reward)
+    times, held_out = levels.finite(run.eval_step, run.eval_reward)
     if times.size < FEWEST_PAIRS or not reward.size:
         return None
     size = max(1, reward.size // (2 * times.size))
     # The middle of each mean; one of an even number of rows lies half a row late.
-    smooth, middles = trailing_mean(reward, size), step[size // 2 :]
+    smooth, middles = levels.trailing_mean(reward, size), step[size // 2 :]
     train = np.interp(times, middles[: smooth.size], smooth)
     for values in (train, held_out):
-        if np.ptp(values) <= SMALLEST * float(np.abs(values).max()):
+        if np.ptp(values) <= levels.SMALLEST * float(np.abs(values).max()):
             return None
     return times, train, held_out
 

@@ -10,25 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis.card import (
-    CARDS,
-    Card,
-    Finding,
-    Status,
-    card_of,
-    finding,
-    not_applicable,
-)
+from advisor.runs.diagnosis import card, levels
 from advisor.runs.diagnosis.collapse import has_collapsed, judged_series
-from advisor.runs.diagnosis.levels import (
-    SMALLEST,
-    Level,
-    difference,
-    ends,
-    series_of,
-    since,
-    steps_above,
-)
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import find_trainer
 from advisor.theory import (
@@ -51,63 +34,54 @@ class Silent(NamedTuple):
     values: FloatArray
     unit: str
 
-    @property
-    def share(self) -> float:
-        """Share over the last fifth of the run."""
-        return ends(self.values)[1].mean
 
-    @property
-    def steps(self) -> tuple[float, float]:
-        """First and last step that a verdict on the share speaks of."""
-        return steps_above(self.step, self.values, ends(self.values)[1], SILENT_WARNING)
-
-
-def advantage_degeneracy(run: PilotRun) -> Card:
+def advantage_degeneracy(run: PilotRun) -> card.Card:
     """Judge the share of silent groups over the last fifth of the run."""
     silent = silent_share(run)
     if silent is None:
-        return not_applicable("advantage_degeneracy.absent", run)
-    last = ends(silent.values)[1]
+        return card.not_applicable("advantage_degeneracy.absent", run)
+    last = levels.ends(silent.values)[1]
     is_told = "all_right_share" in run.series
-    return card_of(
+    return card.card_of(
         "advantage_degeneracy",
-        _silent_groups(run, silent),
+        _silent_groups(run, silent, last),
         number=last.mean,
         unit=silent.unit,
         interval=last.share_interval,
         threshold=SILENT_WARNING,
         witnesses=_witnesses(run, last.mean),
-        unknown=() if is_told else (CARDS["advantage_degeneracy"]["unknown"],),
+        unknown=() if is_told else (card.CARDS["advantage_degeneracy"]["unknown"],),
     )
 
 
-def _silent_groups(run: PilotRun, silent: Silent) -> Finding:
+def _silent_groups(run: PilotRun, silent: Silent, last: levels.Level) -> card.Finding:
     """How many groups teach nothing, and why as far as mean reward and expected share tell."""
+    share, steps = last.mean, levels.steps_above(*silent[:2], last, SILENT_WARNING)
     mean, is_unit = share_of_range(run, run.reward)
-    summary = f"{100 * silent.share:.0f} % of groups have equal rewards"
+    summary = f"{100 * share:.0f} % of groups have equal rewards"
     facts: dict[str, Any] = {"summary": summary, "mean": mean}
     # With fewer rewards a run is too young to fail.
     is_young = np.isfinite(run.reward).sum() < 10
-    if silent.share >= 0.95 and is_unit and mean < 0.2 and not is_young:
+    if share >= 0.95 and is_unit and mean < 0.2 and not is_young:
         # Where the share began from which a run has lost its signal is where the card begins.
-        steps = (since(silent.step, silent.values, 0.9), float(silent.step[-1]))
-        return finding("advantage_degeneracy.hopeless", run, steps, **facts)
-    is_many = silent.share >= SILENT_WARNING
+        steps = (levels.since(silent.step, silent.values, 0.9), float(silent.step[-1]))
+        return card.finding("advantage_degeneracy.hopeless", run, steps, **facts)
+    is_many = share >= SILENT_WARNING
     if is_unit and mean >= SOLVED:
         kind = "solved" if is_many else "nearly_solved"
-        return finding(f"advantage_degeneracy.{kind}", run, silent.steps, **facts)
+        return card.finding(f"advantage_degeneracy.{kind}", run, steps, **facts)
     if not is_many:
-        return finding("advantage_degeneracy.few", run, silent.steps, **facts)
+        return card.finding("advantage_degeneracy.few", run, steps, **facts)
     expected, group = expected_silent(run), run.hyperparameters.group_size
     why = "prompts are too easy or too hard for this group size"
     if is_unit:
         which = "most are solved" if mean > 0.5 else "most fail as a whole"
         why = f"{which} (mean reward {mean:.2f})"
-    is_mixed = expected is not None and silent.share > expected + 0.2
-    return finding(
+    is_mixed = expected is not None and share > expected + 0.2
+    return card.finding(
         "advantage_degeneracy.copies" if is_mixed else "advantage_degeneracy.silent",
         run,
-        silent.steps,
+        steps,
         sizes=f"with {group} completions " if group else "",
         why=why,
         **facts,
@@ -129,18 +103,18 @@ def _witnesses(run: PilotRun, share: float) -> tuple[str, ...]:
             "same mix"
         )
     for name, text in (("all_right_share", "all right"), ("all_wrong_share", "all wrong")):
-        part = series_of(run, name)
+        part = levels.series_of(run, name)
         if part is not None:
-            lines.append(f"{text} {ends(part[1])[1].mean:.2f}")
+            lines.append(f"{text} {levels.ends(part[1])[1].mean:.2f}")
     return tuple(lines)
 
 
 def silent_share(run: PilotRun) -> Silent | None:
     """Share of silent groups per row: as logged, or rows in which no group had any spread."""
-    logged = series_of(run, "silent_group_share")
+    logged = levels.series_of(run, "silent_group_share")
     if logged is not None:
         return Silent(*logged, "share of groups with equal rewards")
-    spread = series_of(run, "reward_std_within_group")
+    spread = levels.series_of(run, "reward_std_within_group")
     if spread is None:
         return None
     step, values = spread
@@ -166,12 +140,14 @@ def drift_lost(run: PilotRun) -> float | None:
 
 def difficulty(run: PilotRun) -> PromptDifficulty | None:
     """Mix of prompts at the end; None where rewards are not 0 or 1 or their spread is unknown."""
-    found, group = series_of(run, "reward_std_within_group"), run.hyperparameters.group_size
+    from scipy.optimize import brentq
+
+    found, group = levels.series_of(run, "reward_std_within_group"), run.hyperparameters.group_size
     mean, is_unit = share_of_range(run, run.reward)
     if found is None or not group or group < 2 or not is_unit or not 1e-9 < mean < 1 - 1e-9:
         return None
     # Logged is the mean of torch.std, silent groups included: its square is no variance.
-    logged = ends(found[1])[1].mean / _bounds(run)[1]
+    logged = levels.ends(found[1])[1].mean / _bounds(run)[1]
     deviation = float(logged * np.sqrt((group - 1) / group))
     # Log concentrations of the mix between which one is sought: nearly all or nothing, all alike.
     low, high = (-9.0, 12.0)
@@ -182,10 +158,7 @@ def difficulty(run: PilotRun) -> PromptDifficulty | None:
 
     if excess(low) > 0 or excess(high) < 0:
         return None
-    while high - low > 1e-4:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if excess(middle) > 0 else (middle, high)
-    return PromptDifficulty(mean, float(np.exp(0.5 * (low + high))))
+    return PromptDifficulty(mean, float(np.exp(brentq(excess, low, high, xtol=1e-4))))
 
 
 def share_of_range(run: PilotRun, reward: FloatArray) -> tuple[float, bool]:
@@ -195,7 +168,7 @@ def share_of_range(run: PilotRun, reward: FloatArray) -> tuple[float, bool]:
     if shares.size < 1:
         return np.nan, False
     slack = 1e-9
-    return ends(shares)[1].mean, bool(shares.min() >= -slack and shares.max() <= 1 + slack)
+    return levels.ends(shares)[1].mean, bool(shares.min() >= -slack and shares.max() <= 1 + slack)
 
 
 def _bounds(run: PilotRun) -> tuple[float, float]:
@@ -209,22 +182,22 @@ def _bounds(run: PilotRun) -> tuple[float, float]:
 CUT_WARNING = 0.5
 
 
-def truncation(run: PilotRun) -> Card:
+def truncation(run: PilotRun) -> card.Card:
     """Judge the share of completions cut at the limit, over the last fifth of the run."""
     found = _cut_share(run)
     if found is None:
-        return not_applicable("truncation.absent", run)
+        return card.not_applicable("truncation.absent", run)
     step, values, what = found
-    first, last = ends(values)
-    has_risen = last.mean - first.mean >= 0.3 and difference(last, first) > 2
+    first, last = levels.ends(values)
+    has_risen = last.mean - first.mean >= 0.3 and levels.difference(last, first) > 2
     kind = "most" if last.mean >= CUT_WARNING else "few"
-    status: Status | None = "INFO" if 0.1 <= last.mean < CUT_WARNING else None
+    status: card.Status | None = "INFO" if 0.1 <= last.mean < CUT_WARNING else None
     if last.mean >= 0.9 and has_risen and has_collapsed(run):
         kind = "fell"
-    steps = steps_above(step, values, last, CUT_WARNING)
-    return card_of(
+    steps = levels.steps_above(step, values, last, CUT_WARNING)
+    return card.card_of(
         "truncation",
-        finding(f"truncation.{kind}", run, steps, status, share=100 * last.mean),
+        card.finding(f"truncation.{kind}", run, steps, status, share=100 * last.mean),
         number=last.mean,
         unit=what,
         interval=last.share_interval,
@@ -234,11 +207,11 @@ def truncation(run: PilotRun) -> Card:
 
 
 def _cut_share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
-    logged = series_of(run, "truncated_share")
+    logged = levels.series_of(run, "truncated_share")
     if logged is not None:
         return (*logged, "share of completions cut")
     limit = run.hyperparameters.max_completion_length
-    lengths = series_of(run, "completion_length")
+    lengths = levels.series_of(run, "completion_length")
     if limit is None or lengths is None:
         return None
     step, values = lengths
@@ -260,8 +233,8 @@ class Choice(NamedTuple):
     unit: str
     step: FloatArray
     values: FloatArray
-    first: Level
-    last: Level
+    first: levels.Level
+    last: levels.Level
 
     @property
     def left(self) -> float:
@@ -278,22 +251,27 @@ class Choice(NamedTuple):
     @property
     def is_lower(self) -> bool:
         """Whether the end lies below the start beyond noise."""
-        return difference(self.first, self.last) > 2
+        return levels.difference(self.first, self.last) > 2
 
 
-def policy_concentration(run: PilotRun) -> Card:
+def policy_concentration(run: PilotRun) -> card.Card:
     """Judge entropy and distinct answers at the end against the start, by what fell most."""
-    logged, answers = series_of(run, "entropy"), _distinct(run)
+    logged, answers = levels.series_of(run, "entropy"), _distinct(run)
     if logged is None and answers is None:
-        return not_applicable("policy_concentration.absent", run)
-    entropy = None if logged is None else _entropy(*logged)
+        return card.not_applicable("policy_concentration.absent", run)
+    entropy = None
+    if logged is not None:
+        first, last = levels.ends(logged[1], 0.1)[0], levels.ends(logged[1])[1]
+        summary = f"Entropy went from {first.mean:.3g} to {last.mean:.3g} nats"
+        unit = "entropy at the end over that at the start"
+        entropy = Choice(summary, unit, *logged, first, last)
     is_entropy = entropy is None or (entropy.first.mean > 0 and entropy.last.mean >= 0)
     if entropy is not None and not is_entropy and answers is None:
         ends_at = {"first": entropy.first, "last": entropy.last}
-        return not_applicable("policy_concentration.no_entropy", run, **ends_at)
+        return card.not_applicable("policy_concentration.no_entropy", run, **ends_at)
     choices = [one for one in (entropy if is_entropy else None, answers) if one is not None]
     least = min(choices, key=lambda choice: choice.left)
-    return card_of(
+    return card.card_of(
         "policy_concentration",
         _concentration(run, least),
         number=least.left,
@@ -304,40 +282,33 @@ def policy_concentration(run: PilotRun) -> Card:
             *(choice.summary for choice in choices if choice is not least),
             *(() if logged is None else _law(run)),
         ),
-        unknown=() if answers is not None else (CARDS["policy_concentration"]["unknown"],),
+        unknown=() if answers is not None else (card.CARDS["policy_concentration"]["unknown"],),
     )
 
 
-def _concentration(run: PilotRun, least: Choice) -> Finding:
+def _concentration(run: PilotRun, least: Choice) -> card.Finding:
     """How far the choice has gone, and whether the reward could still use it."""
     step, left = least.step, least.left
     is_lost, begins = least.is_lower and left <= LEFT_WARNING, float(step[0])
     if is_lost:
-        begins = since(step, least.values, LEFT_WARNING * least.first.mean, below=True)
+        begins = levels.since(step, least.values, LEFT_WARNING * least.first.mean, below=True)
     kind = "kept"
-    status: Status | None = "INFO" if least.is_lower and left <= 0.2 else None
+    status: card.Status | None = "INFO" if least.is_lower and left <= 0.2 else None
     is_solved = share_of_range(run, judged_series(run)[1])[0] >= SOLVED
     if is_lost and not is_solved:
         can_stall = left <= 0.05 and (_stalled(run) or has_collapsed(run))
         kind, status = "stalled" if can_stall else "lost", None
     steps = (begins, float(step[-1]))
-    return finding(f"policy_concentration.{kind}", run, steps, status, summary=least.summary)
-
-
-def _entropy(step: FloatArray, values: FloatArray) -> Choice:
-    first, last = ends(values, 0.1)[0], ends(values)[1]
-    summary = f"Entropy went from {first.mean:.3g} to {last.mean:.3g} nats"
-    unit = "entropy at the end over that at the start"
-    return Choice(summary, unit, step, values, first, last)
+    return card.finding(f"policy_concentration.{kind}", run, steps, status, summary=least.summary)
 
 
 def _distinct(run: PilotRun) -> Choice | None:
     """Distinct answers per group, beyond the one that any group has."""
-    found = series_of(run, "distinct_answers")
+    found = levels.series_of(run, "distinct_answers")
     if found is None:
         return None
     step, values = found
-    first, last = ends(values, 0.1)[0], ends(values)[1]
+    first, last = levels.ends(values, 0.1)[0], levels.ends(values)[1]
     # A count leaves one answer, a share one in a group.
     least = 1.0 if first.mean > 1 else 1 / (run.hyperparameters.group_size or np.inf)
     # By how much a mean of distinct answers may lie below one answer: rounding.
@@ -354,7 +325,7 @@ def _stalled(run: PilotRun) -> bool:
     """Whether the reward gained nothing over the last half."""
     reward = judged_series(run)[1]
     half = reward[reward.size // 2 :]
-    return half.size >= LEAST_ROWS and difference(*ends(half, 0.5)[::-1]) < 2
+    return half.size >= LEAST_ROWS and levels.difference(*levels.ends(half, 0.5)[::-1]) < 2
 
 
 def _law(run: PilotRun) -> tuple[str, ...]:
@@ -368,7 +339,7 @@ def _law(run: PilotRun) -> tuple[str, ...]:
     if np.abs(entropy[kept]).max() > 30.0 or np.abs(run.reward[kept]).max() > 1e9:
         return ()
     power, reward = np.exp(entropy[kept]), run.reward[kept]
-    if np.ptp(power) <= 0 or np.ptp(reward) <= SMALLEST * np.abs(reward).max():
+    if np.ptp(power) <= 0 or np.ptp(reward) <= levels.SMALLEST * np.abs(reward).max():
         return ()
     slope, top = np.polyfit(power, reward, 1)
     fitted = float(np.corrcoef(power, reward)[0, 1] ** 2)
@@ -376,5 +347,5 @@ def _law(run: PilotRun) -> tuple[str, ...]:
         return ()
     return (
         f"entropy law: reward at zero entropy {top + slope:.3g} (R² {fitted:.2f}), "
-        f"now {ends(reward)[1].mean:.3g}",
+        f"now {levels.ends(reward)[1].mean:.3g}",
     )

@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple, cast
 
@@ -115,11 +115,9 @@ class LogFile:
         with self.open() as stream:
             raw = stream.read(limit + 1)
         if len(raw) > limit:
-            raise InputError(
-                f"the document is larger than {limit >> 20} MiB",
-                path=self.path,
-                advice="Export the logged rows as CSV or JSONL, which is read row by row",
-            )
+            problem = f"the document is larger than {limit >> 20} MiB"
+            advice = "Export the logged rows as CSV or JSONL, which is read row by row"
+            raise InputError(problem, path=self.path, advice=advice)
         return raw
 
     def text(self, *, give: str | None = None, limit: int = limits.MOST_DOCUMENT_BYTES) -> str:
@@ -190,11 +188,6 @@ def on_disk(path: Path) -> LogFile:
     return LogFile(path, lambda: path.open("rb"), size, is_gzip)
 
 
-def is_archive(log: LogFile) -> bool:
-    """Whether a file is a zip archive that may hold logs."""
-    return log.suffix == ".zip" and not log.is_packed and log.head(4) == b"PK\x03\x04"
-
-
 def open_archive(log: LogFile) -> list[LogFile]:
     """Members of a zip archive, by path; they are read where they lie, never unpacked to disk."""
     try:
@@ -210,7 +203,7 @@ def open_archive(log: LogFile) -> list[LogFile]:
         path = log.path.joinpath(*safe)
         if safe and path not in members:
             size, is_gzip = max(info.compress_size, 1), path.suffix == ".gz"
-            opener = _member_opener(log.path, info)
+            opener = partial(_open_member, log.path, info)
             members[path] = LogFile(path, opener, size, is_gzip, log.path, members)
     return [members[path] for path in sorted(members)]
 
@@ -253,13 +246,10 @@ def _binary(path: Path, give: str | None) -> InputError:
     )
 
 
-def _member_opener(path: Path, info: zipfile.ZipInfo) -> Callable[[], BinaryIO]:
-    def opener() -> BinaryIO:
-        # The member keeps the archive's file open until it is closed itself.
-        with zipfile.ZipFile(path) as packed:
-            return cast(BinaryIO, packed.open(info))
-
-    return opener
+def _open_member(path: Path, info: zipfile.ZipInfo) -> BinaryIO:
+    # The member keeps the archive's file open until it is closed itself.
+    with zipfile.ZipFile(path) as packed:
+        return cast(BinaryIO, packed.open(info))
 
 
 class _Guarded(io.RawIOBase):

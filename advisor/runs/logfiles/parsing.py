@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.log_file import LFS_MARK, UTF16_MARKS, LogFile, check_text
-from advisor.runs.logfiles.table import as_float
+from advisor.runs.logfiles.log_file import LogFile, check_text
+from advisor.runs.logfiles.logged import as_float
 
 CUT = "Copy the file again (it may have been cut while it was written)"
 TOO_LONG = "Export the logged rows without texts, as CSV or JSONL"
@@ -84,12 +84,9 @@ def json_list(log: LogFile, key: str | None) -> tuple[list[Row], dict[str, Any]]
     around = dict(document) if key is not None and isinstance(document, dict) else {}
     entries = document if key is None else around.pop(key, None)
     if not isinstance(entries, list):
-        raise InputError(
-            "the file has no list of logged rows" if key else "the file holds no list of rows",
-            path=log.path,
-            key=key,
-            advice="Give the file that the trainer wrote, or a list [{...}, {...}]",
-        )
+        problem = "the file has no list of logged rows" if key else "the file holds no list of rows"
+        advice = "Give the file that the trainer wrote, or a list [{...}, {...}]"
+        raise InputError(problem, path=log.path, key=key, advice=advice)
     numbered = enumerate(entries, start=1)
     return [_row(number, row, "the entry is", log.path, key) for number, row in numbered], around
 
@@ -173,7 +170,7 @@ def cell_number(cell: Any) -> float | None:
 SUFFIXES = frozenset({"", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
 
 BEFORE, LONGEST_LINE = 16_384, 65_536
-"""Bytes of a line that are looked at: before a sign, and of it all."""
+"""Characters of a line that are looked at: before a sign, and of it all."""
 
 ITEM = re.compile(
     r"""['"]([^'"\\\n]{1,200})['"] {0,4}: {0,4}"""
@@ -193,41 +190,23 @@ BAR = re.compile(
 )
 
 
-def lines_with(log: LogFile, sign: bytes) -> Iterator[str]:
+def lines_with(log: LogFile, sign: str) -> Iterator[str]:
     """Lines that hold a sign, among the first megabytes of a text log; none of another file."""
     # A digit behind the last dot is part of a name: "train_qwen2.5-7b".
     if log.suffix not in SUFFIXES and not log.suffix[1:2].isdigit():
         return
-    rest = b""
-    for block in _text_blocks(log):
-        text = rest + block
-        end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
-        rest = text[end:][:LONGEST_LINE]
-        at = text.find(sign, 0, end)
-        while at >= 0:
-            start = max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at)) + 1
-            ends = (text.find(b"\n", at, end), text.find(b"\r", at, end))
-            stop = min(place for place in ends if place >= 0)
-            first = max(start, at - BEFORE)
-            yield text[first : min(stop, first + LONGEST_LINE)].decode("utf-8", "replace")
-            at = text.find(sign, stop, end)
-
-
-def _text_blocks(log: LogFile) -> Iterator[bytes]:
-    """Head of a log and what follows it, up to where a row must have been found."""
-    head, left = log.readable_head(), limits.SEARCHED_BYTES
-    is_wide = head.startswith(UTF16_MARKS)
-    if not head or head.startswith(LFS_MARK) or (b"\0" in head and not is_wide):
-        return
-    yield log.head_text()
-    if len(head) >= limits.HEAD_BYTES and not is_wide:
-        # Downloads and samples that a reward function prints may fill a console before a row.
-        with contextlib.suppress(InputError), log.open() as stream:
-            stream.read(limits.HEAD_BYTES)
-            while left > 0 and (block := stream.read(limits.BLOCK_BYTES)):
-                yield block
-                left -= len(block)
-    yield b"\n"
+    left = limits.SEARCHED_BYTES
+    with contextlib.suppress(InputError):
+        for line in log.lines(strict=False):
+            # Progress bars are drawn over each other.
+            for part in line.text.split("\r") if sign in line.text else ():
+                if sign in part:
+                    first = max(0, part.find(sign) - BEFORE)
+                    yield part[first : first + LONGEST_LINE]
+            left -= len(line.text)
+            # Downloads and samples that a reward function prints may fill a console before a row.
+            if left < 0:
+                return
 
 
 class Printed(NamedTuple):
@@ -237,14 +216,6 @@ class Printed(NamedTuple):
     end: int
     cells: dict[str, str]
     is_cut: bool
-
-
-class Bar(NamedTuple):
-    """A progress bar as drawn once: what stands before it, and its counter."""
-
-    description: str
-    done: int
-    total: int
 
 
 def find_dicts(text: str) -> Iterator[Printed]:
@@ -266,13 +237,6 @@ def find_dicts(text: str) -> Iterator[Printed]:
             if not end:
                 return
         start = text.find("{'", end)
-
-
-def find_bars(text: str) -> Iterator[Bar]:
-    """Progress bars of a line, in the order drawn."""
-    if "%|" in text:
-        for description, done, total in BAR.findall(text):
-            yield Bar(description.strip(), int(done), int(total))
 
 
 def is_number(text: str | None) -> bool:

@@ -24,8 +24,6 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile
 
 EVENT_HEADER, FOOTER = 12, 4
-LONGEST_EVENT = 1 << 16
-"""Bytes of a record that may hold scalars or settings; images and graphs are longer."""
 
 MARK = b":W&B"
 OPENING, BLOCK, PIECE_HEADER, LONGEST_RECORD = 7, 32768, 7, 4 << 20
@@ -72,18 +70,14 @@ class Events:
     """Scalars, texts and hyperparameters of an event file, and when its first was written."""
 
     def __init__(
-        self,
-        log: LogFile,
-        wanted: Callable[[str], bool],
-        is_text_wanted: Callable[[str], object],
-        warnings: list[str],
+        self, log: LogFile, is_text_wanted: Callable[[str], object], warnings: list[str]
     ) -> None:
         self.cells: dict[str, Cells] = {}
         self.texts: dict[str, str] = {}
         self.hparams: dict[str, Any] = {}
         self.started = float("inf")
-        self._wanted, self._is_text_wanted = wanted, is_text_wanted
-        self._kept: dict[bytes, Cells | None] = {}
+        self._is_text_wanted = is_text_wanted
+        self._by_tag: dict[bytes, Cells] = {}
         messages, malformed = _messages()
         self._parse_hparams = messages["HparamsData"].FromString
         parse, no_events = messages["Event"].FromString, 0
@@ -103,13 +97,10 @@ class Events:
             if number is None or not tag:
                 self._take_settings(value)
                 continue
-            if tag not in self._kept:
-                name = _text(tag)
-                cells = self.cells.setdefault(name, Cells())
-                self._kept[tag] = cells if self._wanted(name) else None
-            if (kept := self._kept[tag]) is not None:
-                kept.steps.append(event.step)
-                kept.values.append(number)
+            if tag not in self._by_tag:
+                self._by_tag[tag] = self.cells.setdefault(_text(tag), Cells())
+            self._by_tag[tag].steps.append(event.step)
+            self._by_tag[tag].values.append(number)
 
     def _take_settings(self, given: Any) -> None:
         tag = _text(given.tag)
@@ -145,14 +136,13 @@ def _event_records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
                 broken += 1
                 continue
             whole += 1
-            if length <= LONGEST_EVENT:
+            # Bytes of a record that may hold scalars or settings; images and graphs are longer.
+            if length <= 1 << 16:
                 yield record
     if not whole:
-        raise InputError(
-            "no TensorBoard record from byte 0 on is whole and agrees with its checksum",
-            path=log.path,
-            advice="Copy the file again, or give it once the trainer has logged a step",
-        )
+        problem = "no TensorBoard record from byte 0 on is whole and agrees with its checksum"
+        advice = "Copy the file again, or give it once the trainer has logged a step"
+        raise InputError(problem, path=log.path, advice=advice)
     if broken:
         warnings.append(f"{log.name}: {broken} records fail their checksum and were left out")
 
@@ -220,11 +210,8 @@ def _put(config: dict[str, Any], names: list[str], value: Any) -> None:
 def _store_records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
     with log.open() as stream:
         if not stream.read(OPENING).startswith(MARK):
-            raise InputError(
-                "the file does not begin as a W&B run does",
-                path=log.path,
-                advice="Copy it again from the run's folder",
-            )
+            problem = "the file does not begin as a W&B run does"
+            raise InputError(problem, path=log.path, advice="Copy it again from the run's folder")
         at, pieces, size = OPENING, list[bytes](), 0
         while True:
             left = BLOCK - at % BLOCK

@@ -12,24 +12,12 @@ import numpy as np
 
 from advisor.common import counted
 from advisor.errors import InputError
-from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.logged import Columns, Logged, Table
+from advisor.runs.logs import row_kinds
 from advisor.runs.logs.located_run import RawRun
-from advisor.runs.logs.row_kinds import (
-    RowKinds,
-    Segment,
-    are_results,
-    refuse_episodes,
-    refuse_kinds,
-    row_kinds,
-    split_by_name,
-    split_restarts,
-)
 from advisor.runs.logs.series import (
     Placed,
-    add_silent_share,
-    add_step_time,
-    drop_unusable,
+    add_derived,
     measured_evaluations,
     measured_rows,
     place_rows,
@@ -39,7 +27,7 @@ from advisor.runs.logs.series import (
     row_window,
     unit_of,
 )
-from advisor.runs.logs.stated_settings import column_settings
+from advisor.runs.logs.stated_settings import column_settings, place_row
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
 from advisor.runs.trainers import Derived, KeyTable, plain, spellings
 from advisor.runs.trainers import generic as own_loop
@@ -56,26 +44,20 @@ from advisor.runs.trainers.keys import (
 )
 from advisor.theory import BoolArray, FloatArray
 
-MOST_ZEROS = 8
-"""Evaluations that may all be 0; a longer column of nothing but zeros was never computed."""
-
-UNMEASURED = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
-"""What changes from row to row, or is looked at anyway, where nothing else was measured."""
-
 
 def assemble(
     logged: Logged, framework: KeyTable, path: Path, columns: Columns, known: Mapping[str, Any]
 ) -> list[RawRun]:
     """Turn what a reader handed over into runs."""
     runs = []
-    for named in split_by_name(logged.table):
+    for named in row_kinds.split_by_name(logged):
         columns_tell = column_settings(named.table, framework)
         observed = framework.observe(named.table)
         observed = Derived(
             {**columns_tell.facts, **observed.facts},
             {**columns_tell.arithmetic, **observed.arithmetic},
         )
-        whole = _Attempt(logged, named, framework, columns, {**observed.facts, **known}, path)
+        whole = _Attempt(named, framework, columns, {**observed.facts, **known}, path)
         for attempt in whole.split():
             fields = attempt.fields()
             assumptions = (*fields["assumptions"], *columns_tell.assumptions)
@@ -84,16 +66,11 @@ def assemble(
     return runs
 
 
-def _join(name: str | None, place: str | None) -> str | None:
-    return ":".join(part for part in (name, place) if part is not None) or None
-
-
 @dataclass(frozen=True)
 class _Attempt:
     """One attempt: its rows, and what they mean."""
 
     logged: Logged
-    segment: Segment
     framework: KeyTable
     columns: Columns
     known: Mapping[str, Any]
@@ -102,12 +79,12 @@ class _Attempt:
     @property
     def table(self) -> Table:
         """All its rows."""
-        return self.segment.table
+        return self.logged.table
 
     @cached_property
-    def kinds(self) -> RowKinds:
+    def kinds(self) -> row_kinds.RowKinds:
         """Kinds of its rows."""
-        return row_kinds(self.table, self.framework, self.columns, self.path)
+        return row_kinds.row_kinds(self.table, self.framework, self.columns, self.path)
 
     @cached_property
     def trained(self) -> tuple[str | None, BoolArray]:
@@ -140,12 +117,8 @@ class _Attempt:
             return [self]
         count = read_counts(rows, key, self.path)
         window, _ = row_window(np.unique(count), self.logged.logging_steps)
-        found = []
-        for part in split_restarts(self.table, np.flatnonzero(train), count, window):
-            label = _join(self.segment.label, part.label)
-            has_own_id = self.segment.has_own_id and part.label is None
-            found.append(replace(self, segment=part._replace(label=label, has_own_id=has_own_id)))
-        return found
+        parts = row_kinds.split_restarts(self.logged, np.flatnonzero(train), count, window)
+        return [replace(self, logged=part) for part in parts]
 
     def fields(self) -> dict[str, Any]:
         """Rows on their steps, and what they hold, as a run has them."""
@@ -161,12 +134,13 @@ class _Attempt:
         placed = place_rows(train, step_key, unit, self.known, self.path, spacing, rates)
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
-        series, missing = read_series(train, rewards, keys.found)
-        unusable = drop_unusable(series, missing, train, keys.found, self.known)
+        series, missing, unusable = read_series(train, rewards, keys.found, self.known)
         borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
-        add_silent_share(series, missing)
-        if self.framework in (COMMON_KEYS, own_loop.KEY_TABLE):
-            add_step_time(series, missing, train)
+        is_own_loop = self.framework in (COMMON_KEYS, own_loop.KEY_TABLE)
+        add_derived(series, train, times_parts=is_own_loop)
+        # A hole has a reason; what was found elsewhere has none.
+        whole = {name for name, values in series.items() if np.isfinite(values).all()}
+        missing = {name: why for name, why in missing.items() if name not in whole}
         rate_step, rate = self._rates(placed, keys, series)
         parts = {name: train.column(key) for name, key in keys.parts.items()}
         raw = self._raw(keys, holds, placed, series, borrowed)
@@ -207,7 +181,6 @@ class _Attempt:
         understood = {
             key for key in left for t in tables if any(map(t.understands, spellings(plain(key))))
         }
-        has_own_id = self.segment.has_own_id and self.logged.label is None
         eval_step, eval_reward = self._evaluations(keys, holds, placed)
         return {
             "path": str(self.path),
@@ -216,14 +189,14 @@ class _Attempt:
             "series": series,
             "missing": {"reward": "not logged"},
             "framework": self.framework.name,
-            "label": _join(self.logged.label, self.segment.label),
-            "has_own_id": self.logged.has_own_id if self.segment.label is None else has_own_id,
+            "label": self.logged.label,
+            "has_own_id": self.logged.has_own_id,
             "eval_step": eval_step,
             "eval_reward": eval_reward,
             "logging_steps": placed.window,
             "stated_spacing": placed.logging_steps,
             "assumptions": (*self.logged.assumptions, *_averaged(keys)),
-            "warnings": (*self.logged.warnings, *self.segment.warnings),
+            "warnings": self.logged.warnings,
             "keys_read": read,
             "keys_understood": tuple(sorted(understood)),
             "keys_ignored": tuple(sorted(left - understood)),
@@ -240,7 +213,12 @@ class _Attempt:
     def _measured_rows(self, train: Table, keys: Keys) -> tuple[Table, FloatArray, tuple[str, ...]]:
         """Rows that were measured, their rewards, and what was done to get there."""
         rewards = read_rewards(train, keys.found["reward"], self.path)
-        others = [key for name, key in keys.found.items() if name not in UNMEASURED]
+        # What changes from row to row, or is looked at anyway, where nothing else was measured.
+        others = [
+            key
+            for name, key in keys.found.items()
+            if name not in ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
+        ]
         measured, repeated = measured_rows(train, rewards, [*others, *keys.parts.values()])
         if repeated is None:
             return train, rewards, ()
@@ -255,10 +233,9 @@ class _Attempt:
     def _train_keys(self, reward: str | None, holds: BoolArray) -> tuple[Table, Keys]:
         """Rows with a train reward and their keys; raises where they are no steps of training."""
         train = self.table.take(holds)
-        refuse_kinds(train, self.kinds, self.path)
-        refuse_episodes(train, self.columns, self.path)
+        row_kinds.refuse_rows(train, self.kinds, self.columns, self.path)
         keys = self._find_keys(train, reward)
-        if "step" not in keys.found and not self.columns.keys and are_results(train):
+        if "step" not in keys.found and not self.columns.keys and row_kinds.are_results(train):
             advice = "Give the logs of the runs, or name the step in a column map"
             problem = "each row is the result of a run, not a step of one"
             raise InputError(problem, path=self.path, advice=advice)
@@ -290,9 +267,7 @@ class _Attempt:
             means = np.bincount(place, values[there]) / np.bincount(place)
             at = np.minimum(np.searchsorted(steps, count), steps.size - 1)
             series[name] = np.where(steps[at] == count, means[at], np.nan)
-            missing.pop(name, None)
-            if np.isnan(series[name]).any():
-                missing[name] = "not logged"
+            missing[name] = "not logged"
             borrowed[name] = key
         return borrowed
 
@@ -309,7 +284,8 @@ class _Attempt:
         if reward is None:
             raise no_reward(self.table.keys, self.framework, self.path)
         advice = "Log the mean reward of each step, or name its key in a column map"
-        raise InputError("no row has a reward", path=self.path, key=reward, advice=advice)
+        row = place_row(self.logged)
+        raise InputError("no row has a reward", path=self.path, row=row, key=reward, advice=advice)
 
     def _evaluations(
         self, keys: Keys, holds: BoolArray, placed: Placed
@@ -339,7 +315,9 @@ class _Attempt:
         chosen &= np.isfinite(step)
         if names == keys.evaluations and self.kinds.evaluate.all():
             chosen[chosen] = measured_evaluations(reward[chosen])
-            if chosen.sum() > MOST_ZEROS and not reward[chosen].any():
+            # Evaluations that may all be 0; a longer column of nothing but zeros was never
+            # computed.
+            if chosen.sum() > 8 and not reward[chosen].any():
                 return np.zeros(0), np.zeros(0)
         return _means_in_a_row(step[chosen], reward[chosen])
 

@@ -21,9 +21,6 @@ from advisor.runs.pilot_run import PilotRun, first_and_last
 from advisor.runs.readiness import WHY, at_the_floor, may_be_lora, needs, questions
 from advisor.runs.trainers.registry import asked_of, words_of
 
-MOST_ROWS = 30
-"""Runs from which on those that are alike share a row."""
-
 NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
 """Reasons that are counted rather than shown, since the file was never meant to be a log."""
 
@@ -72,24 +69,20 @@ def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> No
         is_number = name in ("size", "G", "lr", "K", "steps", "reward")
         side: Literal["left", "right"] = "right" if is_number else "left"
         table.add_column(name, justify=side, overflow="fold", no_wrap=is_number)
-    for cells in _table_rows(inspection.runs):
-        table.add_row(*(Text(cell) for cell in cells))
+    groups: dict[object, list[PilotRun]] = {}
+    for place, run in enumerate(inspection.runs):
+        cells = _cells([run])
+        key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
+        # Runs from which on those that are alike share a row.
+        groups.setdefault(key if len(inspection.runs) > 30 else place, []).append(run)
+    for group in groups.values():
+        table.add_row(*map(Text, _cells(group)))
     if inspection.runs:
         console.print(table)
     if quiet:
         return
     _show_needs(inspection, console)
     _show_unread(inspection.unread, console)
-
-
-def _table_rows(runs: Sequence[PilotRun]) -> list[list[str]]:
-    """A row for each run; of many runs, one for those that are alike in all but their rewards."""
-    groups: dict[object, list[PilotRun]] = {}
-    for place, run in enumerate(runs):
-        cells = _cells([run])
-        key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
-        groups.setdefault(key if len(runs) > MOST_ROWS else place, []).append(run)
-    return [_cells(group) for group in groups.values()]
 
 
 def _cells(runs: Sequence[PilotRun]) -> list[str]:
@@ -101,7 +94,10 @@ def _cells(runs: Sequence[PilotRun]) -> list[str]:
         lacks = "evaluations only"
     else:
         lacks = ", ".join(needs(run)) or "-"
-    lengths = sorted({_length(each) for each in runs}, key=lambda text: (len(text), text))
+    units = {"refresh": " refreshes", "unknown": " (?)"}
+    steps = ((each.eval_step if each.is_eval_only else each.step, each) for each in runs)
+    texts = {f"{step[-1]:.0f}{units.get(each.step_unit, '')}" for step, each in steps}
+    lengths = sorted(texts, key=lambda text: (len(text), text))
     found = [both for each in runs if (both := _ends(each))]
     sides = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
     mark = ""
@@ -120,12 +116,6 @@ def _cells(runs: Sequence[PilotRun]) -> list[str]:
         " -> ".join(sides) + mark if sides else "-",
         lacks,
     ]
-
-
-def _length(run: PilotRun) -> str:
-    unit = {"refresh": " refreshes", "unknown": " (?)"}.get(run.step_unit, "")
-    last = run.eval_step[-1] if run.is_eval_only else run.step[-1]
-    return f"{last:.0f}{unit}"
 
 
 def _ends(run: PilotRun) -> tuple[float, float] | None:
@@ -240,6 +230,14 @@ def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
     # What is asked for is not assumed.
     lines = run.hyperparameters.assumptions()
     defaults = [line for line in lines if line.partition(" = ")[0] not in lacking]
+    absent: dict[str, list[str]] = {}
+    in_part = []
+    for name, why in run.missing.items():
+        if name in run.series:
+            rows = int(np.isfinite(run.series[name]).sum())
+            in_part.append(f"{name}: {rows} of {run.step.size} rows ({why})")
+        else:
+            absent.setdefault(why, []).append(name)
     understood = [key for key in run.keys_understood if key not in run.scores]
     ignored = [key for key in run.keys_ignored if key not in run.scores]
     found = [
@@ -249,29 +247,11 @@ def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
         ("Read", [f"{name} <- {key}" for name, key in run.keys_read.items()]),
         ("Parts of the reward", [", ".join(run.parts)]),
         ("Other scores", [", ".join(run.scores)]),
-        ("Missing", _missing(run)),
-        ("In part", _in_part(run)),
+        ("Missing", [f"{why}: {', '.join(names)}" for why, names in absent.items()]),
+        ("In part", in_part),
         ("Understood, not needed", [", ".join(understood)]),
         ("Not understood", [", ".join(ignored)]),
         ("Warnings", list(run.warnings)),
         ("Still needed", [f"{n}: {WHY[n]}" for n in lacking]),
     ]
     return [(title, tuple(lines)) for title, lines in found]
-
-
-def _missing(run: PilotRun) -> list[str]:
-    """Series that are absent, by the reason."""
-    absent = {name: why for name, why in run.missing.items() if name not in run.series}
-    return [
-        f"{reason}: {', '.join(name for name, why in absent.items() if why == reason)}"
-        for reason in dict.fromkeys(absent.values())
-    ]
-
-
-def _in_part(run: PilotRun) -> list[str]:
-    """Series that some rows hold and others do not, and why."""
-    return [
-        f"{name}: {int(np.isfinite(run.series[name]).sum())} of {run.step.size} rows ({why})"
-        for name, why in run.missing.items()
-        if name in run.series
-    ]

@@ -17,7 +17,6 @@ from advisor.runs.pilot_run import PilotRun, Score
 from advisor.runs.trainers import Derived
 from advisor.theory import FloatArray
 
-CONSOLE = wandb.CONSOLE[-1]
 CHECKPOINT = re.compile(r"checkpoint-\d+(?:__)?")
 
 
@@ -98,7 +97,9 @@ def _one_of_wandb(
     runs: Sequence[LocatedRun],
 ) -> tuple[list[LocatedRun], dict[Path, list[LocatedRun]]]:
     """Runs with the longer of each W&B run's own file and its console, and the others by file."""
-    consoles = {run.candidate.path: run for run in runs if run.candidate.log.name == CONSOLE}
+    consoles = {
+        run.candidate.path: run for run in runs if run.candidate.log.name == wandb.CONSOLE[-1]
+    }
     folded: dict[Path, list[LocatedRun]] = {}
     dropped: set[Path] = set()
     for store in (run for run in runs if run.reader is wandb.STORE):

@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from advisor.common import counted
 from advisor.errors import InputError, RateContradictionError
-from advisor.runs.logs.guesses import guess
-from advisor.runs.logs.learning_rates import Rates, read_rates
 from advisor.runs.logs.located_run import LocatedRun, RawRun
+from advisor.runs.logs.recovered import Rates, guess, read_rates
 from advisor.runs.logs.stated_settings import Setting, check_settings, place_row
 from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun, parameters_from_name
 from advisor.runs.settings import PartialSettings
@@ -25,9 +24,6 @@ stops beside the peak)."""
 
 AS_STATED = ("model", "task", "reward_floor", "reward_ceiling", "collapsed", "collapsed_at")
 """What a run holds as it was stated, or not at all."""
-
-INEXACT = ("learning_rate", "warmup_steps")
-"""Facts that a log with rows far apart gives only roughly: a small difference is no warning."""
 
 
 def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting]) -> PilotRun:
@@ -57,16 +53,12 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     _weigh(found, rates, stated, settings)
     for key, setting in settings.items():
         shown, line = found.facts.get(key), f"{key} = {setting.value} from {setting.where} is used"
-        if key in found.facts and key not in INEXACT and shown != setting.value:
+        # A log with rows far apart gives these only roughly: a small difference is no warning.
+        is_exact = key not in ("learning_rate", "warmup_steps")
+        if key in found.facts and is_exact and shown != setting.value:
             found.warn(f"{line}; the log says {shown}")
         found.put(key, setting.value, f"{key} {setting.value} [{setting.where}]")
-    guessed = guess(raw, found.facts)
-    for key, value in guessed.facts.items():
-        why = guessed.arithmetic[key]
-        found.put(key, value, f"{key} {value:g} guessed: {why}")
-        found.assume(f"{key} = {value:g} guessed ({why}); a sidecar overrides it")
-    for line in guessed.warnings:
-        found.warn(line)
+    guess(raw, found)
     values = found.facts
     names = PartialSettings.model_fields
     hyperparameters = PartialSettings(**{name: values[name] for name in names if name in values})

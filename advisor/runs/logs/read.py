@@ -27,9 +27,6 @@ from advisor.runs.trainers.keys import choose_framework, count_fractions, restor
 
 PathLike = str | os.PathLike[str]
 
-MOST_PASSED_OVER = 5
-"""Files that cannot be read and are named one by one."""
-
 SOURCE = re.compile(r"(?:wandb|mlflow|trackio):(?!//)\S.*")
 """What is asked of a tracker's own client, rather than read as a file."""
 
@@ -117,11 +114,9 @@ def read_runs(
     found = LogSearch(sidecar, overrides, columns, is_strict=True).run(given)
     if not found.runs:
         shown = ", ".join(path.name for path, _ in found.unread[:5])
-        raise InputError(
-            f"no log was found (files seen: {shown or 'none'})",
-            path=", ".join(str(path) for path in given[:3]),
-            advice=f"Give a folder or file that holds one of: {known_formats()}",
-        )
+        problem = f"no log was found (files seen: {shown or 'none'})"
+        advice = f"Give a folder or file that holds one of: {known_formats()}"
+        raise InputError(problem, path=", ".join(str(path) for path in given[:3]), advice=advice)
     return found.runs
 
 
@@ -183,7 +178,7 @@ class LogSearch:
         self.sidecars = SidecarIndex(None if sidecar is None else Path(sidecar))
         self.is_strict = is_strict
         self.unread: list[Unread] = []
-        self._passed_over: list[InputError] = []
+        self._failed: list[InputError] = []
 
     def run(self, paths: Sequence[Path | str]) -> Inspection:
         """Read all runs below the paths, and those that clients of trackers hand out."""
@@ -210,34 +205,35 @@ class LogSearch:
         runs = self._merge(located_runs)
         if self.is_strict:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
-        runs = mark_copies(self._named(evaluations_as_rewards(runs)))
+        runs = mark_copies(self._warned(evaluations_as_rewards(runs)))
         return Inspection(runs, sorted(self.unread))
 
-    def _pass_over(self, candidate: LogCandidate, error: InputError) -> None:
+    def _pass_over(
+        self, candidate: LogCandidate, error: InputError, *, is_asked: bool | None = None
+    ) -> None:
         """Leave out what cannot be read, which stops nothing else unless the user named it."""
-        if self.is_strict and not candidate.is_named and not self.sidecars.names(candidate):
-            self._passed_over.append(error)
-        else:
-            self._leave_out(candidate.path, error)
+        if is_asked is None:
+            is_asked = candidate.is_named or self.sidecars.names(candidate)
+        # What is wrong with a sidecar is no fault of the logs that it speaks of.
+        is_of_sidecar = error.path is not None and self.sidecars.is_sidecar(Path(error.path))
+        if (self.is_strict and is_asked) or (is_of_sidecar and not self.is_strict):
+            raise error
+        self._failed.append(error)
+        place = "" if error.row is None else f"row {error.row}: "
+        self.unread.append(Unread(candidate.path, f"{place}{error.problem}"))
 
-    def _named(self, runs: list[PilotRun]) -> list[PilotRun]:
+    def _warned(self, runs: list[PilotRun]) -> list[PilotRun]:
         """Runs of which the first says what was passed over; raises where there is nothing else."""
-        if not self._passed_over:
+        if not self.is_strict or not self._failed:
             return runs
         if not runs:
-            raise self._passed_over[0]
-        first = self._passed_over[:MOST_PASSED_OVER]
-        said = [f"passed over, for it cannot be read: {error}" for error in first]
-        more = len(self._passed_over) - len(first)
-        said += [f"passed over: {more} more files that cannot be read"] if more else []
-        return [runs[0].with_updates(warnings=(*runs[0].warnings, *said)), *runs[1:]]
-
-    def _leave_out(self, path: Path, error: InputError) -> None:
-        # What is wrong with a sidecar is no fault of the logs that it speaks of.
-        if self.is_strict or (error.path and self.sidecars.is_sidecar(Path(error.path))):
-            raise error
-        place = "" if error.row is None else f"row {error.row}: "
-        self.unread.append(Unread(path, f"{place}{error.problem}"))
+            raise self._failed[0]
+        # Files that cannot be read and are named one by one.
+        first = self._failed[:5]
+        lines = [f"passed over, for it cannot be read: {error}" for error in first]
+        more = len(self._failed) - len(first)
+        lines += [f"passed over: {more} more files that cannot be read"] if more else []
+        return [runs[0].with_updates(warnings=(*runs[0].warnings, *lines)), *runs[1:]]
 
     def _groups(
         self, files: Sequence[LogCandidate]
@@ -278,8 +274,7 @@ class LogSearch:
         sources = settings_beside(
             candidate.log, candidate.sidecar_top, lambda folder: counts.get(folder.resolve(), 0)
         )
-        located_runs = []
-        without: list[InputError] = []
+        located_runs, without = [], list[InputError]()
         for logged in reader.read([member.log for member in members], columns):
             table, remark = restore_slashes(logged.table, logged.table.keys)
             if remark is not None:
@@ -296,15 +291,14 @@ class LogSearch:
                 if logged.label is None:
                     raise
                 problem = f"run '{logged.label}': {error.problem}"
-                without.append(
-                    NoRewardError(problem, path=error.path, key=error.key, advice=error.advice)
-                )
+                own: dict[str, Any] = {"path": error.path, "key": error.key, "advice": error.advice}
+                without.append(NoRewardError(problem, **own))
             else:
                 located_runs += [LocatedRun(candidate, reader, raw, stated) for raw in found]
         if without and not located_runs:
             raise without[0]
-        self._passed_over += without if self.is_strict else []
-        self.unread += [] if self.is_strict else [Unread(path, one.problem) for one in without]
+        for one in without:
+            self._pass_over(candidate, one, is_asked=False)
         return located_runs
 
     def _merge(self, located_runs: Sequence[LocatedRun]) -> list[PilotRun]:
@@ -323,7 +317,7 @@ class LogSearch:
                         advice="Give each run another id",
                     )
             except InputError as error:
-                self._leave_out(located.candidate.path, error)
+                self._pass_over(located.candidate, error, is_asked=True)
             else:
                 runs[run.id] = run
         return list(runs.values())

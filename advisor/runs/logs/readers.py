@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,82 +15,58 @@ from advisor.runs.logs.tables import json_runs, table
 from advisor.runs.logs.trackers import notebook, tensorboard, wandb
 from advisor.runs.trainers.registry import trainer_readers
 
-MLFLOW_TABLE = re.compile(
-    rb"CREATE TABLE (?:IF NOT EXISTS )?[\"`]?metrics[\"`]?\s*\([^;]{0,400}\brun_uuid\b"
-)
-TRACKIO_TABLE = re.compile(
-    rb"CREATE TABLE (?:IF NOT EXISTS )?\"?metrics\"?\s*\([^()]{0,600}\brun_name\b[^()]{0,200}"
-    rb"\bmetrics TEXT"
-)
+TABLES = {
+    "MLflow": rb"CREATE TABLE (?:IF NOT EXISTS )?[\"`]?metrics[\"`]?\s*\([^;]{0,400}\brun_uuid\b",
+    "Trackio": rb"CREATE TABLE (?:IF NOT EXISTS )?\"?metrics\"?\s*\([^()]{0,600}\brun_name\b"
+    rb"[^()]{0,200}\bmetrics TEXT",
+}
+"""How the SQLite database of a tracker begins."""
 
 PARQUET = (".parquet", ".pq")
 NO_PARQUET = "Parquet is not read"
 AS_CSV = "Convert it: pandas.read_parquet('log.parquet').to_csv('log.csv', index=False)"
 
 
-def _defines(table: re.Pattern[bytes], log: LogFile) -> bool:
-    """Whether a file is an SQLite database in whose first part a table is defined."""
-    if log.suffix not in (".db", ".sqlite", ".sqlite3"):
-        return False
-    head = log.readable_head(limits.BLOCK_BYTES)
-    return head.startswith(b"SQLite format 3\0") and table.search(head) is not None
+def _tracker_of(log: LogFile) -> str:
+    """Tracker to whose store a file belongs; empty where it is of none."""
+    if log.name == "meta.yaml":  # of a run or an experiment in a folder of MLflow
+        marks = (b"lifecycle_stage:", b"experiment_id:")
+        return "MLflow" if all(mark in log.readable_head() for mark in marks) else ""
+    is_named_so = log.suffix in (".db", ".sqlite", ".sqlite3")
+    head = log.readable_head(limits.BLOCK_BYTES) if is_named_so else b""
+    known = TABLES if head.startswith(b"SQLite format 3\0") else {}
+    return next((name for name, table in known.items() if re.search(table, head)), "")
 
 
-def _is_mlflow_folder(log: LogFile) -> bool:
-    """Whether a file describes a run or an experiment in a folder of MLflow."""
-    marks = (b"lifecycle_stage:", b"experiment_id:")
-    return log.name == "meta.yaml" and all(mark in log.readable_head() for mark in marks)
-
-
-def _mlflow_folder(log: LogFile) -> Path:
-    """The folder in which the experiments lie, ``mlruns`` by default."""
+def _store_of(log: LogFile) -> Path:
+    """A database, or the folder in which MLflow's experiments lie, ``mlruns`` by default."""
+    if log.name != "meta.yaml":
+        return log.path
     above = log.path.absolute().parents
     is_run = re.search(rb"^run_(?:id|uuid):", log.head(), re.MULTILINE)
     return above[min(2 if is_run else 1, len(above) - 1)]
 
 
-def _trackio_command(log: LogFile) -> str:
-    path = log.path.absolute()
-    return f"TRACKIO_DIR='{path.parent}' advisor inspect 'trackio:{path.stem}'"
+def _refuse_store(logs: Sequence[LogFile], columns: Columns) -> NoReturn:
+    """Say which command reads it."""
+    log, tracker, path = logs[0], _tracker_of(logs[0]), _store_of(logs[0]).absolute()
+    kind = "project" if tracker == "Trackio" else "database"
+    command = f"advisor inspect 'mlflow:sqlite:///{path}#EXPERIMENT'"
+    if tracker == "Trackio":
+        command = f"TRACKIO_DIR='{path.parent}' advisor inspect 'trackio:{path.stem}'"
+    elif log.name == "meta.yaml":
+        kind = "folder"
+        command = f"MLFLOW_ALLOW_FILE_STORE=true advisor inspect 'mlflow:{path}#EXPERIMENT'"
+    first = "unpack it, then " if log.is_packed else ""
+    raise InputError(
+        f"this is a {kind} of {tracker}, read by its own client: {first}pip install "
+        f"'grpo-advisor[{tracker.lower()}]', then {command}",
+        path=log.path,
+    )
 
 
-def _store(
-    name: str,
-    claims: Callable[[LogFile], bool],
-    command: Callable[[LogFile], str],
-    group: Callable[[LogFile], Path] | None = None,
-) -> Reader:
-    def refuse(logs: Sequence[LogFile], columns: Columns) -> NoReturn:
-        """Say which command reads it."""
-        tracker, _, kind = name.partition(" ")
-        first = "unpack it, then " if logs[0].is_packed else ""
-        raise InputError(
-            f"this is a {kind} of {tracker}, read by its own client: {first}pip install "
-            f"'grpo-advisor[{tracker.lower()}]', then {command(logs[0])}",
-            path=logs[0].path,
-        )
-
-    return Reader(name, claims, refuse, group)
-
-
-STORES: tuple[Reader, ...] = (
-    _store(
-        "MLflow folder",
-        _is_mlflow_folder,
-        lambda log: (
-            "MLFLOW_ALLOW_FILE_STORE=true advisor inspect "
-            f"'mlflow:{_mlflow_folder(log)}#EXPERIMENT'"
-        ),
-        _mlflow_folder,
-    ),
-    _store(
-        "MLflow database",
-        partial(_defines, MLFLOW_TABLE),
-        lambda log: f"advisor inspect 'mlflow:sqlite:///{log.path.absolute()}#EXPERIMENT'",
-    ),
-    _store("Trackio project", partial(_defines, TRACKIO_TABLE), _trackio_command),
-)
-"""They claim a store, so that nothing else reads a part of it, and refuse it with its command."""
+STORE = Reader("store", _tracker_of, _refuse_store, _store_of)
+"""It claims a store, so that nothing else reads a part of it, and refuses it with its command."""
 
 
 OWN: tuple[Reader, ...] = (
@@ -109,7 +84,7 @@ OWN: tuple[Reader, ...] = (
 
 def readers() -> list[Reader]:
     """Readers in the order in which they are asked: the surest claims first."""
-    return sorted((*trainer_readers(), *STORES, *OWN), key=lambda reader: reader.claim)
+    return sorted((*trainer_readers(), STORE, *OWN), key=lambda reader: reader.claim)
 
 
 def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) -> Reader | None:
@@ -158,5 +133,5 @@ def is_settings(path: Path) -> InputError:
 
 def known_formats() -> str:
     """Names of all formats, for messages."""
-    names = (reader.name.partition(" (")[0] for reader in readers() if reader not in STORES)
+    names = (reader.name.partition(" (")[0] for reader in readers() if reader is not STORE)
     return ", ".join(dict.fromkeys(names))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.logged import Columns
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.logged import Columns, Logged, Table
 from advisor.runs.pilot_run import LEAST_REWARDS
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import DATA, KIND_KEYS, RUN_KEYS
@@ -79,20 +80,16 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         remarks = (remark,) if remark and others else ()
         return RowKinds(train, evaluate if asked is None else asked, remarks)
     # A trainer of its own writes no tables of evaluations under the names of training.
-    if not framework.marks and not columns and are_evaluations(table):
-        return evaluations
+    if not framework.marks and not columns:
+        filled = table.filled_keys
+        is_training = any(set(ROWS["of_updates"]).intersection(words(key)) for key in filled)
+        if not is_training and any(counts_evaluations(k) and table.has(k).all() for k in filled):
+            return evaluations
     return RowKinds(everything, everything if asked is None else asked)
 
 
-def are_evaluations(table: Table) -> bool:
-    """Whether the columns tell that every row is an evaluation and none a step of training."""
-    if any(set(ROWS["of_updates"]).intersection(words(key)) for key in table.filled_keys):
-        return False
-    return any(counts_evaluations(key) and bool(table.has(key).all()) for key in table.filled_keys)
-
-
-def refuse_kinds(table: Table, kinds: RowKinds, path: Path) -> None:
-    """Raise where rows of several kinds hold a reward and nothing tells which to read."""
+def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> None:
+    """Raise where rows are of several kinds and nothing tells which to read, or of no training."""
     for key in KIND_KEYS if kinds.train.all() else ():
         texts = table.text(key)
         names = list(dict.fromkeys(texts.values()))
@@ -100,10 +97,6 @@ def refuse_kinds(table: Table, kinds: RowKinds, path: Path) -> None:
             problem = f"rows of {len(names)} kinds hold a reward ({', '.join(names[:8])})"
             advice = f'Choose one in a column map: filter = "{key}=..."'
             raise InputError(problem, path=path, key=key, advice=advice)
-
-
-def refuse_episodes(table: Table, columns: Columns, path: Path) -> None:
-    """Raise where rows are the actions of an agent, whose rewards are of no training."""
     for key in () if "reward" in columns.keys else table.keys:
         if key.lower().partition("/")[0] in ROWS["of_an_episode"]:
             problem = "the rows are steps of an agent in its environment, not of its training"
@@ -121,18 +114,10 @@ def _nothing_passes(table: Table, conditions: Mapping[str, str], path: Path) -> 
     return InputError(problem, path=path, key="columns.filter", advice=advice)
 
 
-class Segment(NamedTuple):
-    """Rows of one run, and its name or place where the table holds several."""
-
-    table: Table
-    label: str | None = None
-    has_own_id: bool = False
-    warnings: tuple[str, ...] = ()
-
-
-def split_by_name(table: Table) -> list[Segment]:
+def split_by_name(logged: Logged) -> list[Logged]:
     """Split a table in which a column names the run of each row."""
     names: list[str] | None = None
+    table = logged.table
     for key in _run_keys(table):
         numbers, texts = table.column(key), table.text(key)
         these = [
@@ -144,10 +129,17 @@ def split_by_name(table: Table) -> list[Segment]:
             both = these if names is None else _joined(names, these)
             names = both if _are_runs(both) else names
     if names is None:
-        return [Segment(table)]
+        return [logged]
     places = np.array(names)
     distinct = [name for name in dict.fromkeys(names) if name]
-    return [Segment(table.take(places == name), name, True) for name in distinct]
+    return [_part(logged, places == name, name, logged.label is None) for name in distinct]
+
+
+def _part(logged: Logged, rows: npt.ArrayLike, name: str, has_own_id: bool) -> Logged:
+    """Some rows of a run, as a run of their own."""
+    label = name if logged.label is None else f"{logged.label}:{name}"
+    table = logged.table.take(rows)
+    return replace(logged, table=table, label=label, has_own_id=has_own_id)
 
 
 def are_results(table: Table) -> bool:
@@ -180,10 +172,10 @@ def _joined(names: list[str], others: list[str]) -> list[str]:
     return [f"{name}/{other}" if other else name for name, other in zip(names, others, strict=True)]
 
 
-def split_restarts(table: Table, train: IntArray, count: FloatArray, window: int) -> list[Segment]:
-    """Split rows where their counter starts anew."""
+def split_restarts(logged: Logged, train: IntArray, count: FloatArray, window: int) -> list[Logged]:
+    """Split rows where their counter starts again."""
     if np.all(np.diff(count) < 0):
-        return [Segment(table)]  # newest first, which is settled later
+        return [logged]  # newest first, which is settled later
     starts = [0]
     reached = -np.inf
     for index, value in enumerate(count):
@@ -192,7 +184,7 @@ def split_restarts(table: Table, train: IntArray, count: FloatArray, window: int
             reached = -np.inf
         reached = max(reached, value)
     if len(starts) == 1:
-        return [Segment(table)]
+        return [logged]
     ends = [*starts[1:], train.size]
     longest = max(end - start for start, end in zip(starts, ends, strict=True))
     least = max(LEAST_REWARDS, ABORTED * longest)
@@ -201,15 +193,14 @@ def split_restarts(table: Table, train: IntArray, count: FloatArray, window: int
         if end - start >= least:
             # Rows without reward in between go with the attempt that they follow.
             first = 0 if start == 0 else int(train[start])
-            last = len(table) if end == train.size else int(train[end])
+            last = len(logged.table) if end == train.size else int(train[end])
             kept.append((number, np.arange(first, last)))
         else:
-            line = int(table.numbers[train[start]])
+            line = int(logged.table.numbers[train[start]])
             notes.append(f"{end - start} rows from row {line} on are an aborted attempt, left out")
-    several = len(kept) > 1
-    if several:
+    if len(kept) > 1:
         notes.insert(0, f"the step starts anew: the file was read as {len(kept)} runs")
-    return [
-        Segment(table.take(rows), str(number) if several else None, False, tuple(notes))
-        for number, rows in kept
-    ]
+    noted = replace(logged, warnings=(*logged.warnings, *notes))
+    if len(kept) == 1:
+        return [replace(noted, table=noted.table.take(kept[0][1]))]
+    return [_part(noted, rows, str(number), False) for number, rows in kept]

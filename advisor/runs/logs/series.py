@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.logged import Columns
-from advisor.runs.logfiles.table import Table
-from advisor.runs.logs.learning_rates import steps_per_row
+from advisor.runs.logfiles.logged import Columns, Table
+from advisor.runs.logs.recovered import steps_per_row
 from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
@@ -26,17 +25,11 @@ LEAST_CHANGES = 4
 LEAST_REPEATED = 0.5
 """Share of rows that repeat the one before, from which on they are copies of it."""
 
-LEAST_SHARES = 5
-"""Different mean rewards from which on agreement with their binomial spread is no chance."""
-
 LEAST_SHARE = 1e-9
 """Mean reward below which nobody counted: one in a billion completions."""
 
 NEAR = 0.01
 """Relative difference of two variances that four printed digits leave."""
-
-UNEVEN = 5.0
-"""Longest stretch of repeated rows over the median one; in a run that has died it is far longer."""
 
 
 @dataclass(frozen=True)
@@ -205,9 +198,12 @@ def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
 
 
 def read_series(
-    table: Table, reward: FloatArray, keys: Mapping[str, str]
-) -> tuple[dict[str, FloatArray], dict[str, Missing]]:
-    """Every series of the rows, and why others are absent or have holes; infinities become NaN."""
+    table: Table, reward: FloatArray, keys: Mapping[str, str], known: Mapping[str, Any]
+) -> tuple[dict[str, FloatArray], dict[str, Missing], list[str]]:
+    """Every series of the rows, why others are absent or have holes, and which mean other things.
+
+    Infinities become NaN.
+    """
     series: dict[str, FloatArray] = {}
     missing: dict[str, Missing] = {}
     for name in SERIES:
@@ -224,7 +220,7 @@ def read_series(
             missing[name] = why if absent.any() else "not finite"
         if written.any() or name == "reward":
             series[name] = np.where(written, values, np.nan)
-    return series, missing
+    return series, missing, _drop_unusable(series, missing, table, keys, known)
 
 
 def is_batch_spread(
@@ -256,7 +252,8 @@ def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
         return False
     kept = np.isfinite(spread) & (reward > LEAST_SHARE) & (reward < 1 - LEAST_SHARE)
     # Two rewards of 0 and 1 have a spread of 0.71, more of them less.
-    if np.unique(reward[kept]).size < LEAST_SHARES or np.abs(spread[kept]).max() > 1:
+    # Different mean rewards from which on agreement with their binomial spread is no chance.
+    if np.unique(reward[kept]).size < 5 or np.abs(spread[kept]).max() > 1:
         return False
     ratio = spread[kept] ** 2 / (reward[kept] * (1 - reward[kept]))
     return bool(ratio.min() > 1 - NEAR and np.ptp(ratio) < NEAR)
@@ -282,7 +279,8 @@ def measured_rows(
         return everything, None
     places = np.flatnonzero(changed)
     lengths = np.diff(np.append(places, changed.size))
-    if _gap(places) < 2 or lengths.max() > UNEVEN * np.median(lengths):
+    # Longest stretch of repeated rows over the median one; in a run that has died it is far longer.
+    if _gap(places) < 2 or lengths.max() > 5.0 * np.median(lengths):
         return everything, None
     remark = f"{repeats} of {changed.size} rows repeat the row before in all that is measured"
     return changed, f"{remark} and were left out (gaps filled forward)"
@@ -316,25 +314,21 @@ def _gap(places: IntArray) -> int:
     return int(np.gcd.reduce(np.diff(places))) if places.size >= 2 else 1
 
 
-def add_silent_share(series: dict[str, FloatArray], missing: dict[str, Missing]) -> None:
-    """Groups that are all right or all wrong are the ones without spread."""
-    if "silent_group_share" in series or not {"all_right_share", "all_wrong_share"} <= set(series):
+def add_derived(series: dict[str, FloatArray], train: Table, *, times_parts: bool) -> None:
+    """Add the silent share and the time of a step, where only their parts are logged."""
+    if "silent_group_share" not in series and {"all_right_share", "all_wrong_share"} <= set(series):
+        series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
+    if "step_time_seconds" in series or not times_parts:
         return
-    series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
-    missing.pop("silent_group_share", None)
-
-
-def add_step_time(series: dict[str, FloatArray], missing: dict[str, Missing], train: Table) -> None:
-    """A step that is not timed as a whole takes as long as its rollouts and its training."""
+    # A step that is not timed as a whole takes as long as its rollouts and its training.
     names = {name: key for key in train.filled_keys for name in spellings(plain(key))}
     pair = next((p for p in PARTS_OF_A_STEP if all(name in names for name in p)), ())
     total = np.sum([train.column(names[name]) for name in pair], axis=0)
-    if pair and "step_time_seconds" not in series and np.isfinite(total).all():
+    if pair and np.isfinite(total).all():
         series["step_time_seconds"] = total
-        missing.pop("step_time_seconds", None)
 
 
-def drop_unusable(
+def _drop_unusable(
     series: dict[str, FloatArray],
     missing: dict[str, Missing],
     train: Table,

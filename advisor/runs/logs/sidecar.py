@@ -127,12 +127,9 @@ def _entry(given: Mapping[str, Any], path: Path, row: int) -> Entry:
         raise wrong(f"{given!r} is not a table", key="run", advice="Write [[run]]")
     for place in ("id", "path"):
         value = given.get(place)
-        if value is not None and (not isinstance(value, str) or not value.strip()):
+        is_name = isinstance(value, str) and value.strip() and "\0" not in value
+        if value is not None and not is_name:
             raise wrong(f"{value!r} is not text", key=place, advice="Put it in quotes")
-    if "\0" in str(given.get("path")):
-        problem = "the path holds a NUL character, which no file's name can hold"
-        advice = "Write the log's path relative to this file again"
-        raise wrong(problem, key="path", advice=advice)
     settings = {key: value for key, value in given.items() if key not in PLACES}
     checked = check_settings(settings, path=path, row=row, known=(*KEYS, *PLACES))
     if given.get("path") is None and given.get("id") is None:

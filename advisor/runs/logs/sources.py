@@ -8,7 +8,6 @@ import os
 import queue
 import re
 import threading
-import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
@@ -16,35 +15,28 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from advisor.errors import InputError, SourceError
-from advisor.runs.logfiles.config_files import flatten
+from advisor.runs.logfiles import read_toml
+from advisor.runs.logfiles.configs import flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Columns, LogCandidate, Logged, Reader
+from advisor.runs.logfiles.logged import LogCandidate, Logged, Reader, Table, TableBuilder
 from advisor.runs.logfiles.records import OWN_COUNTER
-from advisor.runs.logfiles.table import Table, TableBuilder
-from advisor.runs.logs.trackers.wandb import COUNTER, TrackedRun
-from advisor.runs.trainers.keys import kept_keys
+from advisor.runs.logs.trackers.wandb import COUNTER, tracked
 
 T = TypeVar("T")
 
-SENTENCES: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("source_errors.toml").read_text(encoding="utf-8")
-)
+SENTENCES = read_toml(__file__, "source_errors.toml")
 
 MOST_SILENT_SECONDS = 60.0
 """Without an answer for so long a server counts as out of reach; ours: clients try again by
 themselves, W&B's without end, and a page of a history takes a second or two."""
 
-MOST_WAITING = 4096
-"""Answers that may wait to be read: what is downloaded ahead stays a few megabytes."""
-
 
 def answers(
-    place: str,
-    ask: Callable[[], Iterable[T]],
-    refused: Callable[[str, Exception], InputError] | None = None,
+    place: str, ask: Callable[[], Iterable[T]], kind: type[InputError] = SourceError
 ) -> Iterator[T]:
-    """What a client yields, one by one; its errors are raised here, in the words of ``refused``."""
-    came: queue.Queue[tuple[bool, Any]] = queue.Queue(MOST_WAITING)
+    """What a client yields, one by one; its errors are raised here, as one of the given kind."""
+    # Answers that may wait to be read: what is downloaded ahead stays a few megabytes.
+    came: queue.Queue[tuple[bool, Any]] = queue.Queue(4096)
 
     def listen() -> None:
         try:
@@ -59,48 +51,41 @@ def answers(
         try:
             is_answer, answer = came.get(timeout=MOST_SILENT_SECONDS)
         except queue.Empty:
-            raise SourceError(
-                f"the server did not answer for {MOST_SILENT_SECONDS:.0f} seconds",
-                path=place,
-                advice="Check the network and the server's address, then try again",
-            ) from None
+            problem = f"the server did not answer for {MOST_SILENT_SECONDS:.0f} seconds"
+            advice = "Check the network and the server's address, then try again"
+            raise SourceError(problem, path=place, advice=advice) from None
         if is_answer:
             yield answer
         elif answer is None:
             return
-        elif refused is None or isinstance(answer, InputError):
+        elif isinstance(answer, InputError):
             raise answer
         else:
-            raise refused(place, answer) from answer
+            raise refusal(place, "failed", answer, kind) from answer
 
 
 def run_of(
-    place: str, run: str, name: str, read: Callable[[Path, Columns], Iterable[Logged]]
+    place: str, run: str, name: str, read: Callable[[Path], Iterable[Logged]]
 ) -> LogCandidate:
     """One run of a place, which is found like a file in a folder and read by its own reader."""
     root = Path(place)
     path = root / run
-    reader = Reader(name, lambda log: False, lambda logs, columns: read(path, columns))
+    reader = Reader(name, lambda log: False, lambda logs, columns: read(path))
     # No settings lie next to it: neither a sidecar of the working folder nor a config is its own.
     return LogCandidate(LogFile(path, io.BytesIO, 0), root, False, path.parent, reader)
 
 
-def refusal(place: str, kind: str, error: object = "") -> SourceError:
-    """Error to raise where a tracker's client gives no runs, from the sentences of its kind."""
+def refusal(
+    place: str, why: str, error: object = "", kind: type[InputError] = SourceError
+) -> InputError:
+    """Error to raise where a tracker's client gives no runs, in the sentences of its tracker."""
     tracker = place.partition(":")[0]
     what = (str(error).strip().splitlines() or [type(error).__name__])[0][:300].rstrip(".")
-    problem, advice = SENTENCES[tracker][kind]
-    return SourceError(
-        problem.format(what=what, kind=type(error).__name__), path=place, advice=advice
-    )
+    problem, advice = SENTENCES[tracker][why]
+    return kind(problem.format(what=what), path=place, advice=advice)
 
 
 PLACE = re.compile(r"([^/:]+)/([^/]+?)(?:/(?:(sweeps|runs)/)?([^/]+))?/?")
-
-WANDB_ENDED = "finished"  # State of a run that ended as it should; any other is reported
-
-SECONDS = 30
-"""W&B's own limit for one request; its default of 19 is short for a page of a large project."""
 
 
 def wandb_candidates(place: str) -> list[LogCandidate]:
@@ -110,9 +95,7 @@ def wandb_candidates(place: str) -> list[LogCandidate]:
     if found is None:
         raise refusal(whole, "address", place)
     entity, project, kind, name = found.groups()
-    runs = answers(
-        whole, partial(_wandb_runs, whole, f"{entity}/{project}", kind, name), _wandb_error
-    )
+    runs = answers(whole, partial(_wandb_runs, whole, f"{entity}/{project}", kind, name))
     top = f"wandb:{entity}/{project}"
     return [run_of(top, run.id, "W&B server", partial(_read_wandb, run)) for run in list(runs)]
 
@@ -122,7 +105,8 @@ def _wandb_runs(place: str, project: str, kind: str | None, name: str | None) ->
     client = _client(place)
     if not _has_login(client):
         raise refusal(place, "login", "no API key is known")
-    api = client.Api(timeout=SECONDS)
+    # W&B's own limit for one request; its default of 19 is short for a page of a large project.
+    api = client.Api(timeout=30)
     if name is None:
         yield from api.runs(project, lazy=False)
         return
@@ -130,7 +114,7 @@ def _wandb_runs(place: str, project: str, kind: str | None, name: str | None) ->
         try:
             sweep = api.sweep(f"{project}/{name}")
         except Exception as error:
-            if kind == "sweeps" or not _is_unknown(error):
+            if kind == "sweeps" or "could not find" not in str(error).lower():
                 raise
         else:
             sweeps_own = {"$and": [{"sweep": sweep.id}]}
@@ -165,18 +149,23 @@ def _has_login(client: Any) -> bool:
     return known is not None
 
 
-def _read_wandb(run: Any, path: Path, columns: Columns) -> Iterator[Logged]:
+def _read_wandb(run: Any, path: Path) -> Iterator[Logged]:
     """Read the rows of one run, none of them sampled."""
-    rows = TrackedRun(path, columns, COUNTER)
+    builder = TableBuilder(path)
     # A history that W&B's client kept from an earlier look lacks what came since.
     ask = partial(run.scan_history, use_cache=False)
-    for cells in _one_per_step(answers(str(path), ask, partial(_wandb_error, is_one_run=True))):
-        rows.add(len(rows) + 1, cells, cells.pop(OWN_COUNTER, None))
-    yield rows.logged(
+    # One run that is not given stops no other.
+    rows = _one_per_step(answers(str(path), ask, InputError))
+    for number, cells in enumerate(rows, start=1):
+        builder.add(number, cells)
+    # State of a run that ended as it should; any other is reported
+    yield tracked(
+        builder,
+        COUNTER,
         label=run.name or run.id,
         has_own_id=True,
         settings=flatten(run.config),
-        warnings=[] if run.state == WANDB_ENDED else [f"W&B says of this run: {run.state}"],
+        warnings=[] if run.state == "finished" else [f"W&B says of this run: {run.state}"],
     )
 
 
@@ -191,39 +180,6 @@ def _one_per_step(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {key: cell for row in same for key, cell in row.items() if cell is not None}
 
 
-def _is_unknown(error: BaseException) -> bool:
-    """Whether the server answered, and knows no such thing."""
-    return "could not find" in str(error).lower()
-
-
-def _status(error: BaseException | None) -> int | None:
-    """HTTP status with which the server refused, or None where it did not answer."""
-    while error is not None:
-        response = getattr(error, "response", None)
-        if response is not None:
-            return int(getattr(response, "http_status", 0) or 200)
-        error = error.__cause__
-    return None
-
-
-def _wandb_error(place: str, error: Exception, *, is_one_run: bool = False) -> InputError:
-    """Error in words that a user can act on; of one run, which may be passed over, a lesser one."""
-    status = _status(error)
-    if "api key" in str(error).lower() or status in (401, 403):
-        return refusal(place, "login", error)
-    if _is_unknown(error) or status == 404:
-        return refusal(place, "unknown", error)
-    if status is not None and is_one_run:
-        problem = f"W&B does not give its history ({str(error).strip()[:200]})"
-        return InputError(problem, path=place, advice="Open its page at W&B")
-    no_answer = type(error).__name__ in ("AuthenticationError", "CommError", "WandbApiFailedError")
-    return refusal(place, "unreachable" if status is None and no_answer else "failed", error)
-
-
-MLFLOW_ENDED = "FINISHED"  # Status of a run that ended as it should; any other is reported
-
-RUNS_PER_PAGE = 500
-
 Value = tuple[str, float, float, float]
 """Metric, time, value and step."""
 
@@ -234,7 +190,7 @@ def mlflow_candidates(place: str) -> list[LogCandidate]:
     uri, _, experiment = place.rpartition("#")
     if not experiment or "://" in experiment:
         raise refusal(whole, "address", place)
-    runs = answers(whole, partial(_mlflow_runs, whole, uri or None, experiment), _mlflow_error)
+    runs = answers(whole, partial(_mlflow_runs, whole, uri or None, experiment))
     return [
         run_of(whole, run.info.run_id, "MLflow server", partial(_read_mlflow, client, run))
         for client, run in list(runs)
@@ -255,51 +211,48 @@ def _mlflow_runs(place: str, uri: str | None, experiment: str) -> Iterator[tuple
         raise refusal(place, "unknown", f"there is no experiment '{experiment}'")
     token = None
     while True:
-        page = client.search_runs(
-            [found.experiment_id], max_results=RUNS_PER_PAGE, page_token=token
-        )
+        page = client.search_runs([found.experiment_id], max_results=500, page_token=token)
         yield from ((client, run) for run in page)
         token = page.token
         if not token:
             return
 
 
-def _read_mlflow(client: Any, run: Any, path: Path, columns: Columns) -> Iterator[Logged]:
+def _read_mlflow(client: Any, run: Any, path: Path) -> Iterator[Logged]:
     """Read the values of one run."""
-    keys, keeps = sorted(run.data.metrics), kept_keys(columns)
+    # Not what MLflow measures of the machine.
+    keys = sorted(key for key in run.data.metrics if not key.startswith("system/"))
 
     def values() -> Iterator[Value]:
-        for key in filter(keeps, keys):
+        for key in keys:
             for point in client.get_metric_history(run.info.run_id, key):
                 yield key, float(point.timestamp), float(point.value), float(point.step)
 
-    table, assumptions = table_of(answers(str(path), values, _mlflow_error), keys, path, columns)
+    table, assumptions = table_of(answers(str(path), values), keys, path)
     status = run.info.status
     # Parameters under dotted names; a long text is no setting.
     settings = {k.replace("/", "."): text for k, text in run.data.params.items() if len(text) < 8e3}
+    # Status of a run that ended as it should; any other is reported
     yield Logged(
         table,
         label=run.info.run_name or run.info.run_id,
         has_own_id=True,
         settings=dict(sorted(settings.items())[:5_000]),
         assumptions=assumptions,
-        warnings=() if status == MLFLOW_ENDED else (f"MLflow says of this run: {status.lower()}",),
+        warnings=() if status == "FINISHED" else (f"MLflow says of this run: {status.lower()}",),
     )
 
 
 def table_of(
-    values: Iterable[Value], keys: Iterable[str], path: Path, columns: Columns
+    values: Iterable[Value], keys: Iterable[str], path: Path
 ) -> tuple[Table, tuple[str, ...]]:
     """Rows by step in the order begun, and what was assumed; a repeated step is its own row."""
     import pandas as pd
 
     points = pd.DataFrame(list(values), columns=["key", "time", "value", "step"])
     if points.empty:
-        raise InputError(
-            "no values of known metrics were found",
-            path=path,
-            advice="Name the metric of the reward in a column map",
-        )
+        advice = "Name the metric of the reward in a column map"
+        raise InputError("no values of known metrics were found", path=path, advice=advice)
     # Without a step MLflow writes 0 for every value, and only their order is left.
     by_key = points.groupby("key")["step"]
     idle = by_key.transform("size").gt(1) & by_key.transform(lambda step: (step == 0).all())
@@ -307,7 +260,7 @@ def table_of(
     points.loc[idle, "step"] = float("nan")
     rows = points.groupby(["again", "step"], dropna=False, sort=True)
     points["begun"], points["row"] = rows["time"].transform("min"), rows.ngroup()
-    builder = TableBuilder(path, kept_keys(columns))
+    builder = TableBuilder(path)
     builder.seen(keys)
     in_order: Any = points.sort_values(["begun", "row"], kind="stable").itertuples()
     for number, (_, same) in enumerate(itertools.groupby(in_order, attrgetter("row")), start=1):
@@ -319,63 +272,45 @@ def table_of(
     return builder.build(), assumed
 
 
-def _mlflow_error(place: str, error: Exception) -> SourceError:
-    """Error in words that a user can act on."""
-    code = getattr(error, "error_code", "")
-    if code in ("RESOURCE_DOES_NOT_EXIST", "ENDPOINT_NOT_FOUND"):
-        return refusal(place, "unknown", error)
-    if code in ("UNAUTHENTICATED", "PERMISSION_DENIED", "CUSTOMER_UNAUTHORIZED"):
-        return refusal(place, "login", error)
-    return refusal(place, "failed", error)
-
-
-TRACKIO_COUNTER = "Trackio's own counter of log calls"
-OF_TRACKIO = ("_Username", "_Created", "_Group")  # What Trackio adds to a run's configuration
-
-
 def trackio_candidates(project: str) -> list[LogCandidate]:
     """Runs of a project, with the rows that a live run wrote last."""
     place = f"trackio:{project}"
+    return [
+        run_of(place, run["id"] or run["name"], "Trackio project", partial(read, run))
+        for read, run in list(answers(place, partial(_trackio_runs, place, project)))
+    ]
+
+
+def _trackio_runs(place: str, project: str) -> Iterator[tuple[Any, dict[str, str]]]:
+    """What reads a run, and the run."""
     try:
         from trackio import sqlite_storage
     except ImportError:
         raise refusal(place, "missing") from None
     storage = sqlite_storage.SQLiteStorage
-    try:
-        has_project = storage.get_project_db_path(project).is_file()
+    if not storage.get_project_db_path(project).is_file():
         known = ", ".join(sorted(storage.get_projects())[:8]) or "none"
-        runs = storage.get_run_records(project) if has_project else []
-    except Exception as error:
-        raise refusal(place, "failed", error) from error
-    if not has_project:
         raise refusal(place, "unknown", f"'{project}' on this machine (it has: {known})")
-    return [
-        run_of(
-            place,
-            run["id"] or run["name"],
-            "Trackio project",
-            partial(_read_trackio, storage, project, run),
-        )
-        for run in runs
-    ]
+    read = partial(_read_trackio, storage, project)
+    yield from ((read, run) for run in storage.get_run_records(project))
 
 
 def _read_trackio(
-    storage: Any, project: str, record: dict[str, str], path: Path, columns: Columns
+    storage: Any, project: str, record: dict[str, str], path: Path
 ) -> Iterator[Logged]:
     """Read the rows of one run."""
     name = record["name"]
-    try:
-        rows = storage.get_logs(project, name, run_id=record["id"])
-        config = storage.get_run_config(project, name, run_id=record["id"]) or {}
-    except Exception as error:
-        raise refusal(str(path), "failed", error) from error
-    run = TrackedRun(path, columns, TRACKIO_COUNTER)
+    own = {"run_id": record["id"]}
+    builder = TableBuilder(path)
+    rows = answers(str(path), lambda: storage.get_logs(project, name, **own))
     for number, row in enumerate(rows, start=1):
         cells = {key: cell for key, cell in row.items() if key not in ("step", "timestamp")}
-        run.add(number, cells, row["step"])
-    own: dict[str, Any] = {key: cell for key, cell in config.items() if key not in OF_TRACKIO}
-    yield run.logged(label=name, has_own_id=True, settings=flatten(own))
+        builder.add(number, {**cells, OWN_COUNTER: row["step"]})
+    config = dict(storage.get_run_config(project, name, **own) or {})
+    for added in ("_Username", "_Created", "_Group"):  # by Trackio itself
+        config.pop(added, None)
+    fields: dict[str, Any] = {"label": name, "has_own_id": True, "settings": flatten(config)}
+    yield tracked(builder, "Trackio's own counter of log calls", **fields)
 
 
 SOURCES: dict[str, Callable[[str], list[LogCandidate]]] = {
@@ -391,9 +326,6 @@ def candidates(place: str) -> list[LogCandidate]:
     name, _, rest = place.partition(":")
     found = SOURCES[name](rest)
     if not found:
-        raise SourceError(
-            "there is no run in it",
-            path=place,
-            advice="Check the name; runs show here once they have logged something",
-        )
+        advice = "Check the name; runs show here once they have logged something"
+        raise SourceError("there is no run in it", path=place, advice=advice)
     return found

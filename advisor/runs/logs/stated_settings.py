@@ -2,56 +2,78 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from advisor.errors import InputError, brief
-from advisor.runs.logfiles.config_files import ConfigSource
-from advisor.runs.logfiles.logged import Logged, nearest
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.configs import ConfigSource
+from advisor.runs.logfiles.logged import Logged, Table, nearest
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.pilot_run import parameters_from_name
-from advisor.runs.settings import PartialSettings
+from advisor.runs.settings import PartialSettings, Positive, PositiveInt
 from advisor.runs.trainers import Derived, KeyTable, find_trainer, key_tables
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers.derived import literal
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import COLUMN_SETTINGS
 
-SWITCHES = ("importance_ratio", "collapsed")
-"""Keys that hold true or false."""
 
-OF_ADAM = ("adam_beta1", "beta1")
+def _true_or_false(value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text not in ("true", "false"):
+        raise ValueError("should be true or false")
+    return text == "true"
 
-OWN_SECTIONS = ("training", "grpo", "rl", "lora")
-"""Sections of configs that people write themselves, in which common names mean what they mean."""
 
-TEXTS = {
-    "model": "Name of the base model; runs of one name pool.",
-    "task": "Name of the task; runs of one name pool.",
-}
-WHOLE_FROM = {"seed": 0, "logging_steps": 1, "refresh_interval": 1}
-"""Whole numbers, and the least that each may be."""
+def _size(value: Any) -> Any:
+    """Parameters, also where a text such as '7B' states them."""
+    named = parameters_from_name(value.strip()) if isinstance(value, str) else None
+    return value if named is None else named
 
-RUN_KEYS = {
-    **TEXTS,
-    "parameters": "All parameters of the base model: a number, or text such as '7B'.",
-    "seed": "Seed of the run.",
-    "reward_floor": "Lowest reward that a completion can have.",
-    "reward_ceiling": "Highest reward that a completion can have.",
-    "collapsed": "Whether the run collapsed, true or false, where you know it.",
-    "collapsed_at": "Optimizer step from which it had collapsed.",
-    "logging_steps": "Optimizer steps that one row of the log averages.",
-    "refresh_interval": "Optimizer steps per batch of rollouts, K: mini-batches times epochs.",
-}
-"""Keys beside the settings -> what they mean."""
 
-KEYS = (*PartialSettings.model_fields, *RUN_KEYS)
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class RunKeys(BaseModel):
+    """What a sidecar entry or an override may set next to the settings."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    model: Text | None = None
+    """Name of the base model; runs of one name pool."""
+    task: Text | None = None
+    """Name of the task; runs of one name pool."""
+    parameters: Annotated[Positive, BeforeValidator(_size)] | None = None
+    """All parameters of the base model: a number, or text such as '7B'."""
+    seed: Annotated[int, Field(ge=0)] | None = None
+    """Seed of the run."""
+    reward_floor: Finite | None = None
+    """Lowest reward that a completion can have."""
+    reward_ceiling: Finite | None = None
+    """Highest reward that a completion can have."""
+    collapsed: Annotated[bool, BeforeValidator(_true_or_false)] | None = None
+    """Whether the run collapsed, true or false, where you know it."""
+    collapsed_at: Positive | None = None
+    """Optimizer step from which it had collapsed."""
+    logging_steps: PositiveInt | None = None
+    """Optimizer steps that one row of the log averages."""
+    refresh_interval: PositiveInt | None = None
+    """Optimizer steps per batch of rollouts, K: mini-batches times epochs."""
+
+
+KEYS = (*PartialSettings.model_fields, *RunKeys.model_fields)
 """Every key that a sidecar entry or an override may set."""
 
 
@@ -90,46 +112,18 @@ def check_settings(
 
 def _check(key: str, value: Any, path: Path | None, row: int | None) -> Any:
     try:
-        if isinstance(value, bool) and key not in SWITCHES:
+        # Keys that hold true or false.
+        if isinstance(value, bool) and key not in ("importance_ratio", "collapsed"):
             raise ValueError("a switch, where a value is needed")
-        if key in PartialSettings.model_fields:
-            return getattr(PartialSettings.model_validate({key: value}), key)
-        return _run_value(key, value)
+        kind = PartialSettings if key in PartialSettings.model_fields else RunKeys
+        return getattr(kind.model_validate({key: value}), key)
     except ValidationError as error:
-        why = error.errors()[0]["msg"].removeprefix("Input ")
-    except (ValueError, OverflowError, TypeError) as error:
+        why = error.errors()[0]["msg"].removeprefix("Input ").removeprefix("Value error, ")
+    except ValueError as error:
         why = str(error)
     advice = f"Correct '{key}', or remove it where it is not known"
     problem = f"{value!r} is not allowed: {why}"
     raise InputError(problem, path=path, row=row, key=key, advice=advice) from None
-
-
-def _run_value(key: str, value: Any) -> Any:
-    if key in TEXTS:
-        if not isinstance(value, str) or not value.strip():
-            raise ValueError("should be text")
-        return value.strip()
-    if key == "collapsed":
-        words = {"true": True, "false": False}
-        if isinstance(value, str):
-            value = words.get(value.strip().lower(), value)
-        if not isinstance(value, bool):
-            raise ValueError("should be true or false")
-        return value
-    if key == "parameters" and isinstance(value, str):
-        named = parameters_from_name(value.strip())
-        value = named if named is not None else value
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError("should be finite")
-    if key in ("parameters", "collapsed_at") and number <= 0:
-        raise ValueError("should be greater than 0")
-    least = WHOLE_FROM.get(key)
-    if least is None:
-        return number
-    if number != int(number) or number < least:
-        raise ValueError(f"should be a whole number of at least {least}")
-    return int(number)
 
 
 def stated_settings(
@@ -199,14 +193,19 @@ def derive_settings(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derive
     trainer_keys, is_known = _trainer_of(merged, trainer_keys)
     derived = trainer_keys.derive(merged)
     # Deep in a known trainer's settings a common name may mean another thing.
+    # Sections of configs that people write themselves, in which common names mean what they mean.
     shallow = {
         key: value
         for key, value in merged.items()
-        if not is_known or "." not in key or key.rpartition(".")[0] in OWN_SECTIONS
+        if not is_known
+        or "." not in key
+        or key.rpartition(".")[0] in ("training", "grpo", "rl", "lora")
     }
     if derived.facts.get("optimizer") == "sgd":
         # Trainers list Adam's decay whatever the optimizer is.
-        shallow = {k: shallow[k] for k in shallow if k.rpartition(".")[2] not in OF_ADAM}
+        shallow = {
+            k: shallow[k] for k in shallow if k.rpartition(".")[2] not in ("adam_beta1", "beta1")
+        }
     common = COMMON_KEYS.derive(shallow)
     arithmetic = common.arithmetic | derived.arithmetic
     return replace(derived, facts=common.facts | derived.facts, arithmetic=arithmetic)

@@ -130,13 +130,9 @@ def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
     )
     completions = launch.completions
     if completions % devices:
-        counts: dict[str, Any] = {
-            "prompts": int(prompts),
-            "group": group,
-            "completions": completions,
-        }
+        counts: dict[str, Any] = {"prompts": int(prompts), "group": group}
         fitting = _largest_divisor(completions, devices)
-        refuse("devices", devices=devices, fitting=fitting, **counts)
+        refuse("devices", devices=devices, fitting=fitting, completions=completions, **counts)
     return launch
 
 

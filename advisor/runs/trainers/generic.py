@@ -10,21 +10,17 @@ from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import lines_with
-from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data
 from advisor.runs.trainers.key_table import passes, plain, read_key_table, spellings
-from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys, words
+from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, words
 from advisor.runs.trainers.registry import Trainer, key_tables
 
 SECTIONS = frozenset(
     {"training", "train", "trainer", "grpo", "rl", "ppo", "algorithm", "optim", "optimization"}
 )
 """Sections in which a name means what it means outside of any."""
-
-LEAST_CLIP = 0.01
-"""Below it an ``epsilon`` is Adam's, not a trust region."""
 
 
 def unless_another(keys: Iterable[str]) -> str | None:
@@ -53,7 +49,8 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     extractor.choose("optimizer")
     for ours in ("clip_low", "clip_high"):
         bound = extractor.amount(ours)
-        if bound is not None and bound.value >= LEAST_CLIP:
+        # Below it an ``epsilon`` is Adam's, not a trust region.
+        if bound is not None and bound.value >= 0.01:
             extractor.take(ours, bound)
     return extractor.derived()
 
@@ -87,7 +84,7 @@ def claims(log: LogFile) -> bool:
     """Whether the lines of a text log count steps and state a reward."""
     steps = uncounted = 0
     # So many lines that mention a reward and log no step are another's.
-    for line in itertools.islice(lines_with(log, b"eward"), 400):
+    for line in itertools.islice(lines_with(log, "eward"), 400):
         step = parse_step(line)
         steps += step is not None and _has_reward(step.cells)
         uncounted += step is None and parse_uncounted(line) is not None
@@ -101,7 +98,7 @@ def claims(log: LogFile) -> bool:
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a console; lines of several may be mixed, told apart by their tags."""
     (log,) = logs
-    console = _Console(log, columns)
+    console = _Console(log)
     for line in log.lines(strict=False):
         *whole, last = line.text.split("\r")
         for text in whole:
@@ -113,8 +110,8 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 class _Run:
     """Rows and settings of one tag."""
 
-    def __init__(self, log: LogFile, columns: Columns) -> None:
-        self.builder = TableBuilder(log.path, kept_keys(columns))
+    def __init__(self, log: LogFile) -> None:
+        self.builder = TableBuilder(log.path)
         self.planned: int | None = None
         self.percents: set[str] = set()
         self._shape: tuple[object, ...] = ()
@@ -152,11 +149,11 @@ class _Run:
 class _Console:
     """Sorts lines by the run that they belong to."""
 
-    def __init__(self, log: LogFile, columns: Columns) -> None:
-        self._log, self._columns = log, columns
+    def __init__(self, log: LogFile) -> None:
+        self._log = log
         self._runs: dict[str | None, _Run] = {}
         self._settings: dict[str | None, dict[str, str]] = {}
-        self._uncounted = TableBuilder(log.path, kept_keys(columns))
+        self._uncounted = TableBuilder(log.path)
         self._headers = 0
 
     def take(self, number: int, text: str, *, is_cut: bool = False) -> None:
@@ -171,13 +168,10 @@ class _Console:
             return
         if step.tag not in self._runs:
             if len(self._runs) >= MOST_TAGS:
-                raise InputError(
-                    f"the lines name more than {MOST_TAGS:,} runs",
-                    path=self._log.path,
-                    row=number,
-                    advice="Give one console per run",
-                )
-            self._runs[step.tag] = _Run(self._log, self._columns)
+                problem = f"the lines name more than {MOST_TAGS:,} runs"
+                advice = "Give one console per run"
+                raise InputError(problem, path=self._log.path, row=number, advice=advice)
+            self._runs[step.tag] = _Run(self._log)
         self._runs[step.tag].add(number, step, is_cut)
 
     def runs(self) -> Iterator[Logged]:
@@ -185,17 +179,13 @@ class _Console:
         rows = {tag: self._runs[tag] for tag, table in built.items() if _has_reward(table.keys)}
         if not rows and len(self._uncounted):
             yield Logged(
-                self._uncounted.build(),
-                framework=NAME,
-                settings=self._settings.get(None, {}),
+                self._uncounted.build(), framework=NAME, settings=self._settings.get(None, {})
             )
             return
         if not rows:
-            raise InputError(
-                "no line logs a step with a reward",
-                path=self._log.path,
-                advice="Print lines such as 'step 12/100 | loss=0.1 | reward=0.25'",
-            )
+            problem = "no line logs a step with a reward"
+            advice = "Print lines such as 'step 12/100 | loss=0.1 | reward=0.25'"
+            raise InputError(problem, path=self._log.path, advice=advice)
         common: dict[str, str] = {}
         for tag, settings in self._settings.items():
             if tag not in rows or tag is None:
@@ -290,11 +280,8 @@ def parse_uncounted(line: str) -> dict[str, float] | None:
     if not inside and not cells:
         return None
     cells = {**inside, **cells}
-    if (
-        PATTERNS["not_of_a_step"].search(text) is None
-        and has_evaluation_key(cells)
-        and not _has_reward(cells)
-    ):
+    is_evaluation = has_evaluation_key(cells) and not _has_reward(cells)
+    if is_evaluation and PATTERNS["not_of_a_step"].search(text) is None:
         return cells
     if not any(word in WORDS["of_an_update"] for key in cells for word in words(key)):
         return None
@@ -329,11 +316,7 @@ def parse_settings(line: str) -> tuple[str | None, dict[str, str]]:
     for found in PATTERNS["setting"].finditer(text):
         key = found.group("key").lower().replace(" ", "_")
         value = found.group("value").strip("\"'.")
-        if (
-            PATTERNS["name"].fullmatch(value)
-            if key in WORDS["named"]
-            else PATTERNS["number"].fullmatch(value)
-        ):
+        if PATTERNS["name" if key in WORDS["named"] else "number"].fullmatch(value):
             settings.setdefault(key, value)
     tag = PATTERNS["tag"].match(text)
     return None if tag is None else _run_name(tag.group("tag")), settings

@@ -9,15 +9,11 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any
 
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.logged import Table
 from advisor.runs.trainers.derived import (
-    LEAST,
-    TEXTS,
     Derived,
     Setting,
     SettingsExtractor,
-    literal,
-    number,
     read_data,
     spelled_out,
 )
@@ -171,17 +167,6 @@ def _with_slashes(key: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def any_reads_restored(tables: Iterable[KeyTable], key: str) -> bool:
-    """Whether some table uses a plain key whose slashes were replaced."""
-    found = _with_slashes(key)
-    return bool(found) and any_reads(tables, found)
-
-
-def any_reads(tables: Iterable[KeyTable], names: Iterable[str]) -> bool:
-    """Whether some table uses the cells of a key with one of these names."""
-    return any(table.reads(name) for name in names for table in tables)
-
-
 def _union(patterns: Iterable[str]) -> re.Pattern[str]:
     # Named groups may stand in several patterns, but only once in their union.
     bare = [re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in patterns]
@@ -222,30 +207,25 @@ def _are_passes(key: str, count: float, names: Container[str]) -> bool:
 
 def derive_common(settings: Mapping[str, Any]) -> Derived:
     """Settings under their common names, taken over as they stand."""
-    facts: dict[str, Any] = {}
-    arithmetic: dict[str, str] = {}
     by_end = {key.rpartition(".")[2]: key for key in reversed(list(settings))}
     for name in filter(NAME_OF_MODEL.fullmatch, settings):
         by_end.setdefault("model", name)
+    chosen: dict[str, str] = {}
     for ours, names in DATA["settings"].items():
-        key = next((by_end[name] for name in names if name in by_end), None)
-        if key is None:
-            continue
-        value: Any = literal(settings[key]) if ours in TEXTS else number(settings[key])
-        usable = isinstance(value, str) if ours in TEXTS else value is not None
-        if not usable or (ours in LEAST and value != int(value)):
-            continue
-        if ours == "epochs_per_refresh" and not _are_passes(key, value, by_end):
-            continue
-        facts[ours] = int(value) if ours in LEAST else value
-        arithmetic[ours] = f"{ours} {settings[key]} ({key})"
-    if facts.get("adapter_rank", 0) > 0:
-        facts["adapter"] = "lora"
-    elif "adapter_rank" in facts:
-        del facts["adapter_rank"], arithmetic["adapter_rank"]
-    if facts.get("adapter") != "lora":
-        facts.pop("adapter_alpha", None)
-    return Derived(facts, arithmetic)
+        if found := [by_end[name] for name in names if name in by_end]:
+            chosen[ours] = found[0]
+    extractor = SettingsExtractor({ours: settings[key] for ours, key in chosen.items()})
+    extractor.take_over(*chosen)
+    passed = extractor.facts.get("epochs_per_refresh", 1)
+    if passed > 1 and not _are_passes(chosen["epochs_per_refresh"], passed, by_end):
+        extractor.drop("epochs_per_refresh")
+    for ours in extractor.facts:
+        extractor.arithmetic[ours] = f"{ours} {settings[chosen[ours]]} ({chosen[ours]})"
+    if "adapter_rank" in extractor.facts:
+        extractor.facts["adapter"] = "lora"
+    if extractor.facts.get("adapter") != "lora":
+        extractor.drop("adapter_alpha")
+    return extractor.derived()
 
 
 COMMON_KEYS = read_key_table("common", derive=derive_common)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,20 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from advisor.errors import InputError, NoRewardError
-from advisor.runs.logfiles.logged import Columns
-from advisor.runs.logfiles.table import Column, Table
-from advisor.runs.pilot_run import SERIES
+from advisor.runs.logfiles.logged import Column, Columns, Table
 from advisor.runs.trainers.derived import read_data
 from advisor.runs.trainers.key_table import (
     COMMON_KEYS,
-    COMPONENT_STD,
     DATA,
-    KIND_KEYS,
-    RUN_KEYS,
     UNSURE_STEPS,
     KeyTable,
-    any_reads,
-    any_reads_restored,
     plain,
     spellings,
 )
@@ -106,14 +99,10 @@ def is_gap(key: str) -> bool:
     return not WORDS["gap"].isdisjoint(words(key))
 
 
-ALWAYS_KEPT = frozenset({*SERIES, *KIND_KEYS, *RUN_KEYS, *UNSURE_STEPS})
-
 COLUMN_SETTINGS: Mapping[str, str] = {
     name: name.removesuffix("_mean") for name in DATA["column_settings"]
 }
 """Columns that hold a setting where they have one value -> its name among settings."""
-
-SUCCESS_IN_A_NAME = re.compile("|".join(sorted(SUCCESS)))
 
 SCORE_IN_A_NAME = re.compile(
     rf"^(?!.*std$).*(?<![a-z])(?:{'|'.join(sorted(LIKE_A_SCORE))})", re.IGNORECASE
@@ -121,7 +110,6 @@ SCORE_IN_A_NAME = re.compile(
 """What a name has that may be a score: most keys are asked for nothing further."""
 
 
-FRACTIONS = ("global_step/max_steps", "iteration")
 FRACTION = re.compile(r"(\d{1,9}) */ *(\d{1,9})")
 
 
@@ -129,42 +117,14 @@ FRACTION = re.compile(r"(\d{1,9}) */ *(\d{1,9})")
 class Keys:
     """Keys of a log by what they hold."""
 
-    # Table whose declarations were asked first.
-    framework: KeyTable
     # ``reward``, ``step`` and the names of ``SERIES`` -> key.
     found: dict[str, str]
     # Keys of held-out rewards that are averaged.
     evaluations: tuple[str, ...]
     # Reward function -> key of its mean.
     parts: dict[str, str]
-    # Keys that look like the reward and are not -> why.
-    refused: dict[str, str]
     # Other keys that may score answers, by the words of their names.
     scores: tuple[str, ...] = ()
-
-
-def kept_keys(columns: Columns) -> Callable[[str], bool]:
-    """Whether a reader keeps the cells of a key: those that a trainer uses or the user mapped."""
-    mapped = {*columns.keys.values(), *columns.filter, *columns.eval_filter}
-    return lambda key: key in mapped or _is_used(key)
-
-
-@cached
-def _is_used(key: str) -> bool:
-    names = spellings(plain(key))
-    if not (ALWAYS_KEPT.isdisjoint(names) and COLUMN_SETTINGS.keys().isdisjoint(names)):
-        return True
-    if any(map(COMPONENT_STD.fullmatch, names)) or any_reads(all_key_tables(), names):
-        return True
-    name = names[0]
-    # Most keys are asked for nothing further.
-    if "reward" in name and is_like_a_reward(key):
-        return True
-    if SCORE_IN_A_NAME.search(name) and (is_like_a_score(key) or counts_evaluations(key)):
-        return True
-    if SUCCESS_IN_A_NAME.search(name) and is_success(key):
-        return True
-    return "/" not in name and any_reads_restored(key_tables(), name)
 
 
 def restore_slashes(table: Table, keys: Sequence[str]) -> tuple[Table, str | None]:
@@ -183,7 +143,7 @@ def restore_slashes(table: Table, keys: Sequence[str]) -> tuple[Table, str | Non
 
 def count_fractions(table: Table) -> tuple[Table, int | None]:
     """Rows with a step where each tells ``12/1000`` (ms-swift, Megatron), and the planned steps."""
-    for key in FRACTIONS:
+    for key in ("global_step/max_steps", "iteration"):
         found = {row: FRACTION.fullmatch(text) for row, text in table.text(key).items()}
         known = {row: match for row, match in found.items() if match is not None}
         if known:
@@ -215,12 +175,9 @@ def reward_key(
         for level in (*framework.reward, *COMMON_KEYS.reward):
             matches = [by_name[name] for name in level if name in by_name]
             if len(matches) > 1:
-                raise InputError(
-                    f"{' and '.join(matches)} could each be the train reward",
-                    path=path,
-                    key="reward",
-                    advice=f'Say which in a column map: [columns] reward = "{matches[0]}"',
-                )
+                problem = f"{' and '.join(matches)} could each be the train reward"
+                advice = f'Say which in a column map: [columns] reward = "{matches[0]}"'
+                raise InputError(problem, path=path, key="reward", advice=advice)
             if matches and plain(matches[0]) not in framework.never_reward:
                 return matches[0]
     return likely_reward([key for key in filled if plain(key) not in _never()])
@@ -230,12 +187,9 @@ def no_reward(seen: Sequence[str], framework: KeyTable, path: Path) -> NoRewardE
     """Error of a log without a train reward."""
     looked = [key for key in seen if plain(key) in framework.never_reward]
     why = f"; '{looked[0]}' is not it: {framework.never_reward[plain(looked[0])]}" if looked else ""
-    return NoRewardError(
-        f"no key holds the train reward (keys seen: {show_keys(seen)}{why})",
-        path=path,
-        key="reward",
-        advice='Name it in pilots.toml: [columns] reward = "..."',
-    )
+    problem = f"no key holds the train reward (keys seen: {show_keys(seen)}{why})"
+    advice = 'Name it in pilots.toml: [columns] reward = "..."'
+    return NoRewardError(problem, path=path, key="reward", advice=advice)
 
 
 def find_keys(
@@ -267,20 +221,9 @@ def find_keys(
         match_part = _full(framework.parts, key) or _full(common.parts, key)
         if match_part is not None and key not in found.values():
             parts.setdefault(match_part.group("name"), key)
-    refused = {key: framework.never_reward.get(plain(key), "") for key in seen}
     used = {*found.values(), *evaluations, *parts.values()}
-    return Keys(
-        framework,
-        found,
-        evaluations,
-        parts,
-        {key: why for key, why in refused.items() if why},
-        tuple(
-            key
-            for key in seen
-            if key not in used and SCORE_IN_A_NAME.search(key) and is_like_a_score(key)
-        ),
-    )
+    others = (key for key in seen if key not in used and SCORE_IN_A_NAME.search(key))
+    return Keys(found, evaluations, parts, tuple(filter(is_like_a_score, others)))
 
 
 def has_reward_key(seen: Iterable[str]) -> bool:
@@ -356,12 +299,8 @@ def _full(pattern: str, key: str) -> re.Match[str] | None:
 def _mapped(name: str, seen: Sequence[str], columns: Columns, path: Path) -> str:
     key = columns.keys[name]
     if key not in seen:
-        raise InputError(
-            f"the column map reads '{name}' from a key that the log lacks",
-            path=path,
-            key=key,
-            advice=f"Keys seen: {show_keys(seen, key)}",
-        )
+        problem = f"the column map reads '{name}' from a key that the log lacks"
+        raise InputError(problem, path=path, key=key, advice=f"Keys seen: {show_keys(seen, key)}")
     return key
 
 

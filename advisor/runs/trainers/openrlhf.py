@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from advisor.runs.logfiles.config_files import Scalar, literal
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.configs import Scalar, literal
+from advisor.runs.logfiles.logged import Table
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, share
 from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse
 from advisor.runs.trainers.registry import read_trainer
@@ -236,9 +236,4 @@ def warmup_ratio(steps: int, warmup_steps: int) -> float:
     return ratio if math.ceil(steps * ratio) == warmup_steps else math.nextafter(ratio, 0.0)
 
 
-TRAINER = read_trainer(
-    "openrlhf",
-    export=render,
-    derive=derive,
-    observe=observe,
-)
+TRAINER = read_trainer("openrlhf", export=render, derive=derive, observe=observe)

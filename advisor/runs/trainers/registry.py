@@ -95,11 +95,9 @@ def cached(function: Callable[P, T]) -> Callable[P, T]:
 def register(trainer: Trainer) -> None:
     """Add a trainer, whose logs can then be read and whose configuration can be written."""
     if trainer.name in _TRAINERS:
-        raise InputError(
-            f"a trainer named '{trainer.name}' is registered already",
-            key="name",
-            advice="Choose another name, or unregister that trainer first",
-        )
+        problem = f"a trainer named '{trainer.name}' is registered already"
+        advice = "Choose another name, or unregister that trainer first"
+        raise InputError(problem, key="name", advice=advice)
     _TRAINERS[trainer.name] = trainer
     _forget()
 
@@ -107,11 +105,8 @@ def register(trainer: Trainer) -> None:
 def unregister(trainer: Trainer) -> None:
     """Remove a registered trainer."""
     if find_trainer(trainer.name) is not trainer:
-        raise InputError(
-            f"the trainer '{trainer.name}' is not registered",
-            key="name",
-            advice=f"Registered are {', '.join(_TRAINERS)}",
-        )
+        problem = f"the trainer '{trainer.name}' is not registered"
+        raise InputError(problem, key="name", advice=f"Registered are {', '.join(_TRAINERS)}")
     del _TRAINERS[trainer.name]
     _forget()
 
@@ -161,11 +156,8 @@ def export_config(
     """Settings as a trainer's configuration, exact; `note` goes to the top as a comment."""
     known = exports()
     if framework not in known:
-        raise InputError(
-            f"'{framework}' is none of the trainers that can be written for",
-            key="to",
-            advice=f"Choose one of {', '.join(known)}",
-        )
+        problem = f"'{framework}' is none of the trainers that can be written for"
+        raise InputError(problem, key="to", advice=f"Choose one of {', '.join(known)}")
     return known[framework].text(make_launch(settings, steps, devices), model, note)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.logged import Table
 from advisor.runs.trainers.derived import Derived, Setting, SettingsExtractor, share
 from advisor.runs.trainers.registry import read_trainer
 
@@ -163,13 +163,9 @@ def _prime_rl_advantages(extractor: SettingsExtractor) -> None:
 PRIME_RL = read_trainer("prime_rl", derive=derive_prime_rl)
 
 
-OTHER_PASSES = ("n_train_steps_per_rollout_batch", "off_policy_updates", "num_epochs")
-"""Counts of updates that some loops have in place of epochs, each in its own sense."""
-
 CORRECTED = {"grpo_clip": True, "grpo": True, "grpo_no_clip": False, "noclip": False}
 """Losses with an importance ratio -> whether it is clipped."""
 
-UNCORRECTED = ("no_baseline", "reinforce_with_baseline", "none")
 SCALINGS = {"std": "group", "none": "none"}
 NOT_A_TASK = {"", ".", "/", "train", "training", "data", "dataset", "datasets", "sft", "processed"}
 
@@ -181,9 +177,9 @@ def derive_cs336(settings: Mapping[str, Any]) -> Derived:
         {**{key.rpartition(".")[2]: settings[key] for key in settings}, **settings}, "cs336"
     )
     _cs336_batches(extractor)
-    is_stated = any(
-        name in extractor.settings for name in ("epochs_per_rollout_batch", *OTHER_PASSES)
-    )
+    # Counts of updates that some loops have in place of epochs, each in its own sense.
+    others = ("n_train_steps_per_rollout_batch", "off_policy_updates", "num_epochs")
+    is_stated = not extractor.settings.keys().isdisjoint(("epochs_per_rollout_batch", *others))
     if "minibatches_per_refresh" in extractor.facts and not is_stated:
         assumption = "epochs_per_rollout_batch 1 (default of the assignment)"
         extractor.put("epochs_per_refresh", 1, f"epochs_per_refresh 1: {assumption}")
@@ -250,7 +246,7 @@ def _cs336_loss(extractor: SettingsExtractor) -> None:
             extractor.take_over("clip_low", "clip_high")
         else:
             extractor.assume(f"the importance ratio is not clipped ({why})")
-    elif loss in UNCORRECTED:
+    elif loss in ("no_baseline", "reinforce_with_baseline", "none"):
         extractor.note("importance_ratio", False, why)
     divided = extractor.switch("divided")
     divisor = str(extractor.settings.get("advantage_normalizer"))

@@ -203,13 +203,6 @@ def test_records_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert logged.warnings == ()
 
 
-def test_keys_that_nobody_wants_are_named_only(tmp_path: Path) -> None:
-    content = rewards_file([1.0, 2.0]) + event(1, simple("weights/layer.3.norm_of_it", 3.0))
-    table = read_one(write(tmp_path, content)).table
-    assert "weights/layer.3.norm_of_it" in table.keys
-    assert "weights/layer.3.norm_of_it" not in table.filled_keys
-
-
 # --- resumed runs ---------------------------------------------------------------------------
 
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.runs.logfiles.logged import Columns
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.logged import Table
 from advisor.runs.logs.sources import table_of
-from advisor.runs.trainers.keys import kept_keys
 
 START = 1_795_271_248_000
 
 
 def rows(metrics: dict[str, str]) -> tuple[Table, tuple[str, ...]]:
     """Rows of a run; lines of metrics are ``value step``, a second apart."""
-    keeps = kept_keys(Columns())
     values = [
         (key, START + 1000.0 * n, *map(float, line.split()))
-        for key in filter(keeps, sorted(metrics))
+        for key in sorted(metrics)
         for n, line in enumerate(metrics[key].split("\n"))
     ]
-    return table_of(values, sorted(metrics), Path("run"), Columns())
+    return table_of(values, sorted(metrics), Path("run"))
 
 
 def test_metrics_meet_in_one_row_per_step() -> None:
@@ -65,9 +62,3 @@ def test_one_step_is_a_step() -> None:
     table, assumptions = rows({"reward": "0.1 7", "loss": "1 7"})
     assert table.column("step").tolist() == [7]
     assert assumptions == ()
-
-
-def test_a_key_that_nobody_reads_is_named() -> None:
-    table, _ = rows({"reward": "0.1 1", "my/own": "0.5 1"})
-    assert "my/own" in table.keys
-    assert "my/own" not in table.filled_keys

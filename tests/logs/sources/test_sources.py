@@ -66,9 +66,9 @@ def test_answers_come_in_order_and_errors_where_they_are_read():
         yield from (1, 2)
         raise ValueError("boom")
 
-    came = sources.answers("place", ask)
+    came = sources.answers("trackio:place", ask)
     assert [next(came), next(came)] == [1, 2]
-    with pytest.raises(ValueError, match="boom"):
+    with pytest.raises(SourceError, match="boom"):
         next(came)
 
 

@@ -244,7 +244,7 @@ def test_with_a_wrong_login(server, call):
 def test_what_the_server_does_not_know(server, call, place):
     said = refused(call("inspect", f"wandb:{place}", **env(server)))
     assert f"wandb:{place}" in said
-    assert "W&B knows nothing of that name" in said
+    assert "Could not find" in said
 
 
 def test_a_sweep_without_runs(server, call):

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.table import TableBuilder
-from advisor.runs.trainers.keys import kept_keys
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 
 PAIR = re.compile(r"(\w+)=(\S+)")
 
@@ -22,7 +20,7 @@ def claims(log: LogFile) -> bool:
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the one run of a console."""
     (log,) = logs
-    builder = TableBuilder(log.path, kept_keys(columns))
+    builder = TableBuilder(log.path)
     settings: dict[str, str] = {}
     for line in log.lines(strict=False):
         if line.text.startswith("mu> "):

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.config_files import Scalar, flatten
+from advisor.runs.logfiles import limits, read_toml
+from advisor.runs.logfiles.configs import Scalar, flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json
-from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers import plain
-from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, kept_keys, show_keys
+from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, show_keys
 
-NAMES: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("json_names.toml").read_text(encoding="utf-8")
-)
+NAMES = read_toml(__file__, "json_names.toml")
 STEPS: list[str] = NAMES["steps"]
 AS_EVALUATION: dict[str, str] = NAMES["as_evaluation"]
 HELD_OUT = re.compile(rf"(?:.*_)?(?:{'|'.join(NAMES['held_out'])})(?:_.*)?", re.IGNORECASE)
@@ -36,11 +32,6 @@ OBJECTS = re.compile(rb'"[^"\\\n]{1,80}"\s*:\s*\[\s*\{([^{}]{0,4000})')
 
 SCALAR = re.compile(rb'"([^"\\\n]{1,80})"\s*:\s*(?:-?\d|null|NaN)')
 HINTS = (b"eward", b"accuracy", b"pass@1", b"score")
-
-BEFORE_TRAINING = ("baseline_", "baseline ", "base/", "base_", "base ")
-"""How a key of the base model's measure begins, best last."""
-
-LARGEST_BITS = 1024  # Of an integer that a float can still hold
 
 Cells = dict[str, Any]
 
@@ -87,11 +78,9 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     if not runs:
         keys = document if isinstance(document, dict) else ()
         failed = f"; {search.failed} of its entries failed" if search.failed else ""
-        raise InputError(
-            f"the document holds no list of rewards (keys seen: {show_keys(keys)}{failed})",
-            path=log.path,
-            advice='Give rows [{"step": 1, "reward": 0.5}, ...] or a list "reward": [0.5, ...]',
-        )
+        problem = f"the document holds no list of rewards (keys seen: {show_keys(keys)}{failed})"
+        advice = 'Give rows [{"step": 1, "reward": 0.5}, ...] or a list "reward": [0.5, ...]'
+        raise InputError(problem, path=log.path, advice=advice)
     entries = "entry" if search.failed == 1 else "entries"
     skipped = f"{search.failed} {entries} failed without rewards and were skipped"
     used: set[str] = set()
@@ -99,7 +88,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         # Runs are told apart by their own names, else by their places.
         label = run.name or run.place
         label = f"{label} ({run.place})" if label in used else label
-        builder = TableBuilder(log.path, kept_keys(columns))
+        builder = TableBuilder(log.path)
         for number, row in enumerate(run.rows, start=1):
             builder.add(number, row)
         table = builder.build()
@@ -300,10 +289,11 @@ def _evaluations(
             {"step": step, **{name: values[i] for name, values in measures.items()}}
             for i, step in enumerate(steps)
         ]
+        # How a key of the base model's measure begins, best last.
         base = {
             renamed.get(own, own): float(node[start + own])
             for own in lists
-            for start in BEFORE_TRAINING
+            for start in ("baseline_", "baseline ", "base/", "base_", "base ")
             if _is_number(node.get(start + own))
         }
         return [*renamed, key], [{"step": 0, **base}, *rows] if base else rows
@@ -359,7 +349,8 @@ def _has(node: Mapping[str, Any], kind: str) -> bool:
 
 def _is_number(cell: Any) -> TypeGuard[float]:
     if isinstance(cell, int) and not isinstance(cell, bool):
-        return cell.bit_length() < LARGEST_BITS
+        # Of an integer that a float can still hold
+        return cell.bit_length() < 1024
     return isinstance(cell, float)
 
 

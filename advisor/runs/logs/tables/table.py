@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.config_files import flatten
+from advisor.runs.logfiles import parsing, read_toml
+from advisor.runs.logfiles.configs import flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.parsing import (
-    DELIMITED,
-    JSON_LINES,
-    Row,
-    cell_number,
-    csv_header,
-    csv_rows,
-    json_list,
-    json_rows,
-    parse_json,
-)
-from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.key_table import COMMON_KEYS
-from advisor.runs.trainers.keys import (
-    has_evaluation_key,
-    has_reward_key,
-    kept_keys,
-    no_reward,
-    reward_key,
-    show_keys,
-)
+from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, reward_key, show_keys
 
 SCALAR_KEY = re.compile(rb'"([^"\n]{1,120})"\s*:\s*["\d.\-NIn]')
 """A key of a JSON object followed by a number, a quoted one or null."""
@@ -58,9 +37,9 @@ HOW_TO_PIVOT = (
 
 def is_wide(log: LogFile) -> bool:
     """Whether a table's header, or a row among its first, has a known name of a reward."""
-    if log.suffix in DELIMITED:
-        keys = csv_header(log)
-    elif log.suffix in (*JSON_LINES, ".json") and OBJECT.match(text := log.start()):
+    if log.suffix in parsing.DELIMITED:
+        keys = parsing.csv_header(log)
+    elif log.suffix in (*parsing.JSON_LINES, ".json") and OBJECT.match(text := log.start()):
         is_object = log.suffix == ".json" and text[:1] != b"["
         found = [] if is_object else dict.fromkeys(SCALAR_KEY.findall(text))
         keys = [key.decode("utf-8", "replace") for key in found]
@@ -94,12 +73,14 @@ def _lifted(cells: Any) -> Any:
 def read_wide(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the rows of a table."""
     (log,) = logs
-    builder = TableBuilder(log.path, kept_keys(columns))
+    builder = TableBuilder(log.path)
     warnings: list[str] = []
-    if log.suffix in DELIMITED:
+    if log.suffix in parsing.DELIMITED:
         _fill_from_csv(log, builder, warnings)
     else:
-        rows = json_rows(log, warnings) if _is_lines(log) else json_list(log, None)[0]
+        rows = (
+            parsing.json_rows(log, warnings) if _is_lines(log) else parsing.json_list(log, None)[0]
+        )
         for number, cells in rows:
             builder.add(number, _lifted(cells))
     if not len(builder):
@@ -108,7 +89,7 @@ def read_wide(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 
 def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> None:
-    rows = csv_rows(log, notes)
+    rows = parsing.csv_rows(log, notes)
     row, header = next(rows)
     twice = next((key for key in header if key and header.count(key) > 1), None)
     if twice is not None:
@@ -119,7 +100,7 @@ def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> Non
     if {"metric", "value"} <= names and not has_reward_key(header):
         problem = "a table with a row for each value is not read"
         raise InputError(problem, path=log.path, row=row, advice=HOW_TO_PIVOT)
-    used = [(i, key) for i, key in enumerate(header) if key and builder.wants(key)]
+    used = [(i, key) for i, key in enumerate(header) if key]
     for number, cells in rows:
         builder.add(number, {key: cells[i] for i, key in used if i < len(cells)})
     if not len(builder):
@@ -130,13 +111,13 @@ def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> Non
 def _is_lines(log: LogFile) -> bool:
     """Whether the text holds an object per line, rather than a list or one object over several."""
     head = log.start()
-    if log.suffix in JSON_LINES:
+    if log.suffix in parsing.JSON_LINES:
         return not head.startswith(b"[")
     if not head.startswith(b"{"):
         return False
     if head.split(b"\n", 1)[0].rstrip().endswith(b"}"):
         return True
-    document = parse_json(log.text(), log.path)
+    document = parsing.parse_json(log.text(), log.path)
     problem = f"the file is one JSON object, not a list of rows (keys seen: {show_keys(document)})"
     raise InputError(problem, path=log.path, advice=HOW_TO_LIST)
 
@@ -145,71 +126,47 @@ READER = Reader(
     "table with a reward (CSV, JSONL or JSON list)",
     is_wide,
     read_wide,
-    suffixes=frozenset((*DELIMITED, *JSON_LINES, ".json")),
+    suffixes=frozenset((*parsing.DELIMITED, *parsing.JSON_LINES, ".json")),
     claim=Claim.TABLE,
 )
 
 
 LINE = re.compile(rb'\{[^\n]*"(?:mean_)?reward"\s*:\s*\[')
 
-SHORT: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("short_names.toml").read_text(encoding="utf-8")
-)
+SHORT = read_toml(__file__, "short_names.toml")
 OWN_NAMES = (*PartialSettings.model_fields, "model", "task", "parameters")
 
 
 def is_runs(log: LogFile) -> bool:
     """Whether the first line is an object with a list of rewards."""
-    return log.suffix in JSON_LINES and LINE.match(log.start()) is not None
+    return log.suffix in parsing.JSON_LINES and LINE.match(log.start()) is not None
 
 
 def read_runs(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a table."""
     (log,) = logs
-    if columns.filter or columns.step_unit == "refresh":
-        raise InputError(
-            "filter and step_unit do not apply to a table with one run per line",
-            path=log.path,
-            key="columns",
-            advice="Remove them; give the steps of a run as a list 'step'",
-        )
-    for row in json_rows(log):
-        try:
-            yield _run(row, log.path, columns)
-        except InputError as error:
-            # The search for keys knows no lines; here the line is what to mend.
-            key, advice = error.key, error.advice
-            raise InputError(
-                error.problem, path=log.path, row=row.number, key=key, advice=advice
-            ) from None
+    for row in parsing.json_rows(log):
+        yield _run(row, log.path, columns)
 
 
-def _run(row: Row, path: Path, columns: Columns) -> Logged:
+def _run(row: parsing.Row, path: Path, columns: Columns) -> Logged:
     lists = {key: value for key, value in row.cells.items() if isinstance(value, list)}
     key = reward_key(list(lists), list(lists), COMMON_KEYS, columns, path)
-    if key is None:
-        raise no_reward(list(lists), COMMON_KEYS, path)
-    _check_rewards(lists[key], key)
-    size = len(lists[key])
-    steps = _steps_of(lists.get("step"), size)
-    builder = TableBuilder(path, kept_keys(columns))
-    known = {name: cells for name, cells in lists.items() if builder.wants(name)}
-    for name, values in known.items():
-        if len(values) != size:
-            raise InputError(
-                f"the list has {len(values)} values and the reward {size}",
-                key=name,
-                advice="Give one value per step, null where there is none",
-            )
-    builder.seen(name for name in lists if name not in known)
+    size = 0 if key is None else len(lists[key])
+    known = {name: cells for name, cells in lists.items() if len(cells) == size}
+    others = [name for name in lists if name not in known]
+    steps = known.setdefault("step", [*range(1, size + 1)])
+    builder = TableBuilder(path)
+    builder.seen(lists)
     short = row.cells.keys() >= {*SHORT["marks"]}
-    before, after = (cell_number(row.cells.get(name)) if short else None for name in SHORT["tests"])
+    before, after = (
+        parsing.cell_number(row.cells.get(name)) if short else None for name in SHORT["tests"]
+    )
     if before is not None:
         builder.add(row.number, {"step": 0, "eval_reward": before})
-    for index in range(size):
-        cells = {name: values[index] for name, values in known.items()}
-        builder.add(row.number, {**cells, "step": steps[index]})
-    if after is not None:
+    for cells in zip(*known.values(), strict=True):
+        builder.add(row.number, dict(zip(known, cells, strict=True)))
+    if after is not None and size:
         builder.add(row.number, {"step": steps[-1], "eval_reward": after})
     of_short = (*SHORT["names"], "size", *SHORT["tests"]) if short else ()
     understood = {*lists, *OWN_NAMES, "id", *of_short}
@@ -220,6 +177,9 @@ def _run(row: Row, path: Path, columns: Columns) -> Logged:
         label=str(row.number if label is None else label),
         has_own_id=label is not None,
         facts=_facts(row.cells, short),
+        warnings=(f"{', '.join(others)}: not one value per reward, and left out",)
+        if others
+        else (),
     )
 
 
@@ -232,35 +192,6 @@ def _facts(cells: Mapping[str, Any], short: bool) -> dict[str, Any]:
     # A list is a series logged under the name of a setting (learning_rate).
     facts = {n: v for n, v in stated.items() if v is not None and not isinstance(v, list)}
     return {**SHORT["facts"], **facts} if short else facts
-
-
-def _steps_of(cells: list[Any] | None, size: int) -> list[float]:
-    if cells is None:
-        return [float(place) for place in range(1, size + 1)]
-    steps = [-1.0 if (step := cell_number(cell)) is None else step for cell in cells]
-    whole = [step for step in steps if 0 <= step <= limits.MOST_STEPS and step == int(step)]
-    rising = all(after > before for before, after in itertools.pairwise(whole))
-    if len(whole) != size or not rising:
-        raise InputError(
-            "the steps must be whole numbers that increase, one for each reward",
-            key="step",
-            advice="Correct the list, or leave it out to count from 1",
-        )
-    return whole
-
-
-def _check_rewards(cells: list[Any], key: str) -> None:
-    numbers = [cell_number(cell) for cell in cells]
-    for place, (cell, number) in enumerate(zip(cells, numbers, strict=True), start=1):
-        if number is None and cell is not None and str(cell).strip():
-            raise InputError(
-                f"reward {place} of the list is {repr(cell)[:40]}, not a number",
-                key=key,
-                advice="Write numbers, or null where there is none",
-            )
-    if all(number is None for number in numbers):
-        advice = "Log the mean reward of each step"
-        raise InputError("the list of rewards is empty", key=key, advice=advice)
 
 
 RUNS = Reader("JSONL with one run per line", is_runs, read_runs, claim=Claim.ROW)

@@ -14,13 +14,11 @@ from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.config_files import Scalar
+from advisor.runs.logfiles.configs import Scalar
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json
-from advisor.runs.logfiles.table import TableBuilder
 from advisor.runs.trainers.derived import number
-from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.registry import trainer_readers
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
 
@@ -29,7 +27,6 @@ REWARD = re.compile(
     rb"|\bstep:\d{1,9} - [\w.@+-]+/|\b(?:[Ss]tep|[Ii]ter\w*)\b[^\"\n\\]{1,200}"
     rb"[Rr]eward\w{0,20} ?[:=] ?[-+]?\d"
 )
-CONSOLES = (Claim.LINE, Claim.DICT, Claim.PAIRS)  # What a cell may have printed
 
 REPEATED = {
     "per_device_train_batch_size": "per_device_train_batch_size",
@@ -84,11 +81,9 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         outputs = [output for output in _listed(cell.get("outputs")) if isinstance(output, dict)]
         runs += _Outputs(outputs, log, columns, code.settings).runs()
     if not runs:
-        raise InputError(
-            "no output of the notebook shows a reward for each step",
-            path=log.path,
-            advice="Save it with the outputs of its training cell, or give the trainer_state.json",
-        )
+        problem = "no output of the notebook shows a reward for each step"
+        advice = "Save it with the outputs of its training cell, or give the trainer_state.json"
+        raise InputError(problem, path=log.path, advice=advice)
     if len(runs) == 1:
         yield runs[0]
     else:
@@ -136,19 +131,15 @@ def find_tables(text: str) -> list[ProgressTable]:
         rows = [row for row in rows if row]
         if rows and header and header[0].lower() in ("step", "epoch"):
             steps = int(planned[-1]) if planned else None
-            tables.append(ProgressTable(_keys(header), rows, steps))
+            if "Validation Loss" in header:
+                # Behind a validation loss ``Reward`` is the trainer's ``eval_reward``.
+                header[3:] = [
+                    f"eval_{name.lower().replace(' ', '_')}" if name[:1].isupper() else name
+                    for name in header[3:]
+                ]
+            tables.append(ProgressTable(header, rows, steps))
         before = table.partition("</table")[2] or before
     return tables
-
-
-def _keys(header: list[str]) -> list[str]:
-    """Keys of columns: behind a validation loss ``Reward`` is the trainer's ``eval_reward``."""
-    if "Validation Loss" not in header:
-        return header
-    return [
-        f"eval_{name.lower().replace(' ', '_')}" if place > 2 and name[:1].isupper() else name
-        for place, name in enumerate(header)
-    ]
 
 
 @dataclass
@@ -187,7 +178,7 @@ class _Outputs:
         return enumerate((line for text in streams for line in _joined(text).split("\n")), start=1)
 
     def _from_table(self, table: ProgressTable, printed: PrintedSettings) -> Logged:
-        builder = TableBuilder(self.log.path, kept_keys(self.columns))
+        builder = TableBuilder(self.log.path)
         builder.seen(key for key in table.keys if key)
         for place, row in enumerate(table.rows, start=1):
             cells = zip(table.keys, row, strict=False)
@@ -216,7 +207,12 @@ class _Outputs:
         # Messages call it by the notebook; without an ending all consoles try it.
         path = self.log.path.with_name(self.log.name.replace(".", "_"))
         console = LogFile(path, lambda: io.BytesIO(raw), len(raw))
-        printed = (reader for reader in trainer_readers() if reader.claim in CONSOLES)
+        # What a cell may have printed
+        printed = (
+            reader
+            for reader in trainer_readers()
+            if reader.claim in (Claim.LINE, Claim.DICT, Claim.PAIRS)
+        )
         for reader in sorted(printed, key=lambda reader: reader.claim):
             if raw.strip() and reader.claims(console):
                 return [

@@ -12,14 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.config_files import flatten
+from advisor.runs.logfiles.configs import flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Columns, Logged, Reader
+from advisor.runs.logfiles.logged import Column, Columns, Logged, Reader, Table
 from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events, is_event_header
-from advisor.runs.logfiles.table import Column, Table
 from advisor.runs.logs.row_kinds import ABORTED
 from advisor.runs.pilot_run import LEAST_REWARDS
-from advisor.runs.trainers.keys import kept_keys
 
 TIME_NAMED = re.compile(r"\d{9,11}\.\d+")
 HPARAMS = b"_hparams_/"
@@ -70,12 +68,19 @@ class _Attempt(NamedTuple):
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a folder: one, or several attempts."""
-    files, warnings = _read_files(logs, columns)
+    files, warnings = _read_files(logs)
     run = [(log, events) for log, events in files if not _is_settings_only(log)] or files
     shared = [events for log, events in files if _is_settings_only(log)]
     attempts: list[_Attempt] = []
     for log, events in sorted(run, key=lambda file: (file[1].started, file[0].path)):
-        if not attempts or _starts_again(events.cells, attempts[-1].cells):
+        before = attempts[-1].cells if attempts else {}
+        pairs = [
+            (new.steps, before[tag].steps) for tag, new in events.cells.items() if tag in before
+        ]
+        pairs = [(new, old) for new, old in pairs if len(new) and len(old)]
+        # A file that counts again from where those before it began does not go on with them.
+        starts_again = bool(pairs) and all(min(new) <= min(old) for new, old in pairs)
+        if not attempts or starts_again:
             attempts.append(_Attempt({}, [], []))
         attempt = attempts[-1]
         attempt.files.append(events)
@@ -85,11 +90,8 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
                 f"steps from {replaced} on were logged before {log.name} too; this file counts"
             )
     if not any(attempt.cells for attempt in attempts):
-        raise InputError(
-            "the event file holds no scalars",
-            path=logs[0].path,
-            advice="Give the folder of the run's own event file, with the scalars of its steps",
-        )
+        advice = "Give the folder of the run's own event file, with the scalars of its steps"
+        raise InputError("the event file holds no scalars", path=logs[0].path, advice=advice)
     longest = max(attempt.length for attempt in attempts)
     least = max(LEAST_REWARDS, ABORTED * longest) if len(attempts) > 1 else 0
     kept = [attempt for attempt in attempts if attempt.length >= least] or attempts[-1:]
@@ -106,28 +108,19 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         )
 
 
-def _read_files(
-    logs: Sequence[LogFile], columns: Columns
-) -> tuple[list[tuple[LogFile, Events]], list[str]]:
+def _read_files(logs: Sequence[LogFile]) -> tuple[list[tuple[LogFile, Events]], list[str]]:
     """Events of each file; one that cannot be read is passed over where others can."""
-    keeps, files, warnings = kept_keys(columns), list[tuple[LogFile, Events]](), list[str]()
+    files, warnings = list[tuple[LogFile, Events]](), list[str]()
     failed: InputError | None = None
     for log in logs:
         try:
-            files.append((log, Events(log, keeps, SETTINGS_TAG.fullmatch, warnings)))
+            files.append((log, Events(log, SETTINGS_TAG.fullmatch, warnings)))
         except InputError as error:
             failed = error
             warnings.append(f"{log.name} was left out: {error.problem}")
     if not files and failed is not None:
         raise failed
     return files, warnings
-
-
-def _starts_again(later: Mapping[str, Cells], cells: Mapping[str, Cells]) -> bool:
-    """Whether a file counts again from where the files before it began, rather than going on."""
-    pairs = [(new.steps, cells[tag].steps) for tag, new in later.items() if tag in cells]
-    pairs = [(new, old) for new, old in pairs if len(new) and len(old)]
-    return bool(pairs) and all(min(new) <= min(old) for new, old in pairs)
 
 
 def _append(cells: dict[str, Cells], later: Mapping[str, Cells]) -> int | None:

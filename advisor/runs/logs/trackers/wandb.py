@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -14,22 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.config_files import flatten
+from advisor.runs.logfiles import parsing
+from advisor.runs.logfiles.configs import flatten
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.parsing import (
-    DELIMITED,
-    cell_number,
-    csv_header,
-    csv_rows,
-    json_list,
-    json_rows,
-)
+from advisor.runs.logfiles.logged import Claim, Column, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.records import MARK, OWN_COUNTER, read_store
-from advisor.runs.logfiles.table import Column, TableBuilder
 from advisor.runs.trainers import all_key_tables, key_tables, plain, spellings
 from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
-from advisor.runs.trainers.keys import kept_keys
 from advisor.runs.trainers.registry import cached
 
 COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", "global_step")
@@ -37,72 +27,47 @@ COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", 
 
 OF_WANDB = "W&B's own counter of log calls"
 
-EARLY_ROWS = 200  # Rows whose keys decide by which counter a run is read
 
-REGULAR_SHARE = 0.8  # Share of equal gaps below which a counter of log calls looks thinned out
+def tracked(
+    builder: TableBuilder,
+    own: str,
+    warnings: Sequence[str] = (),
+    *,
+    is_export: bool = False,
+    **fields: Any,
+) -> Logged:
+    """A run with a step on each row that some counter has, or the tracker's ``own``."""
+    if not len(builder):
+        advice = "Export it again once the run has logged metrics"
+        raise InputError("the history has no rows", path=builder.path, advice=advice)
+    table, assumed = builder.build(), list[str]()
+    count = table.pop(OWN_COUNTER)
+    by_name = {plain(key): key for key in reversed(table.keys)}
+    counter = next((by_name[name] for name in COUNTERS if name in by_name), None)
+    has_step = "step" in by_name or (not counter and any(map(is_counter, table.keys)))
+    if counter is not None:
+        table = table if has_step else table.with_column("step", counter)
+        assumed.append(f"steps are {counter}" + (f", not {own}" if own else ""))
+    elif not has_step and len(count.at):
+        table = table.with_column("step", count)
+        assumed.append(
+            f"steps are {own}, as the trainer logged no counter; it counts optimizer steps only "
+            "where each one was logged"
+        )
+    thinned = _thinned_out(count, own) if is_export else []
+    return Logged(table, assumptions=tuple(assumed), warnings=(*warnings, *thinned), **fields)
 
 
-class TrackedRun:
-    """Rows of one run on the way to a table; ``counter`` names the tracker's own counter."""
-
-    def __init__(
-        self, path: Path, columns: Columns, counter: str, *, is_export: bool = False
-    ) -> None:
-        keeps = kept_keys(columns)
-        self._builder = TableBuilder(path, lambda key: keeps(key) or key in COUNTERS)
-        self._path, self._own, self._is_export = path, counter, is_export
-        self._early: dict[str, None] = {}
-        self._at, self._count = array("q"), array("d")
-
-    def __len__(self) -> int:
-        return len(self._builder)
-
-    def add(self, number: int, cells: Mapping[str, Any], count: Any) -> None:
-        """Add a row, and what the tracker's own counter says of it."""
-        kept = {k: v for k, v in cells.items() if not (isinstance(v, Mapping) and "_type" in v)}
-        if len(self) < EARLY_ROWS:
-            self._early.update(dict.fromkeys(kept))
-        at = cell_number(count)
-        if at is not None:
-            self._at.append(len(self))
-            self._count.append(at)
-        self._builder.add(number, kept)
-
-    def logged(self, warnings: Sequence[str] = (), **fields: Any) -> Logged:
-        """The run, with a step on each row that some counter has; with more fields of `Logged`."""
-        if not len(self):
-            raise InputError(
-                "the history has no rows",
-                path=self._path,
-                advice="Export it again once the run has logged metrics",
-            )
-        table, assumed = self._builder.build(), list[str]()
-        by_name = {plain(key): key for key in reversed(self._early)}
-        counter = next((by_name[name] for name in COUNTERS if name in by_name), None)
-        has_step = "step" in by_name or (not counter and any(map(is_counter, self._early)))
-        if counter is not None:
-            table = table if has_step else table.with_column("step", counter)
-            assumed.append(f"steps are {counter}" + (f", not {self._own}" if self._own else ""))
-        elif not has_step and self._at:
-            table = table.with_column("step", Column(self._at, self._count))
-            assumed.append(
-                f"steps are {self._own}, as the trainer logged no counter; it counts optimizer "
-                "steps only where each one was logged"
-            )
-        warnings = (*warnings, *self._thinned_out())
-        return Logged(table, assumptions=tuple(assumed), warnings=warnings, **fields)
-
-    def _thinned_out(self) -> list[str]:
-        steps = np.diff(np.asarray(self._count))
-        gaps, times = np.unique(steps[steps > 0], return_counts=True)
-        total = int(times.sum())
-        if not self._is_export or total < 50 or times.max() >= REGULAR_SHARE * total:
-            return []
-        return [
-            f"{self._own} jumps unevenly (by {gaps[times.argmax()]:g} in only {times.max()} of "
-            f"{total} rows), so the export may be a sample of the run; scan_history() gives "
-            "every row"
-        ]
+def _thinned_out(count: Column, own: str) -> list[str]:
+    steps = np.diff(np.asarray(count.value))
+    gaps, times = np.unique(steps[steps > 0], return_counts=True)
+    total = int(times.sum())
+    # Share of equal gaps below which a counter of log calls looks thinned out
+    if total < 50 or times.max() >= 0.8 * total:
+        return []
+    jumps = f"by {gaps[times.argmax()]:g} in only {times.max()} of {total} rows"
+    why = "so the export may be a sample of the run; scan_history() gives every row"
+    return [f"{own} jumps unevenly ({jumps}), {why}"]
 
 
 @cached
@@ -131,11 +96,11 @@ def read_run_file(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]
     (log,) = logs
     notes: list[str] = []
     config: dict[str, Any] = {}
-    run = TrackedRun(log.path, columns, COUNTER)
-    for row in read_store(log, notes, config):
+    builder = TableBuilder(log.path)
+    for number, row in enumerate(read_store(log, notes, config), start=1):
         cells = {key: text.strip('"') for key, text in row.items() if text != "null"}
-        run.add(len(run) + 1, cells, cells.pop(OWN_COUNTER, None))
-    yield run.logged(settings=flatten(config), warnings=notes)
+        builder.add(number, cells)
+    yield tracked(builder, COUNTER, notes, settings=flatten(config))
 
 
 def console_of(store: Path) -> Path:
@@ -146,7 +111,9 @@ def console_of(store: Path) -> Path:
 def is_history(log: LogFile) -> bool:
     """Whether the rows of a text file have W&B's own keys."""
     if log.suffix in (".csv", ".tsv"):
-        return len({OWN_COUNTER, "_runtime", "_timestamp"}.intersection(csv_header(log))) >= 2
+        return (
+            len({OWN_COUNTER, "_runtime", "_timestamp"}.intersection(parsing.csv_header(log))) >= 2
+        )
     if log.suffix not in (".jsonl", ".ndjson", ".json"):
         return False
     # Charts and tables may fill the first lines of a long row; any line of the head will do.
@@ -158,20 +125,24 @@ def read_history(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the run of a history."""
     (log,) = logs
     notes: list[str] = []
-    run = TrackedRun(log.path, columns, COUNTER, is_export=True)
-    for cells in _rows(log, notes):
-        run.add(len(run) + 1, cells, cells.pop(OWN_COUNTER, None))
-    yield run.logged(warnings=notes)
+    builder = TableBuilder(log.path)
+    for number, cells in enumerate(_rows(log, notes), start=1):
+        builder.add(number, cells)
+    yield tracked(builder, COUNTER, notes, is_export=True)
 
 
 def _rows(log: LogFile, notes: list[str]) -> Iterator[dict[str, Any]]:
     if log.suffix in (".csv", ".tsv"):
-        table = csv_rows(log, notes)
+        table = parsing.csv_rows(log, notes)
         _, header = next(table)
         for _, row in table:
             yield {key: cell for key, cell in zip(header, row, strict=False) if key and cell}
     else:
-        rows = json_list(log, None)[0] if log.suffix == ".json" else json_rows(log, notes)
+        rows = (
+            parsing.json_list(log, None)[0]
+            if log.suffix == ".json"
+            else parsing.json_rows(log, notes)
+        )
         yield from (row.cells for row in rows)
 
 
@@ -195,7 +166,6 @@ OF_THE_TABLE = frozenset(
 )
 """Columns of W&B's table of runs that are no settings."""
 
-IS_GROUPED = "'{}' is a mean over runs that W&B grouped; their noise is averaged out"
 IS_AVERAGED = (
     "points of the chart are means over several logged rows (its bounds differ from its values), "
     "so the noise of the reward is understated; export the history instead"
@@ -204,7 +174,7 @@ IS_AVERAGED = (
 
 def is_chart(log: LogFile) -> bool:
     """Whether a header is that of a chart: ``run - metric``, or bounds next to each column."""
-    axis, *headers = (csv_header(log) if log.suffix in DELIMITED else []) or [""]
+    axis, *headers = (parsing.csv_header(log) if log.suffix in parsing.DELIMITED else []) or [""]
     if not headers or not axis or SEPARATOR in axis:
         return False
     if any(header.endswith(BOUNDS) and header[:-5] in headers for header in headers):
@@ -218,11 +188,6 @@ def is_chart(log: LogFile) -> bool:
         return False
     stem = PurePosixPath(log.name).stem
     return EXPORT.search(stem) is not None or bool(_metrics_like(stem))
-
-
-def chart_folder(log: LogFile) -> Path:
-    """Folder of a chart: W&B exports one metric at a time, and its charts share their runs."""
-    return log.path.parent
 
 
 Place = tuple[str, str]
@@ -254,17 +219,17 @@ def read_charts(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     if len(failures) == len(logs):
         raise failures[0]
     if not runs:
-        yield TrackedRun(logs[0].path, columns, OF_WANDB).logged()  # says that there are no rows
+        tracked(TableBuilder(logs[0].path), OF_WANDB)  # says that there are no rows
     stated = _settings_by_run(logs[0])
     for name, points in runs.items():
-        run = TrackedRun(logs[0].path, columns, OF_WANDB, is_export=True)
+        builder = TableBuilder(logs[0].path)
         for place in sorted(points, key=_place_on_axis):
-            row, cells = points[place]
-            run.add(row, cells, cells.pop(OWN_COUNTER, None))
-        warnings = [IS_GROUPED.format(name)] if name.startswith("Group: ") else []
+            builder.add(*points[place])
+        grouped = f"'{name}' is a mean over runs that W&B grouped; their noise is averaged out"
+        warnings = [grouped] if name.startswith("Group: ") else []
         warnings = warnings or ([IS_AVERAGED] if name in averaged else [])
-        settings = stated.get(name, {})
-        logged = run.logged([*notes, *warnings], label=name, has_own_id=True, settings=settings)
+        own_fields = {"label": name, "has_own_id": True, "settings": stated.get(name, {})}
+        logged = tracked(builder, OF_WANDB, [*notes, *warnings], is_export=True, **own_fields)
         yield replace(logged, assumptions=(*assumptions, *logged.assumptions))
 
 
@@ -280,7 +245,7 @@ def _chart(
     log: LogFile, columns: Columns, notes: list[str], *, is_alone: bool
 ) -> tuple[dict[str, Points], list[str], set[str]]:
     """Runs of a file with a column per run and metric, what was assumed, and runs of means."""
-    rows = csv_rows(log, notes)
+    rows = parsing.csv_rows(log, notes)
     _, names = next(rows)
     parsed, assumed = list(_parse(names)), list[str]()
     if any(column.run and not column.metric for column in parsed[1:]):
@@ -302,7 +267,9 @@ def _chart(
                 bounds.setdefault((column.run, key), {})[column.bound] = cell
             elif key and cell.strip() and not column.bound:
                 found.setdefault(column.run, {})[key] = cell
-        averaged |= {run for (run, _), own in bounds.items() if _is_wide(own)}
+        for (run, _), own in bounds.items():
+            low, high = (parsing.cell_number(own.get(name)) for name in BOUNDS)
+            averaged |= {run} if low is not None and high is not None and low < high else set()
         for run, own in found.items():
             counter = own.pop(OWN_COUNTER, None)
             counter = cells[0] if axis in OWN_AXES else counter
@@ -314,12 +281,6 @@ def _chart(
             place = (OWN_COUNTER, counter) if counter else (axis, cells[0])
             runs.setdefault(run, {})[place] = number, own
     return runs, assumed, averaged
-
-
-def _is_wide(bounds: dict[str, str]) -> bool:
-    """Whether the least and the largest value behind a point differ."""
-    low, high = (cell_number(bounds.get(name)) for name in BOUNDS)
-    return low is not None and high is not None and low < high
 
 
 def _join(runs: dict[str, Points], chart: dict[str, Points], name: str) -> None:
@@ -338,7 +299,7 @@ def _join(runs: dict[str, Points], chart: dict[str, Points], name: str) -> None:
 
 
 def _place_on_axis(place: Place) -> float:
-    number = cell_number(place[1])
+    number = parsing.cell_number(place[1])
     return math.inf if number is None or math.isnan(number) else number
 
 
@@ -368,12 +329,9 @@ def _metric_of(log: LogFile, columns: Columns, names: list[str], is_alone: bool)
     if not metrics and is_alone:
         return "reward", "assumed, since its columns name only runs; a column map says otherwise"
     shown = ", ".join(names[1:4])
-    raise InputError(
-        f"the columns name only runs ({shown[:80]}), so their metric is not known",
-        path=log.path,
-        key="reward",
-        advice='Name the metric of the chart in a column map: [columns] reward = "..."',
-    )
+    problem = f"the columns name only runs ({shown[:80]}), so their metric is not known"
+    advice = 'Name the metric of the chart in a column map: [columns] reward = "..."'
+    raise InputError(problem, path=log.path, key="reward", advice=advice)
 
 
 def _metrics_like(stem: str) -> list[str]:
@@ -394,7 +352,7 @@ def _squeeze(key: str) -> str:
 def is_runs_table(log: LogFile) -> bool:
     """Whether a CSV is W&B's table of runs, by two columns that every such table has."""
     try:
-        return log.suffix == ".csv" and {"Name", "State"} <= set(csv_header(log))
+        return log.suffix == ".csv" and {"Name", "State"} <= set(parsing.csv_header(log))
     except InputError:
         return False
 
@@ -408,7 +366,7 @@ def _settings_by_run(chart: LogFile) -> dict[str, dict[str, str]]:
         if log is None or not is_runs_table(log):
             continue
         try:
-            (_, header), *rows = csv_rows(log, [])
+            (_, header), *rows = parsing.csv_rows(log, [])
         except InputError:
             continue
         for _, cells in rows:
@@ -420,4 +378,7 @@ def _settings_by_run(chart: LogFile) -> dict[str, dict[str, str]]:
     return found
 
 
-CHART = Reader("W&B chart as CSV", is_chart, read_charts, chart_folder, claim=Claim.ROW)
+# W&B exports one metric at a time, and its charts share their runs.
+CHART = Reader(
+    "W&B chart as CSV", is_chart, read_charts, lambda log: log.path.parent, claim=Claim.ROW
+)

@@ -98,10 +98,7 @@ def _adapter(launch: Launch) -> str:
 
 
 TRAINER = read_trainer(
-    "trl",
-    readers=(console.STATE_READER, console.READER),
-    export=render,
-    derive=derive,
+    "trl", readers=(console.STATE_READER, console.READER), export=render, derive=derive
 )
 KEY_TABLE = TRAINER.keys[0]
 TRAINER = replace(TRAINER, keys=(KEY_TABLE, _asynchronous(KEY_TABLE)))

@@ -11,20 +11,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles import limits, parsing
 from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.parsing import (
-    Bar,
-    cell_number,
-    find_bars,
-    find_dicts,
-    is_number,
-    json_list,
-    lines_with,
-)
-from advisor.runs.logfiles.table import TableBuilder
-from advisor.runs.trainers.keys import kept_keys
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.trainers.trl.settings import CONSOLE, PrintedSettings
 
 SUMMARY_KEY = "train_runtime"
@@ -34,21 +23,20 @@ OF_SUMMARY = ("train_", "total_flos", "epoch", "step")
 """Beginnings of that row's own keys; TRL adds to it the metrics that no other row has taken: the
 mean reward of fewer steps than a row averages."""
 
-COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm", "reward_std", "kl"})
-"""Keys of which one stands next to the reward of a logged row, also where it has no loss."""
-
 
 def is_event(cells: Mapping[str, str]) -> bool:
     """Whether a dict is what a trainer logs, rather than some other that was printed."""
-    if is_number(cells.get("loss")) or SUMMARY_KEY in cells or is_evaluation(cells):
+    if parsing.is_number(cells.get("loss")) or SUMMARY_KEY in cells or is_evaluation(cells):
         return True
     # A reward alone is no event: reward functions print what they found of a single completion.
-    return is_number(cells.get("reward")) and not COMPANIONS.isdisjoint(cells)
+    # Keys of which one stands next to the reward of a logged row, also where it has no loss.
+    companions = {"epoch", "learning_rate", "grad_norm", "reward_std", "kl"}
+    return parsing.is_number(cells.get("reward")) and not companions.isdisjoint(cells)
 
 
 def is_evaluation(cells: Mapping[str, str]) -> bool:
     """Whether a dict is what a trainer logs of an evaluation."""
-    return any(key.startswith("eval_") and is_number(value) for key, value in cells.items())
+    return any(key.startswith("eval_") and parsing.is_number(value) for key, value in cells.items())
 
 
 def claims_state(log: LogFile) -> bool:
@@ -61,8 +49,8 @@ def claims_state(log: LogFile) -> bool:
 def read_state(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the one run of a trainer state."""
     (log,) = logs
-    builder = TableBuilder(log.path, kept_keys(columns))
-    rows, state = json_list(log, "log_history")
+    builder = TableBuilder(log.path)
+    rows, state = parsing.json_list(log, "log_history")
     has_kl = False
     for number, cells in rows:
         has_kl = has_kl or "kl" in cells
@@ -70,12 +58,9 @@ def read_state(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             cells = {key: cell for key, cell in cells.items() if key.startswith(OF_SUMMARY)}
         builder.add(number, cells)
     if not len(builder):
-        raise InputError(
-            "the run logged no row yet",
-            path=log.path,
-            key="log_history",
-            advice="Lower logging_steps, or wait until the run has logged",
-        )
+        problem = "the run logged no row yet"
+        advice = "Lower logging_steps, or wait until the run has logged"
+        raise InputError(problem, path=log.path, key="log_history", advice=advice)
     planned = _count(state.get("max_steps"))
     yield Logged(
         builder.build(),
@@ -88,22 +73,18 @@ def read_state(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 
 def _logging_steps(state: Mapping[str, Any], planned: int | None) -> int | None:
-    value = cell_number(state.get("logging_steps"))
+    value = parsing.cell_number(state.get("logging_steps"))
     if value is not None and 0 < value < 1 and planned:  # a share of the run in transformers
         return max(1, math.ceil(value * planned))
     return _count(value)
 
 
 def _count(value: Any) -> int | None:
-    number = cell_number(value)
+    number = parsing.cell_number(value)
     return int(number) if number is not None and math.isfinite(number) and number >= 1 else None
 
 
 STATE_READER = Reader("TRL trainer_state.json", claims_state, read_state)
-
-
-MOST_REFUSED = 200
-"""Lines that only look like rows; where so many stand none is sought any longer."""
 
 
 class Plan(NamedTuple):
@@ -314,13 +295,14 @@ class ConsoleRun:
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a console log with printed dicts that hold a reward."""
-    return any(map(_holds_row, islice(lines_with(log, b"'reward':"), MOST_REFUSED)))
+    # Lines that only look like rows; where so many stand none is sought any longer.
+    return any(map(_holds_row, islice(parsing.lines_with(log, "'reward':"), 200)))
 
 
 def _holds_row(line: str) -> bool:
     return any(
-        is_event(cells) and is_number(cells.get("reward"))
-        for _, _, cells, _ in find_dicts(line)
+        is_event(cells) and parsing.is_number(cells.get("reward"))
+        for _, _, cells, _ in parsing.find_dicts(line)
         if cells.keys().isdisjoint(CONSOLE["foreign"])
     )
 
@@ -333,11 +315,9 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     # Whether bars can be trusted, and how far apart rows stand, shows only at the end.
     runs = _Console(log, columns, plans).read() if plans else runs
     if not runs:
-        raise InputError(
-            "no line holds a logged row ({'loss': ..., 'reward': ...})",
-            path=log.path,
-            advice="Give the console output of the trainer, or its trainer_state.json",
-        )
+        problem = "no line holds a logged row ({'loss': ..., 'reward': ...})"
+        advice = "Give the console output of the trainer, or its trainer_state.json"
+        raise InputError(problem, path=log.path, advice=advice)
     shown = [run for run in runs if run.rewards] or runs
     for place, run in enumerate(shown, start=1):
         yield run.logged(str(place) if len(shown) > 1 else None)
@@ -357,7 +337,7 @@ class _Console:
     def read(self) -> list[ConsoleRun]:
         for number, text, *_ in self._log.lines(strict=False):
             at = 0
-            for row in find_dicts(text):
+            for row in parsing.find_dicts(text):
                 self._between(text[at : row.start])
                 at = row.end
                 if is_event(row.cells):
@@ -371,8 +351,10 @@ class _Console:
         """Take what stands outside of logged rows."""
         if not text:
             return
-        for bar in find_bars(text):
-            self._bar(bar)
+        for description, done, total in parsing.BAR.findall(text) if "%|" in text else ():
+            # Bars of vLLM and of data preparation say what they are of; that of training does not.
+            if not description.strip():
+                self._bar(int(done), int(total))
         self._printed.feed(text)
         run = self._runs[-1] if self._runs else None
         goes_on = self._is_announced and self._printed.resumed_at
@@ -385,16 +367,14 @@ class _Console:
     def _is_announced(self) -> bool:
         return self._begun < self._printed.announced
 
-    def _bar(self, bar: Bar) -> None:
-        # Bars of vLLM and of data preparation say what they are of; that of training does not.
-        if bar.description:
-            return
+    def _bar(self, done: int, total: int) -> None:
+        """Take a progress bar of training as drawn once."""
         run = self._runs[-1] if self._runs else None
-        if run is not None and bar.done == 0 and bar.total == run.total:
+        if run is not None and done == 0 and total == run.total:
             run.was_reset = True
-        if len(self._bars) < 64 or bar.total in self._bars:
-            self._bars[bar.total] = bar.done
-        self._last_total = bar.total
+        if len(self._bars) < 64 or total in self._bars:
+            self._bars[total] = done
+        self._last_total = total
 
     def _row(self, number: int, cells: dict[str, str], text: str, is_cut: bool) -> None:
         is_train = SUMMARY_KEY not in cells and ("loss" in cells or not is_evaluation(cells))
@@ -410,7 +390,7 @@ class _Console:
     def _begin(self) -> ConsoleRun:
         printed = self._printed
         run = ConsoleRun(
-            TableBuilder(self._log.path, kept_keys(self._columns)),
+            TableBuilder(self._log.path),
             dict(printed.settings),
             printed.planned_steps if self._is_announced else None,
             printed.resumed_at if self._is_announced else 0,

@@ -101,11 +101,6 @@ class PrintedSettings:
 
 MOMENTUM = re.compile(r"(?:^|,)momentum=([^,]{1,20})")
 RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})")
-PASSES_ARGUMENTS = (5, 3)
-"""Release of transformers since which ``optim_args`` reach SGD."""
-
-UNCLIPPED = ("sapo", "vespo", "real")
-"""Loss types that weigh large importance ratios down without a trust region."""
 
 PER_DEVICE = "per_device_train_batch_size"
 
@@ -196,7 +191,8 @@ def _set_optimizer(extractor: SettingsExtractor, version: str) -> None:
     if kind != "sgd" or momentum is None:
         return
     release = RELEASE.match(version)
-    if release is not None and tuple(map(int, release.groups())) < PASSES_ARGUMENTS:
+    # Release of transformers since which ``optim_args`` reach SGD.
+    if release is not None and tuple(map(int, release.groups())) < (5, 3):
         source = f"transformers {release.group()} keeps optim_args from SGD"
         extractor.note("momentum", 0.0, source)
         return
@@ -228,7 +224,8 @@ def _set_schedule(extractor: SettingsExtractor) -> None:
 def _set_trust_region(extractor: SettingsExtractor) -> None:
     """Clipping of the importance ratio, and what advantages are divided by."""
     extractor.choose("loss_averaging")
-    if extractor.word("loss_averaging") not in UNCLIPPED:
+    # Loss types that weigh large importance ratios down without a trust region.
+    if extractor.word("loss_averaging") not in ("sapo", "vespo", "real"):
         extractor.take_positive("clip_low", "clip_high")
         low = extractor.facts.get("clip_low")
         if low is not None and "clip_high" not in extractor.facts:

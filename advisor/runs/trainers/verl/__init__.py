@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.runs.logfiles.table import Table
+from advisor.runs.logfiles.logged import Table
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, patterns, read_data
 from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse
 from advisor.runs.trainers.registry import read_trainer
@@ -47,7 +47,6 @@ def render(launch: Launch, model: str | None) -> str:
     )
 
 
-EASYR1_MARKS = ("worker.actor.", "worker.rollout.", "data.rollout_batch_size")
 OPTIM = "actor_rollout_ref.actor.optim."
 ASYNC = "async_training."
 UPDATE = ("actor/pg_loss", "actor/ppo_kl", "actor/pg_clipfrac", "actor/grad_norm")
@@ -60,12 +59,18 @@ class _Settings(SettingsExtractor):
     """Settings by verl's names, also where EasyR1 has others, and without interpolations."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self.is_easyr1 = any(key.startswith(EASYR1_MARKS) for key in settings)
+        marks = ("worker.actor.", "worker.rollout.", "data.rollout_batch_size")
+        self.is_easyr1 = any(key.startswith(marks) for key in settings)
         names = read_data("verl")["easyr1"] if self.is_easyr1 else {}
         self._called = {names.get(key, key): key for key in settings}
         # Nobody sets this one by hand, so only a resolved configuration has it.
         self.is_whole = f"{OPTIM}total_training_steps" in self._called
-        usable = {key: value for key, value in settings.items() if _is_usable(value)}
+        # Not what refers to another setting, and no number that stands for infinity.
+        usable = {
+            key: value
+            for key, value in settings.items()
+            if "${" not in str(value) and value != "???" and abs(number(value) or 0) < 1e12
+        }
         super().__init__({names.get(key, key): value for key, value in usable.items()}, "verl")
 
     def shown(self, name: str) -> str:
@@ -77,13 +82,6 @@ class _Settings(SettingsExtractor):
         return any(name.startswith(prefixes) for name in self.settings)
 
 
-def _is_usable(value: Any) -> bool:
-    if isinstance(value, str) and ("${" in value or value == "???"):
-        return False
-    size = number(value)
-    return size is None or abs(size) < 1e12
-
-
 def derive(settings: Mapping[str, Any]) -> Derived:
     """Derive settings from a whole or partial verl configuration."""
     extractor = _Settings(settings)
@@ -93,7 +91,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     _put_lag(extractor)
     _put_schedule(extractor)
     _put_optimizer(extractor)
-    (_put_easyr1_kl if extractor.is_easyr1 else _put_kl)(extractor)
+    _put_kl(extractor)
     _put_clip(extractor)
     _put_advantage(extractor)
     extractor.take_adapter()
@@ -298,15 +296,14 @@ def _put_optimizer(extractor: _Settings) -> None:
         extractor.note("momentum", decay, "first of betas")
 
 
-def _put_easyr1_kl(extractor: _Settings) -> None:
-    weight = extractor.amount("algorithm.kl_coef")
-    if extractor.is_on("algorithm.disable_kl"):
-        extractor.note("kl_coefficient", 0.0, "disable_kl True")
-    elif weight is not None and weight.value >= 0:
-        extractor.take("kl_coefficient", weight)
-
-
 def _put_kl(extractor: _Settings) -> None:
+    if extractor.is_easyr1:
+        weight = extractor.amount("algorithm.kl_coef")
+        if extractor.is_on("algorithm.disable_kl"):
+            extractor.note("kl_coefficient", 0.0, "disable_kl True")
+        elif weight is not None and weight.value >= 0:
+            extractor.take("kl_coefficient", weight)
+        return
     in_loss, in_reward = extractor.is_on("kl_in_loss"), extractor.is_on("kl_in_reward")
     if in_reward is None and not in_loss and extractor.is_whole:
         # Versions without this switch penalise the reward whenever the loss has no KL term.
@@ -391,9 +388,5 @@ def bare_name(path: str) -> str:
 
 
 TRAINER = read_trainer(
-    "verl",
-    readers=(console.READER,),
-    export=render,
-    derive=derive,
-    observe=observe,
+    "verl", readers=(console.READER,), export=render, derive=derive, observe=observe
 )

@@ -7,27 +7,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.config_files import Scalar, flatten
+from advisor.runs.logfiles.configs import CONSTANTS, Scalar, flatten
 from advisor.runs.logfiles.log_file import Line, LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader
-from advisor.runs.logfiles.parsing import lines_with
-from advisor.runs.logfiles.table import TableBuilder
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
+from advisor.runs.logfiles.parsing import cell_number, is_number, lines_with
 from advisor.runs.trainers.derived import patterns
-from advisor.runs.trainers.keys import kept_keys
 
 PATTERNS = patterns("verl")
 
-MOST_LINES = 8_000
 LONGEST_LINE = 65_536
-LONGEST_VALUE = 500
 
 PLANNED_NAME = "trainer.total_training_steps"
 
 GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.")
 """Settings of which a configuration has some."""
-
-WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
-
 
 COARSE = (
     "numbers are printed with three decimals: the learning rate, which reads 0.000, was left "
@@ -42,24 +35,22 @@ IN_UNITS = "(1e-4)"
 
 def claims(log: LogFile) -> bool:
     """Whether a text log holds metrics in the form of verl's console."""
-    return any(map(PATTERNS["row"].search, lines_with(log, b"step:")))
+    return any(map(PATTERNS["row"].search, lines_with(log, "step:")))
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read a console log: one run, or several attempts at it, in the order of the file."""
     (log,) = logs
-    builder = TableBuilder(log.path, kept_keys(columns))
+    builder = TableBuilder(log.path)
     rows, printed = Rows(builder), PrintedSettings()
     for line in log.lines(strict=False):
         if not rows.take(line):
             printed.feed(line.text)
     printed.end()
     if not len(builder):
-        raise InputError(
-            "the log has no line of metrics (step:1 - key:value - ...)",
-            path=log.path,
-            advice="Give the console output of the training, with 'console' in trainer.logger",
-        )
+        problem = "the log has no line of metrics (step:1 - key:value - ...)"
+        advice = "Give the console output of the training, with 'console' in trainer.logger"
+        raise InputError(problem, path=log.path, advice=advice)
     settings, assumptions, warnings = printed.settings()
     yield Logged(
         builder.build(),
@@ -102,7 +93,7 @@ class Rows:
         parts = rest.split(" - ")
         if is_cut:
             parts.pop()  # what is left of a number may read as another number
-        elif plain_value(number_text(parts[-1].rpartition(":")[2])) is NotImplemented:
+        elif not is_value(number_text(parts[-1].rpartition(":")[2])):
             glued = PATTERNS["glued"].match(parts.pop())
             is_cut = glued is None
             parts += [] if glued is None else [":".join(glued.groups())]
@@ -121,17 +112,16 @@ class Rows:
     def _pair(self, part: str) -> tuple[str, float | None] | None:
         """Key and number of a part; None for a torn pair, of which the key may be torn too."""
         key, _, value = part.rpartition(":")
-        number = plain_value(number_text(value))
-        if not key or number is NotImplemented:
+        if not key or not is_value(number_text(value)):
             return None
-        is_number = isinstance(number, int | float) and not isinstance(number, bool)
+        number = cell_number(number_text(value))
         whole = key.removesuffix(IN_UNITS)
-        if is_number and whole != key and whole in RATES:
+        if number is not None and whole != key and whole in RATES:
             self._builder.seen((key,))
             return whole, number * 1e-4
-        if key in RATES and value.lstrip("-") == "0.000" and self._builder.wants(key):
-            self.is_coarse, is_number = True, False
-        return key, number if is_number else None
+        if key in RATES and value.lstrip("-") == "0.000":
+            self.is_coarse, number = True, None
+        return key, number
 
 
 class Tagged(NamedTuple):
@@ -153,16 +143,9 @@ def untag(line: str) -> Tagged:
     return Tagged(tag, text.rstrip())
 
 
-def plain_value(text: str) -> Any:
-    """Number, switch or None, as Python and YAML write them; else ``NotImplemented``."""
-    if text in WORDS:
-        return WORDS[text]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:  # also for an integer of more than 4,300 digits
-            continue
-    return NotImplemented
+def is_value(text: str) -> bool:
+    """Whether a text is a number, a switch or None, as Python and YAML write them."""
+    return text in CONSTANTS or is_number(text)
 
 
 class PrintedDict:
@@ -188,7 +171,7 @@ class PrintedDict:
         is_piece = not self._lines[-1].endswith((",", "{", "[", "("))
         if line.tag == self._tag and found is not None and (found[1] or is_piece):
             self._add(line.text)
-        return self._depth > 0 and self._seen <= MOST_LINES
+        return self._depth > 0 and self._seen <= 8_000
 
     def _add(self, text: str) -> None:
         self._lines.append(text[:LONGEST_LINE])
@@ -216,7 +199,9 @@ class PrintedSettings:
             if PATTERNS["dict_start"].match(line.text):
                 self._open = PrintedDict(line)
         elif " contains " in text:
-            self._note_size(text)
+            size = PATTERNS["size"].search(text[:LONGEST_LINE])
+            units = {"B": 1e9, "M": 1e6, "K": 1e3}
+            self._sizes |= {float(size.group(1)) * units[size.group(2)]} if size else set()
         elif "Total training steps: " in text:
             found = PATTERNS["planned"].search(text)
             if found is not None:
@@ -259,16 +244,11 @@ class PrintedSettings:
         """Size of the model, where one alone is printed."""
         return {"parameters": next(iter(self._sizes))} if len(self._sizes) == 1 else {}
 
-    def _note_size(self, text: str) -> None:
-        found = PATTERNS["size"].search(text[:LONGEST_LINE])
-        if found is not None:
-            self._sizes.add(float(found.group(1)) * {"B": 1e9, "M": 1e6, "K": 1e3}[found.group(2)])
-
     def _note_command(self, text: str) -> None:
         overrides = {}
         for match in PATTERNS["override"].finditer(text[:LONGEST_LINE]):
             value = match.group(2).strip("'\"")
-            if "$" not in value and len(value) <= LONGEST_VALUE:
+            if "$" not in value and len(value) <= 500:
                 overrides[match.group(1)] = value
         if overrides:
             self._commands.append(overrides)

@@ -1,0 +1,424 @@
+"""Settings that the metrics give away: the learning rate's course; guesses that nobody stated."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from advisor.runs.logfiles import limits
+from advisor.runs.logs.located_run import RawRun
+from advisor.runs.trainers import Derived
+from advisor.theory import BoolArray, FloatArray
+
+CLEAR_MISFIT = 1e-4
+"""Misfit by which a richer schedule must fit better than a plainer one."""
+
+STEPS_PER_ROW = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 200, 250, 500)
+"""Numbers of steps per row that people set."""
+
+SURE = 20.0
+"""How many times worse the next best number of steps must explain the first learning rate."""
+
+LEAST_MISFIT = 1e-6
+"""Share of the peak to which logged learning rates are exact."""
+
+
+Kind = Literal["constant", "linear", "cosine"]
+
+
+class Schedule(NamedTuple):
+    """A learning-rate schedule read off its series."""
+
+    peak: float
+    kind: Kind | None = None
+    warmup_steps: int | None = None
+    planned_steps: int | None = None
+    is_rising: bool = False
+
+
+class Rates(NamedTuple):
+    """Settings that a learning-rate series shows."""
+
+    facts: dict[str, Any]
+    is_partial: bool = False
+    warnings: tuple[str, ...] = ()
+    largest: float | None = None
+
+
+def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Rates:
+    """Peak, schedule and warm-up as settings; of empty arrays nothing but the length stated."""
+    if planned_steps is not None and step.size and step[-1] > planned_steps:
+        planned_steps = None  # of something else that the log counts
+    facts: dict[str, Any] = {} if planned_steps is None else {"planned_steps": planned_steps}
+    if not rate.size:
+        return Rates(facts)
+    found = infer_schedule(step, rate, planned_steps)
+    largest = float(rate.max())
+    if found.is_rising:
+        why = f"the log stops within the warm-up, at a learning rate of {largest:.3g}"
+        return Rates(facts, True, (f"{why}: the peak is not known from it",), largest)
+    facts["learning_rate"] = rounded(found.peak)
+    if found.kind is None:
+        what = "the schedule cannot be told from the learning rates logged"
+        # Distances between rows before the first one, from which on a log does not show the
+        # beginning.
+        begins_late = rate.size > 1 and step[0] > 3 * (step[1] - step[0])
+        is_late = bool(begins_late and rate[0] == largest)
+        return Rates(facts, is_late, (f"{what}; they are used as they stand",), largest)
+    facts["schedule"], facts["warmup_steps"] = found.kind, found.warmup_steps
+    if found.planned_steps is not None:
+        facts["planned_steps"] = found.planned_steps
+    return Rates(facts, largest=largest)
+
+
+def steps_per_row(rates: FloatArray) -> int | None:
+    """Steps per row of a run without step, from learning rates that fall to zero by even steps."""
+    if rates.size < limits.LEAST_SCHEDULE_ROWS or not np.isfinite(rates).all() or rates[0] <= 0:
+        return None
+    falls = -np.diff(rates)
+    fall = float(np.median(falls))
+    if fall <= 0 or np.abs(falls[: max(3, falls.size // 2)] - fall).max() > 1e-2 * fall:
+        return None
+    peaks = rates[0] + fall * (1 - 1 / np.array(STEPS_PER_ROW, dtype=float))
+    misfit = np.array([abs(peak / float(f"{peak:.1e}") - 1) for peak in peaks])
+    order = np.argsort(misfit)
+    best, next_best = misfit[order[:2]]
+    if best > 50 * LEAST_MISFIT or next_best < SURE * max(best, LEAST_MISFIT):
+        return None
+    return STEPS_PER_ROW[int(order[0])]
+
+
+def rounded(rate: float) -> float:
+    """A learning rate as it was set, where the one read off a log is within 0.1 % of that."""
+    near = float(f"{rate:.1e}")
+    # Share by which a learning rate read off a log may differ from the number that was set.
+    return near if abs(rate - near) <= 1e-3 * near else rate
+
+
+def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Schedule:
+    """Recognise the schedule of learning rates logged at increasing, one-based optimizer steps."""
+    top = int(np.argmax(rate))
+    peak = float(rate[top])
+    if peak - float(rate.min()) <= 1e-9 * peak:
+        return Schedule(peak, "constant", 0) if rate.size > 1 else Schedule(peak)
+    rising = top == rate.size - 1
+    if rate.size < limits.LEAST_SCHEDULE_ROWS or rising:
+        return Schedule(peak, is_rising=rising)
+    # Every row counts in the peak, but eighty are plenty for a shape.
+    thin = np.unique(np.linspace(0, rate.size - 1, min(rate.size, 80)).astype(int))
+    thin = np.union1d(thin, [top])
+    best: tuple[float, Kind, int, int, float] | None = None
+    before = 0 if top == 0 else int(step[top - 1]) - 1
+    warmups = np.unique(np.linspace(before, step[top + 1], 64).astype(int))
+    if top == 0:
+        warmups = warmups[warmups <= step[0]]
+    last = int(step[-1])
+    lengths = np.array([max(planned_steps or 1, 1)])
+    if planned_steps is None:
+        lengths = np.r_[
+            np.geomspace(last, 20 * last, 400), np.geomspace(20 * last, 200 * last, 120)
+        ]
+        lengths = np.unique(lengths.astype(np.int64))
+    kinds: tuple[Kind, ...] = ("constant", "linear", "cosine")
+    tries = [(kind, offset) for kind in kinds for offset in (1, 0)]
+    for kind, offset in tries:
+        if best is not None and best[0] <= CLEAR_MISFIT:
+            break
+        spans = lengths[:1] if kind == "constant" else lengths
+        done = step[thin] - offset
+        shape = _factors(kind, done, warmups[:, None, None], spans[None, :, None])
+        with np.errstate(over="ignore", invalid="ignore"):  # rates of any size can be logged
+            level = (shape * rate[thin]).sum(-1) / np.maximum((shape**2).sum(-1), 1e-300)
+            misfit = np.abs(rate[thin] - level[..., None] * shape).max(-1)
+            misfit = np.divide(misfit, level, out=np.full_like(misfit, np.inf), where=level > 0)
+        misfit = np.nan_to_num(misfit, nan=np.inf, posinf=np.inf)
+        # Where no row lies within the warm-up its length is open: the shortest is assumed.
+        i, j = np.argwhere(misfit <= misfit.min() + 1e-6)[0]
+        error = float(misfit[i, j])
+        # A plainer schedule keeps the place unless a richer one fits clearly better.
+        if best is None or error < best[0] - CLEAR_MISFIT:
+            best = (error, kind, int(warmups[i]), int(spans[j]), float(level[i, j]))
+    # Largest misfit, as a share of the peak, at which a schedule is said to be recognised.
+    if best is None or best[0] > 0.02:
+        return Schedule(peak)
+    error, name, warmup, length, level_found = best
+    # Misfit below which the planned length read off the curve itself is trusted.
+    told = planned_steps is None and name != "constant" and error <= 0.002
+    if told and name == "linear":
+        level_found, length = _straight(step, rate, max(warmup, before), level_found, length)
+    # Twelve digits: the fit adds rounding noise, and configs are read by people.
+    peak = float(f"{max(peak, level_found):.12g}")
+    return Schedule(peak, name, warmup, length if told else None)
+
+
+def _straight(
+    step: FloatArray, rate: FloatArray, warmup: int, peak: float, length: int
+) -> tuple[float, int]:
+    """Peak and length of a linear decay, exactly, where rows after the warm-up lie on one line."""
+    rows = step > warmup + 1
+    if warmup or rows.sum() < limits.LEAST_SCHEDULE_ROWS or rate[rows][-1] >= rate[rows][0]:
+        return peak, length
+    slope, level = np.polyfit(step[rows], rate[rows], 1)
+    misfit = float(np.abs(level + slope * step[rows] - rate[rows]).max())
+    # The rate of step s is that after s - 1 steps, or in older versions after s.
+    spans = [(level + slope * offset, -level / slope - offset) for offset in (1, 0)]
+    start, span = min(spans, key=lambda found: abs(found[1] - round(found[1])))
+    is_exact = misfit <= CLEAR_MISFIT * peak and abs(span - round(span)) <= 0.02
+    return (float(start), round(span)) if is_exact else (peak, length)
+
+
+def _factors(kind: str, done: FloatArray, warmup: FloatArray, length: FloatArray) -> FloatArray:
+    """Rate over peak after ``done`` scheduler steps; arguments broadcast."""
+    warm = np.clip(done / np.maximum(warmup, 1), 0.0, 1.0)
+    left = np.clip((length - done) / np.maximum(length - warmup, 1), 0.0, 1.0)
+    cosine = 0.5 * (1 - np.cos(np.pi * left))
+    decay = {"constant": np.ones_like(left), "linear": left, "cosine": cosine}[kind]
+    return np.asarray(np.where(done < warmup, warm, decay))
+
+
+CHANCE = 1e-3
+"""Probability below which a smallest step is not taken for chance."""
+
+CHANCE_OF_RATIO = 1e-6
+"""Probability below which a ratio is not taken for chance; there are many to choose from."""
+
+SCATTER = 0.03
+"""Relative scatter of a ratio that is still one constant."""
+
+SHARING_SHARE = 0.95
+"""Share of rows that must have it."""
+
+SLACK = 1e-3
+"""Relative difference between rows that share a constant exactly: sums in single precision."""
+
+NEAR = 20.0
+"""Width, in errors of a row, of the neighbourhood that tells how dense ratios lie by chance."""
+
+LARGEST = 1e12
+"""Losses and KLs beyond it, or below its inverse, are no values to learn from."""
+
+PRECISE = 0.004
+"""Relative error within which a coefficient is matched to a round number."""
+
+CHECKED = slice(2_000)
+"""Rows that are looked at."""
+
+
+class Guess(NamedTuple):
+    """A value that nobody stated, and what gives it away."""
+
+    value: float
+    why: str
+
+
+def print_error(values: FloatArray) -> FloatArray:
+    """Half of the last digit printed, in fixed decimals or significant digits: the larger."""
+    if not values.size:
+        return values
+    printed = [Decimal(repr(float(value))).normalize().as_tuple() for value in values]
+    decimals = max(0, *(-int(number.exponent) for number in printed), 0)
+    digits = max(len(number.digits) for number in printed)
+    with np.errstate(divide="ignore"):
+        leading = np.floor(np.log10(np.abs(values)))
+    leading = np.where(np.isfinite(leading), leading, -np.inf)
+    return np.maximum(0.5 * 10.0**-decimals, 0.5 * 10.0 ** (leading + 1 - digits))
+
+
+def least_count(values: FloatArray) -> int | None:
+    """Least n of which all values (shares) are multiples of 1/n."""
+    values = values[np.isfinite(values)]
+    if not values.size or values.min() < 0 or values.max() > 1:
+        return None
+    # Absolute error of a mean taken in single precision.
+    error = print_error(values) + 2e-7
+    distinct, first = np.unique(values, return_index=True)
+    if distinct.size > limits.MOST_TRIALS_PER_ROW + 1:
+        return None
+    inside = (distinct > 0) & (distinct < 1)
+    share, tolerance = distinct[inside], error[first][inside]
+    fitting = np.arange(2, limits.MOST_TRIALS_PER_ROW + 1)
+    for value, width in zip(share, tolerance, strict=True):
+        fitting = fitting[np.abs(value * fitting - np.rint(value * fitting)) <= fitting * width]
+    if not share.size or not fitting.size:
+        return None
+    count = int(fitting[0])
+    # Values without a step would all hit a multiple of 1/n as often as this, for some n so far.
+    chance = count * float(np.prod(np.minimum(1.0, 2 * count * tolerance)))
+    return count if chance < CHANCE and _is_whole(values, count) else None
+
+
+def _is_whole(values: FloatArray, count: int) -> bool:
+    """Whether rows of twice or three times as many trials would have shown it."""
+    inside = values[(values > 0) & (values < 1)]
+    if inside.size < 20:
+        return False
+    numerator = np.rint(inside * count).astype(int)
+    coarser = next(factor for factor in range(2, count + 1) if not count % factor)
+    if 0.5 ** np.sum(numerator % coarser != 0) >= CHANCE:
+        return False
+    for times in (2, 3):
+        # Probability that a binomial number of times x count trials is a multiple of `times`.
+        roots = np.exp(2j * np.pi * np.arange(times) / times)
+        powers = (1 - inside[:, None] + inside[:, None] * roots) ** (times * count)
+        if float(np.prod(np.real(powers.mean(axis=1)))) >= CHANCE:
+            return False
+    return True
+
+
+def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
+    """Weight of the KL penalty, from rows whose loss is nothing but that penalty."""
+    there = (np.abs(loss) < LARGEST) & (kl > 1 / LARGEST) & (kl < LARGEST)
+    loss, kl = loss[there], kl[there]
+    error_of_loss, error_of_kl = print_error(loss), print_error(kl)
+    # Largest relative error, from the digits printed, of a ratio that is judged by itself.
+    clear = (loss > 1 / LARGEST) & (error_of_loss * kl + error_of_kl * loss <= 0.02 * loss * kl)
+    if clear.sum() >= limits.LEAST_CLEAR_ROWS:
+        loss, kl = loss[clear], kl[clear]
+        error = error_of_loss[clear] / loss + error_of_kl[clear] / kl + SLACK
+        shares = _share_sharply(loss / kl, error)
+        value = None if shares is None else _as_written(loss[shares], kl[shares], error[shares])
+    else:
+        value, shares = _share_vaguely(loss, kl, error_of_loss, error_of_kl)
+        loss, kl = loss[shares], kl[shares]
+        shares = np.ones(kl.size, dtype=bool)
+    # Largest over smallest KL: one loss over one KL is a ratio too, and tells nothing.
+    if value is None or shares is None or kl[shares].max() < 1.5 * kl[shares].min():
+        return None
+    why = f"loss / kl is {value:g} in {int(shares.sum())} of {kl.size} rows that tell"
+    # Of 1: what is logged as KL is the penalty, its weight included.
+    # Share by which a ratio of loss and KL may differ from 1 and still be that of one with itself.
+    return None if abs(value - 1) <= 0.01 else Guess(value, why)
+
+
+def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
+    """Rows of a ratio that nearly all share, or that some share more sharply than by chance."""
+    from scipy.special import pdtrc
+
+    near = np.abs(ratio / np.median(ratio) - 1) <= error + SCATTER
+    if near.mean() >= SHARING_SHARE:
+        return near
+    ordered = np.sort(ratio)
+    widest = error.max()
+    ends = np.searchsorted(ordered, (ordered * (1 - widest), ordered * (1 + widest)))
+    likely = ordered[np.argsort(ends[0] - ends[1], kind="stable")[:50]]
+    sharing = [np.abs(ratio / candidate - 1) <= error for candidate in likely]
+    best = int(np.argmax([rows.sum() for rows in sharing]))
+    rows = sharing[best]
+    distance = np.abs(ratio / likely[best] - 1) / error
+    near_misses = np.sum((distance > 1) & (distance <= NEAR))
+    # Of a Poisson number that reaches as many.
+    chance = ratio.size * pdtrc(rows.sum() - 1, (near_misses + 1) / (NEAR - 1))
+    return rows if rows.sum() >= limits.LEAST_CLEAR_ROWS and chance < CHANCE_OF_RATIO else None
+
+
+def _share_vaguely(
+    loss: FloatArray, kl: FloatArray, error_of_loss: FloatArray, error_of_kl: FloatArray
+) -> tuple[float | None, BoolArray]:
+    """Round number that all rows agree with to the last digit printed, and those that tell it."""
+    value = float(f"{loss.sum() / kl.sum():.0e}") if kl.sum() > 0 else 0.0
+    # Chosen by their KL, for a choice by their loss would prefer losses that were rounded up.
+    error = error_of_loss + value * error_of_kl
+    # The same for rows that are judged together, where few are clear.
+    tell = error <= 0.25 * value * kl
+    if value < 1 / LARGEST or tell.sum() < limits.LEAST_CLEAR_ROWS:
+        return None, tell
+    loss, kl, error = loss[tell], kl[tell], error[tell] + SLACK * value * kl[tell]
+    off = loss.sum() / kl.sum() / value - 1
+    is_it = abs(off) <= SCATTER and bool(np.all(np.abs(loss - value * kl) <= error))
+    chance = float(np.prod(2 * error / (value * kl)))
+    return (value if is_it and chance < CHANCE_OF_RATIO else None), tell
+
+
+def _as_written(loss: FloatArray, kl: FloatArray, error: FloatArray) -> float | None:
+    """Number of one digit, or two, that a ratio can only be: coefficients are chosen by people."""
+    value = float(loss.sum() / kl.sum())
+    off = np.abs(loss / kl / value - 1)
+    spread = 2 * float(np.sqrt(np.mean(off**2) / off.size))
+    allowed = max(PRECISE, spread)
+    is_sharp = float(np.mean(off <= error)) >= SHARING_SHARE and np.median(error) <= PRECISE
+    for digits in (1, 2) if is_sharp else (1,):
+        written = float(f"{value:.{digits - 1}e}")
+        step = 10.0 ** (math.floor(math.log10(written)) + 1 - digits)
+        if abs(written / value - 1) <= allowed < step / written / 2:
+            return written
+    return None
+
+
+def completions_per_row(reward: FloatArray, window: int = 1) -> Guess | None:
+    """How many completions a row averages, from the smallest step between rewards of 0 or 1."""
+    count = least_count(reward)
+    if count is None or count % window or not count // window % 5:
+        return None
+    return Guess(count, f"every reward is a multiple of 1/{count}, if a completion scores 0 or 1")
+
+
+def groups_per_row(silent_share: FloatArray) -> Guess | None:
+    """How many groups a row counts, from the smallest step between shares of silent groups."""
+    count = least_count(silent_share)
+    why = f"every share of silent groups is a multiple of 1/{count}"
+    return None if count is None else Guess(count, why)
+
+
+def group_size_of(completions: Guess | None, groups: Guess | None) -> Guess | None:
+    """Completions per group, where both counts speak and the one divides the other."""
+    if completions is None or groups is None:
+        return None
+    size, rest = divmod(completions.value, groups.value)
+    if rest or size < 2:
+        return None
+    why = f"{completions.value:g} completions / {groups.value:g} groups in a row"
+    return Guess(int(size), f"{why}: {completions.why}; {groups.why}")
+
+
+def guess(raw: RawRun, found: Derived) -> None:
+    """Add settings that the metrics of a run give away; those that are known are compared."""
+    if raw.is_eval_only:
+        return
+    known, series = found.facts, raw.series
+    if "loss" in series and "kl" in series:
+        weight = kl_coefficient_from_loss(series["loss"][CHECKED], series["kl"][CHECKED])
+        # Share by which a recovered KL coefficient may differ from the stated one.
+        _settle(found, "kl_coefficient", weight, 0.05)
+    # Every pass over the same rollouts shows their rewards again.
+    window, repeats = divmod(
+        int(known.get("logging_steps") or raw.stated_spacing or raw.logging_steps),
+        int(known.get("epochs_per_refresh") or 1),
+    )
+    if raw.step_unit != "optimizer" or repeats:
+        return  # how many optimizer steps a row covers is not known
+    # A sum of several rewards moves in steps of its own.
+    is_sum = len(raw.parts) > 1
+    completions = None if is_sum else completions_per_row(series["reward"][CHECKED], window)
+    groups = groups_per_row(series.get("silent_group_share", np.zeros(0)))
+    if known.get("group_size") is None:
+        _settle(found, "group_size", group_size_of(completions, groups))
+    prompts = _prompts(completions, groups, known.get("group_size"), window)
+    _settle(found, "prompts_per_step", prompts)
+
+
+def _prompts(
+    completions: Guess | None, groups: Guess | None, group_size: float | None, window: int
+) -> Guess | None:
+    """Prompts per optimizer step, from the groups in a row or from its completions."""
+    per = "" if window == 1 else f" / {window} steps a row"
+    if groups is not None and not groups.value % window:
+        return Guess(groups.value / window, f"{groups.value:g} groups in a row{per}: {groups.why}")
+    if completions is None or not group_size or completions.value % (group_size * window):
+        return None
+    why = f"{completions.value:g} completions in a row / group size {group_size:g}{per}"
+    return Guess(completions.value / group_size / window, f"{why}: {completions.why}")
+
+
+def _settle(found: Derived, key: str, guessed: Guess | None, tolerance: float = 0.0) -> None:
+    """Add a guess, or warn where something else is stated."""
+    if guessed is None:
+        return
+    (value, why), stated = guessed, found.facts.get(key)
+    if stated is None:
+        found.put(key, value, f"{key} {value:g} guessed: {why}")
+        found.assume(f"{key} = {value:g} guessed ({why}); a sidecar overrides it")
+    elif abs(value - stated) > tolerance * max(abs(stated), abs(value)):
+        found.warn(f"{key} = {stated:g} is used; the metrics look like {value:g} ({why})")
