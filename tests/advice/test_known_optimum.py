@@ -54,8 +54,9 @@ def test_stacked_settings_lose_what_each_loses():
     assert (bare - counted).mean(axis=1) == pytest.approx(lost)
 
 
+@pytest.mark.evidence
 def test_what_the_user_knows_moves_the_advice_towards_it():
-    posterior = made_up_posterior()
+    posterior = made_up_posterior(draws=200)
     free = advise(posterior, weigh_pilots=False)
     rate = free.settings.learning_rate / 10
     told = {"learning_rate": rate}
