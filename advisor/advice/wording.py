@@ -261,6 +261,7 @@ def _body(advice: AnswerFields) -> list[str]:
         f"P(stable to step {advice.steps}) = "
         f"{percent(advice.stability.probability, advice.level)}{_between(advice)} (wanted: "
         f"{level_text(advice.level)}).",
+        *([] if advice.kind == "recommendation" else [_limit(advice)]),
         _support(advice),
         _price_line(advice),
         *([] if advice.promotion is None else [advice.promotion.text]),
@@ -288,9 +289,14 @@ def _particulars(advice: AnswerFields) -> list[str]:
         "wander. P(stable) has parts, by the model: rollouts refreshed often enough "
         f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
         f"fluctuation small {percent(stability.fluctuation)}.{none_failed}",
-        f"{LIMITED[advice.kind]}: {advice.binding}.",
+        *([_limit(advice)] if advice.kind == "recommendation" else []),
         *_evidence(advice),
     ]
+
+
+def _limit(advice: AnswerFields) -> str:
+    """The constraint that the answer meets."""
+    return f"{LIMITED[advice.kind]}: {advice.binding}."
 
 
 def _between(advice: AnswerFields) -> str:

@@ -33,7 +33,7 @@ def test_scripts_hold_what_was_planned(tmp_path, capsys):
         config = yaml.safe_load(text)
         assert float(config["learning_rate"]) == pilot["settings"]["learning_rate"]
         assert config["max_steps"] == pilot["steps"]
-        assert config["num_generations"] == 8
+        assert config["num_generations"] == pilot["settings"]["group_size"]
         assert f"{pilot['settings']['learning_rate']:.2g}" in out
     assert "Assumed:" in out
     assert "minibatches_per_refresh = 1 assumed" in out
