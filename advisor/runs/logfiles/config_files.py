@@ -157,6 +157,13 @@ class ConfigSource:
     path: Path
     settings: dict[str, Scalar] = field(default_factory=dict)
     note: str = ""
+    # Of a command that states them.
+    line: int = 0
+
+    @property
+    def name(self) -> str:
+        """For a message: the file and the line."""
+        return f"{self.path.name}, line {self.line}" if self.line else self.path.name
 
 
 def parse_config(log: LogFile, kind: str) -> ConfigSource:

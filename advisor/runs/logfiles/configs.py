@@ -10,6 +10,7 @@ from pathlib import Path
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.config_files import NAMES, ConfigSource, Scalar, flatten, parse_config
+from advisor.runs.logfiles.launch_commands import launch_settings
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.records import stored_config
 
@@ -57,6 +58,7 @@ def settings_beside(
         runs = shared_by(folder) if files else 0
         sources += [_source(f, INFIX.sub("", f.path.name), runs) for f in files]
         names |= {file.path.name for file in files}
+    sources += launch_settings(log, top, shared_by)
     stated = [source for source in sources if source.settings or source.note]
     return stated + _pickle(log, near, stated)
 

@@ -138,7 +138,7 @@ def stated_settings(
     check_settings(logged.facts, path=path, row=place_row(logged))
     merged, warnings = _merged(logged, sources)
     derived = derive_settings(_with_group(merged, trainer_keys, group_size), trainer_keys)
-    names = [source.path.name for source in sources if source.settings]
+    names = [source.name for source in sources if source.settings]
     where = f" [{', '.join(names)}]" if names else " [the log]"
     found = _checked(derived, where)
     for key, value in logged.facts.items():
@@ -177,7 +177,7 @@ def _merged(logged: Logged, sources: Sequence[ConfigSource]) -> tuple[dict[str, 
     origin: dict[str, str] = {}
     warnings = [source.note for source in sources if source.note]
     places = [("the log", logged.settings)]
-    for name, settings in places + [(source.path.name, source.settings) for source in sources]:
+    for name, settings in places + [(source.name, source.settings) for source in sources]:
         for key, value in settings.items():
             if key not in merged:
                 merged[key], origin[key] = value, name
