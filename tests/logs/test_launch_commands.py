@@ -107,10 +107,23 @@ def test_trl(write: Writer, tmp_path: Path) -> None:
     assert run.hyperparameters.learning_rate == 5e-6
     assert known(run)["prompts_per_step"] == 8 * 2 * 4 / 8
     assert run.derivations["learning_rate"].endswith("[job.slurm, line 4]")
+    # On how many devices is not known, so one is not assumed.
+    write("job.slurm", TRL.replace("--num_processes=4", ""))
+    assert needs(only(tmp_path)) == ["prompts_per_step"]
     write("job.slurm", "trl grpo --num_generations 4 --learning_rate=3e-6\n")
     run = only(tmp_path)
     assert run.hyperparameters.learning_rate == 3e-6
     assert run.hyperparameters.group_size == 4
+
+
+def test_a_command_changes_the_config_that_it_names(write: Writer, tmp_path: Path) -> None:
+    write("train.log", TRL_ROWS)
+    write("config.yaml", "learning_rate: 1e-5\nnum_generations: 4\n")
+    write("run.sh", "trl grpo --config recipes/config.yaml --num_generations 8")
+    run = only(tmp_path)
+    assert (run.hyperparameters.learning_rate, run.hyperparameters.group_size) == (1e-5, 8)
+    write("run.sh", "trl grpo --num_generations 8")
+    assert only(tmp_path).hyperparameters.group_size == 4
 
 
 def test_openrlhf(write: Writer, tmp_path: Path) -> None:

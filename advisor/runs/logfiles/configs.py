@@ -58,7 +58,11 @@ def settings_beside(
         runs = shared_by(folder) if files else 0
         sources += [_source(f, INFIX.sub("", f.path.name), runs) for f in files]
         names |= {file.path.name for file in files}
-    sources += launch_settings(log, top, shared_by)
+    launched = launch_settings(log, top, shared_by)
+    # Of a config that a command names, the command changes some settings.
+    changed = {Path(str(source.settings.get("config"))).name for source in launched}
+    is_over = any(source.path.name in changed for source in sources)
+    sources = [*launched, *sources] if is_over else [*sources, *launched]
     stated = [source for source in sources if source.settings or source.note]
     return stated + _pickle(log, near, stated)
 

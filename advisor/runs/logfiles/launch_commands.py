@@ -37,9 +37,6 @@ SHELL, EXPANDED, IN_QUOTES, LOOP, BEFORE, ARRAY = (
 ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 LOOPS = ("for", "while", "until", "select")
 
-MOST_LAUNCHES = 256
-"""To which loops of a script are written out."""
-
 
 @dataclass(frozen=True)
 class Launch:
@@ -49,44 +46,36 @@ class Launch:
     settings: dict[str, Scalar]
     names: frozenset[str]
 
-    def source(self, path: Path) -> ConfigSource:
-        """What it states, as a config of a run does."""
-        return ConfigSource(path, self.settings, line=self.line)
-
 
 def launch_settings(
     log: LogFile, top: Path, shared_by: Callable[[Path], int]
 ) -> list[ConfigSource]:
     """Settings of the one command that launched a run: printed in its log, or in a script near."""
-    printed = printed_launches(log)
-    found = [printed[0].source(log.path)] if len(printed) == 1 else []
+    found = [ConfigSource(log.path, one.settings, line=one.line) for one in printed_launches(log)]
+    found = found if len(found) == 1 else []
     own = log.path.parent
     called = {_plain(log.name.partition(".")[0]), _plain(Path(log.name).stem), _plain(own.name)}
     called -= {"", *LAUNCH["of_no_run"]}
     for folder in (own, *(above for above in own.parents[:2] if above.is_relative_to(top))):
-        files = filter(None, (log.at(folder / name) for name in _scripts(log.names_in(folder))))
+        names = sorted(log.names_in(folder))
+        names = [name for name in names if any(fnmatchcase(name, s) for s in LAUNCH["scripts"])]
+        files = filter(None, (log.at(folder / name) for name in names))
         launches = [
             (file, one) for file in files if file.path != log.path for one in launches_of(file)
         ]
-        named = [
-            (file, one)
-            for file, one in launches
-            if called & {*one.names, _plain(Path(file.name).stem)}
-        ]
+        stems = {file.path: _plain(Path(file.name).stem) for file, _ in launches}
+        named = [(f, one) for f, one in launches if called & {*one.names, stems[f.path]}]
         runs = shared_by(folder) if launches and not named else 0
         chosen = named or (launches if runs <= 1 else [])
         if len({repr(one.settings) for _, one in chosen}) == 1:
-            return [*found, chosen[0][1].source(chosen[0][0].path)]
+            file, one = chosen[0]
+            return [*found, ConfigSource(file.path, one.settings, line=one.line)]
         if launches:
             file = launches[0][0]
             what = f"{file.path.name} is read for none of {max(runs, 1)} logs"
             advice = "give its experiment_name or output_dir the name of the log or of its folder"
             return [*found, ConfigSource(file.path, note=f"{what}; {advice}")]
     return found
-
-
-def _scripts(names: set[str]) -> list[str]:
-    return sorted(n for n in names if any(fnmatchcase(n, mark) for mark in LAUNCH["scripts"]))
 
 
 def launches_of(script: LogFile) -> tuple[Launch, ...]:
@@ -127,7 +116,7 @@ def _launches(text: str, is_make: bool) -> tuple[Launch, ...]:
         text = re.sub(r"\$\((\w+)\)", r"${\1}", text).replace("$$", "$")
         text = re.sub(r"(?m)^(\w+)[ \t]*[:?]?=[ \t]*(.*?)[ \t]*$", r'\1="\2"', text)
         text = re.sub(r"(?m)^\t@?", "", text)
-    script = _Script({})
+    script = _Script()
     script.follow(_commands(text))
     return tuple(script.launches)
 
@@ -156,16 +145,16 @@ def _commands(text: str) -> list[Command]:
 class _Script:
     """Follows the commands of a script."""
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
         self.launches: list[Launch] = []
-        self._variables = dict(variables)
+        self._variables: dict[str, str] = {}
 
     def follow(self, commands: Sequence[Command], depth: int = 0) -> None:
         """Follow commands, those of a loop for each of its words; ``depth`` counts conditions."""
         place = 0
         while place < len(commands):
             line, text = commands[place]
-            text, place = _without_keywords(text), place + 1
+            text, place = BEFORE.sub("", text, count=1), place + 1
             word = text.partition(" ")[0]
             if word in LOOPS:
                 end = _end_of_loop(commands, place)
@@ -187,7 +176,7 @@ class _Script:
             values, depth = [UNKNOWN], depth + 1
         for value in values:
             self._variables[name] = value
-            if len(self.launches) < MOST_LAUNCHES:
+            if len(self.launches) < 256:  # to which loops are written out
                 self.follow(body, depth)
 
     def _step(self, line: int, text: str, depth: int) -> None:
@@ -211,23 +200,21 @@ class _Script:
     def _launch(self, line: int, words: list[str]) -> None:
         for flag, inner in itertools.pairwise(words):
             if re.fullmatch(r"-\w{0,3}c", flag) and " " in inner.strip():
-                script = _Script(self._variables)
-                script.follow([(line, text) for _, text in _commands(inner)])
-                self.launches += script.launches
+                self.follow([(line, text) for _, text in _commands(inner)])
                 return
         written = [word for word in words if word.startswith(">")]
         words = [word for word in words if not word.startswith(">")]
-        settings = {
-            key: value
-            for key, value in parse_command_line(words).items()
-            if UNKNOWN not in f"{key}{value}"
-        }
+        stated = parse_command_line(words)
+        settings = {key: cell for key, cell in stated.items() if UNKNOWN not in f"{key}{cell}"}
         if not _is_training(words, settings):
             return
         # torchrun counts the processes of one machine.
         own, machines = settings.get("nproc_per_node"), settings.get("nnodes", 1)
         if isinstance(own, int) and isinstance(machines, int):
             settings.setdefault("num_processes", own * machines)
+        is_of_several = not set(words).isdisjoint((*LAUNCH["of_several"], *LAUNCH["launchers"]))
+        if is_of_several and settings.keys().isdisjoint(("num_processes", "num_gpus")):
+            settings.pop("per_device_train_batch_size", None)  # on how many is not known
         known = {**{key.lower(): value for key, value in self._variables.items()}, **settings}
         names = [str(known.get(name, "")) for name in LAUNCH["run_names"]]
         names += [file.lstrip("> ").rpartition(".")[0] for file in written]
@@ -264,17 +251,11 @@ class _Script:
         return value or UNKNOWN
 
 
-def _without_keywords(text: str) -> str:
-    while found := BEFORE.match(text):
-        text = text[found.end() :]
-    return text
-
-
 def _end_of_loop(commands: Sequence[Command], place: int) -> int:
     """Place of the ``done`` of a loop whose first command stands at a place."""
     depth = 1
     for at in range(place, len(commands)):
-        word = _without_keywords(commands[at][1]).partition(" ")[0]
+        word = BEFORE.sub("", commands[at][1], count=1).partition(" ")[0]
         depth += (word in LOOPS) - (word == "done")
         if not depth:
             return at
@@ -287,14 +268,12 @@ def _is_training(words: Sequence[str], settings: Mapping[str, Scalar]) -> bool:
     if not starts or not settings:
         return False
     ahead = words[starts[0] :]
-    program = next(
-        (
-            word
-            for before, word in itertools.pairwise(ahead)
-            if word not in LAUNCH["launchers"] and (before == "-m" or word.endswith(".py"))
-        ),
-        " ".join(ahead[:2]).rpartition("/")[2],
-    )
+    programs = [
+        word
+        for before, word in itertools.pairwise(ahead)
+        if word not in LAUNCH["launchers"] and (before == "-m" or word.endswith(".py"))
+    ]
+    program = programs[0] if programs else " ".join(ahead[:2]).rpartition("/")[2]
     if OTHER.fullmatch(program.rpartition("/")[2]):
         return False
     is_grouped = not settings.keys().isdisjoint(LAUNCH["settings"])

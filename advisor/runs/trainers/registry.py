@@ -231,24 +231,18 @@ def asked_of(runs: Sequence[PilotRun], also: Sequence[str] = ()) -> Asked | None
     shared = {
         name: next(iter(found))
         for name in given
-        if lacking[name] == len(runs) and len(found := {own.get(name) for own in named}) == 1
+        if lacking[name] == len(runs) and len(found := {stated.get(name) for stated in named}) == 1
     }
     lines = [*(_line(first, name, value) for name, value in shared.items()), *also]
     block = ["  [defaults]", *lines] if lines else []
     if "step_unit" in lacking:
         block += ["  [columns]", '  # step_unit = "optimizer"  # or "refresh"']
         sentences.append('Say in a column map: step_unit = "optimizer" or "refresh"')
-    left = 0
-    for run, own in zip(runs, named, strict=True):
+    for run, stated in zip(runs, named, strict=True):
         rest = [name for name in questions(run) if name in given and name not in shared]
-        is_shown = bool(rest) and (
-            block.count("  [[run]]") < MOST_ENTRIES or any(map(own.get, rest))
-        )
-        left += bool(rest) and not is_shown
-        if is_shown:
+        if rest and (block.count("  [[run]]") < MOST_ENTRIES or stated.keys() & set(rest)):
             block += ["  [[run]]", f"  id = {json.dumps(run.id, ensure_ascii=False)}"]
-            block += [_line(run, name, own.get(name)) for name in rest]
-    block += [f"  # and {left} more"] if left else []
+            block += [_line(run, name, stated.get(name)) for name in rest]
     trainer = find_trainer(first.framework)
     return Asked(tuple(sentences), tuple(block), "" if trainer is None else trainer.configs)
 
