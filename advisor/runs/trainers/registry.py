@@ -82,9 +82,6 @@ def _filled(line: str, settings: Settings) -> str:
     )
 
 
-MOST_ENTRIES = 20
-"""Runs that are asked for their settings one by one where their names say none."""
-
 AHEAD, BEHIND = r"(?i:(?<![a-z0-9])", r"(?![a-z0-9]|\.\d))"
 IN_NAMES = {
     "learning_rate": r"(?:lr|learning_?rate)[_=-]?(\d+(?:\.\d+)?e-\d+|0\.\d+)",
@@ -240,7 +237,8 @@ def asked_of(runs: Sequence[PilotRun], also: Sequence[str] = ()) -> Asked | None
         sentences.append('Say in a column map: step_unit = "optimizer" or "refresh"')
     for run, stated in zip(runs, named, strict=True):
         rest = [name for name in questions(run) if name in given and name not in shared]
-        if rest and (block.count("  [[run]]") < MOST_ENTRIES or stated.keys() & set(rest)):
+        # So many are asked one by one where their names say nothing.
+        if rest and (block.count("  [[run]]") < 20 or stated.keys() & set(rest)):
             block += ["  [[run]]", f"  id = {json.dumps(run.id, ensure_ascii=False)}"]
             block += [_line(run, name, stated.get(name)) for name in rest]
     trainer = find_trainer(first.framework)
