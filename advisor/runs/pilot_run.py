@@ -307,7 +307,9 @@ def first_and_last(values: FloatArray) -> tuple[float, float] | None:
 
 def parameters_from_name(model: str) -> float | None:
     """Read a parameter count off a model's name: 7e9 of ``Qwen/Qwen2.5-7B-Instruct``, or None."""
-    found = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bBmM])(?![a-zA-Z0-9])", model)
+    # An underscore between digits may stand for a point: 1_5b.
+    at = r"(?<![a-zA-Z0-9.])(?:(?<!\d_)|(?<=\.\d_))"
+    found = re.search(at + r"(\d+(?:\.\d+)?)\s*([bBmM])(?![a-zA-Z0-9])", model)
     if found is None:
         return None
     return float(found.group(1)) * {"b": 1e9, "m": 1e6}[found.group(2).lower()]

@@ -23,7 +23,7 @@ from advisor.advice.wording import gpu_time, percent
 from advisor.cli.app import main
 from advisor.model.posterior import SCHEMA
 from advisor.model.storage import META
-from advisor.runs.logfiles.configs import parse_command_line, parse_config, parse_overrides
+from advisor.runs.logfiles.config_files import parse_command_line, parse_config, parse_overrides
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logs import demo_runs
 from advisor.runs.trainers import openrlhf, trl, verl

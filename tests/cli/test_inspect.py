@@ -81,7 +81,7 @@ def test_the_table_says_what_to_add(folder):
     assert "1 of 2 runs can be fitted as they are" in result.output
     assert "copy of a/metrics" in result.output
     assert "1 run: the group size is not known" in result.output
-    assert "  group_size = ..." in result.output
+    assert "  # group_size = ..." in result.output
     assert "# reward_ceiling = ..." in result.output
     assert "--gpus" in result.output
     assert "broken.jsonl: row 2" in result.output

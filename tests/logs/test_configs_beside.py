@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from processor_time import at_most
 
-from advisor.runs.logfiles.configs import (
+from advisor.runs.logfiles.config_files import (
     ConfigSource,
     literal,
     parse_command_line,
     parse_overrides,
-    settings_beside,
 )
+from advisor.runs.logfiles.configs import settings_beside
 from advisor.runs.logfiles.log_file import on_disk, open_archive
 
 Writer = Callable[..., Path]

@@ -7,7 +7,7 @@ import pytest
 from advisor.errors import InputError
 from advisor.runs.diagnosis.collapse import as_stated, find_any_fall
 from advisor.runs.diagnosis.diagnose import diagnose
-from advisor.runs.logs import read_runs
+from advisor.runs.logs import inspect, read_runs
 
 ENTRY = '[[run]]\npath = "x/trainer_state.json"\n'
 
@@ -295,7 +295,13 @@ def test_entries_of_logs_not_asked_for(write_state, write, tmp_path):
     gone = '[[run]]\npath = "gone/trainer_state.json"\n'
     write("pilots.toml", ENTRY + '[[run]]\npath = "y/trainer_state.json"\n' + gone)
     assert [run.id for run in read_runs(path)] == ["x"]
-    assert len(read_runs(tmp_path)) == 2  # every run has its entry: the third one harms nothing
+    write("pilots.toml", gone + "group_size = 8\n[defaults]\nmomentum = 0.5\n")
+    for read in (read_runs, inspect):
+        with pytest.raises(InputError, match=r"row 1, .*'gone/.*\(runs there are: x, y\)"):
+            read(tmp_path)
+    write("pilots.toml", ENTRY + '[[run]]\nid = "y"\n[[run]]\nid = "z"\n')
+    with pytest.raises(InputError, match=r"row 3, key 'id': no run has the id 'z'.*: x, y\)"):
+        read_runs(tmp_path)  # also where every run has an entry of its own
 
 
 def test_checkpoints_hear_the_entry_of_any_of_them(write_state, write, tmp_path):

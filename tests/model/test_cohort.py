@@ -715,7 +715,7 @@ def test_all_that_runs_lack_is_asked_for_at_once_in_the_words_of_the_trainer():
     assert caught.value.key == "group_size, prompts_per_step"
     text = str(caught.value)
     assert "2 of 2 runs cannot be fitted yet" in text
-    assert "[defaults]\n  group_size = ...  # verl: actor_rollout_ref.rollout.n" in text
+    assert "[defaults]\n  # group_size = ...  # verl: actor_rollout_ref.rollout.n" in text
     assert "prompts_per_step = ...  # verl: actor.ppo_mini_batch_size" in text
     assert ".hydra/config.yaml" in text
 

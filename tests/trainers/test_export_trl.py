@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for
 
-from advisor.runs.logfiles.configs import parse_config
+from advisor.runs.logfiles.config_files import parse_config
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.trainers.registry import export_config
 from advisor.runs.trainers.trl import KEY_TABLE

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.runs.logfiles.configs import parse_command_line
+from advisor.runs.logfiles.config_files import parse_command_line
 from advisor.runs.logfiles.logged import Table, TableBuilder
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.openrlhf import TRAINER, parse_namespace

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from advisor.runs.logfiles.configs import parse_overrides
+from advisor.runs.logfiles.config_files import parse_overrides
 from advisor.runs.logfiles.logged import Table, TableBuilder
 from advisor.runs.logs.stated_settings import KEYS, check_settings
 from advisor.runs.settings import PartialSettings

@@ -136,17 +136,16 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
     ready = sum(not needs(run) for run in own)
     as_is = "it is" if len(own) == 1 else "they are"
     console.print(Text(f"\n{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."))
-    asked = asked_of(own)
+    asked = asked_of(own, [*_adapter_assumed(own), *_bounds_assumed(own)])
     if asked is not None:
         is_ready = ready == len(own)
         console.print(Text("Say as well, or it is assumed:" if is_ready else "To fit the others:"))
         for sentence in asked.sentences:
             console.print(Text(f"  {sentence}."), soft_wrap=True)
-        lines = [*asked.block, *_adapter_assumed(own), *_bounds_assumed(own)]
         # Beside what a tracker's client hands out lies no file.
         is_asked = all(SOURCE.match(run.path) for run in own)
         where = "and name it with --sidecar" if is_asked else "beside the logs"
-        console.print(Text(f"Paste into pilots.toml {where}:\n" + "\n".join(lines)))
+        console.print(Text(f"Paste into pilots.toml {where}:\n" + "\n".join(asked.block)))
         if asked.configs and not is_asked:
             console.print(Text(f"Or put beside the log what tells it: {asked.configs}."))
         # What lies there already is the likeliest answer.

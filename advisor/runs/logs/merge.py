@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,16 @@ stops beside the peak)."""
 
 AS_STATED = ("model", "task", "reward_floor", "reward_ceiling", "collapsed", "collapsed_at")
 """What a run holds as it was stated, or not at all."""
+
+
+MODEL = re.compile(
+    r"(?<![a-z])(?:qwen|(?:tiny)?llama|gemma|phi|mistral|ministral|deepseek|smollm|olmo|minicpm"
+    r"|internlm|granite|falcon|pythia)(?:(?:0\.5|1\.5|[1-9]|14|32|70|72)b|[\d._-]*"
+    r"(?:(?:math|coder|r1|distill|qwen|llama|vl|it|base|instruct)[\d._-]*)*"
+    r"(?<![a-z0-9.])\d+(?:\.\d+)?[bm])(?![a-z0-9])",
+    re.IGNORECASE,
+)
+"""Name of a model with its size, within the name of a run."""
 
 
 def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting]) -> PilotRun:
@@ -63,7 +74,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     names = PartialSettings.model_fields
     hyperparameters = PartialSettings(**{name: values[name] for name in names if name in values})
     _refuse_other_interval(raw, hyperparameters, settings.get("refresh_interval"))
-    parameters = _parameters(raw, found, settings)
+    parameters = _parameters(raw, run_id, found, settings)
     series, missing = dict(raw.series), dict(raw.missing)
     if hyperparameters.kl_coefficient == 0 and not np.any(np.nan_to_num(series.get("kl", 0.0))):
         # Some trainers write zeros for a penalty that they do not have.
@@ -84,10 +95,17 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     return _built(raw, own | {name: values.get(name) for name in AS_STATED})
 
 
-def _parameters(raw: RawRun, found: Derived, settings: Mapping[str, Setting]) -> float | None:
-    """Size of the model, stated or read off its name, which the run's own name may be."""
+def _parameters(
+    raw: RawRun, run_id: str, found: Derived, settings: Mapping[str, Setting]
+) -> float | None:
+    """Size of the model, stated or read off its name or that of the run."""
     values = found.facts
-    if "model" not in values and raw.has_own_id and parameters_from_name(raw.label or ""):
+    names = {name.group() for name in MODEL.finditer(run_id)}
+    named = names.pop() if len(names) == 1 else None
+    if "model" not in values and named:
+        values["model"] = named
+        found.assume(f"model = '{named}' assumed (read off the name '{run_id}')")
+    elif "model" not in values and raw.has_own_id and parameters_from_name(raw.label or ""):
         values["model"] = raw.label
         found.assume(f"model = '{raw.label}' assumed (the run's name tells a size)")
     if "parameters" in values or "model" not in values:
@@ -95,6 +113,8 @@ def _parameters(raw: RawRun, found: Derived, settings: Mapping[str, Setting]) ->
         return parameters
     model, given = values["model"], settings.get("model")
     size = parameters_from_name(model)
+    if size is None and named:
+        model, size = run_id, parameters_from_name(re.sub(r"([\d.]+\w)$", r" \1", named))
     if size is not None:
         found.assume(f"parameters = {size:g} assumed (read off the name '{model}')")
     elif given:

@@ -203,7 +203,7 @@ class LogSearch:
             if candidate.is_named and self.sidecars.is_sidecar(candidate.path) and is_alone:
                 raise is_settings(candidate.path)
         runs = self._merge(located_runs)
-        if self.is_strict:
+        if self.is_strict or not self._failed:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
         runs = mark_copies(self._warned(evaluations_as_rewards(runs)))
         return Inspection(runs, sorted(self.unread))

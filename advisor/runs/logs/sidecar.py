@@ -249,10 +249,14 @@ class SidecarIndex:
         return settings, run_id
 
     def refuse_unmatched(self, files: Sequence[LogCandidate], ids: Sequence[str]) -> None:
-        """Raise for an entry that matches nothing while some run has none: a typing error."""
+        """Raise for an entry that matches nothing, where all that it may name was read."""
         roots = {candidate.root.resolve() for candidate in files if not candidate.is_named}
         read_paths = {candidate.whole_path for candidate in files}
-        for path in sorted(self._unnamed):
+        shown = ", ".join(ids[:20]) + (f" and {len(ids) - 20} more" if len(ids) > 20 else "")
+        for path in sorted(self._read):
+            is_read_whole = any(path.is_relative_to(root) for root in roots)
+            if path not in self._unnamed and not is_read_whole:
+                continue  # of one of several runs that it names
             bases = [path.parent, *roots]
             for entry in self._read[path].entries:
                 if (path, entry.row) in self._used:
@@ -274,7 +278,7 @@ class SidecarIndex:
                     path=path,
                     row=entry.row,
                     key="id" if by_id else "path",
-                    advice=f"{close}, or remove the entry",
+                    advice=f"{close} (runs there are: {shown}), or remove the entry",
                 )
 
     def _naming(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from advisor.errors import InputError, SourceError
 from advisor.runs.logfiles import read_toml
-from advisor.runs.logfiles.configs import flatten
+from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import LogCandidate, Logged, Reader, Table, TableBuilder
 from advisor.runs.logfiles.records import OWN_COUNTER

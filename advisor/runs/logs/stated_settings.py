@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from advisor.errors import InputError, brief
-from advisor.runs.logfiles.configs import ConfigSource
+from advisor.runs.logfiles.config_files import ConfigSource
 from advisor.runs.logfiles.logged import Logged, Table, nearest
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.pilot_run import parameters_from_name
@@ -137,7 +137,7 @@ def stated_settings(
     check_settings(logged.facts, path=path, row=place_row(logged))
     merged, warnings = _merged(logged, sources)
     derived = derive_settings(_with_group(merged, trainer_keys, group_size), trainer_keys)
-    names = [source.path.name for source in sources if source.settings]
+    names = [source.name for source in sources if source.settings]
     where = f" [{', '.join(names)}]" if names else " [the log]"
     found = _checked(derived, where)
     for key, value in logged.facts.items():
@@ -176,7 +176,7 @@ def _merged(logged: Logged, sources: Sequence[ConfigSource]) -> tuple[dict[str, 
     origin: dict[str, str] = {}
     warnings = [source.note for source in sources if source.note]
     places = [("the log", logged.settings)]
-    for name, settings in places + [(source.path.name, source.settings) for source in sources]:
+    for name, settings in places + [(source.name, source.settings) for source in sources]:
         for key, value in settings.items():
             if key not in merged:
                 merged[key], origin[key] = value, name

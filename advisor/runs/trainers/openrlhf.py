@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.runs.logfiles.configs import Scalar, literal
+from advisor.runs.logfiles.config_files import Scalar, literal
 from advisor.runs.logfiles.logged import Table
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, share
 from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse

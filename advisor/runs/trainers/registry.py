@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from advisor.errors import InputError
@@ -80,6 +81,15 @@ def _filled(line: str, settings: Settings) -> str:
         rollout_prompts=prompts * minibatches,
     )
 
+
+AHEAD, BEHIND = r"(?i:(?<![a-z0-9])", r"(?![a-z0-9]|\.\d))"
+IN_NAMES = {
+    "learning_rate": r"(?:lr|learning_?rate)[_=-]?(\d+(?:\.\d+)?e-\d+|0\.\d+)",
+    "group_size": r"(?:group_?size|group|num_?generations|rollout_?n|gs|g|n)[_=-]?(\d{1,4})",
+    "prompts_per_step": r"(?:batch_?size|bsz?)[_=-]?(\d{1,5})",
+    "epochs_per_refresh": r"(?:mu|num_?iterations|ppo_?epochs)[_=-]?(\d{1,2})",
+}
+"""Setting -> how names of runs state it."""
 
 _TRAINERS: dict[str, Trainer] = {}
 _CACHES: list[Any] = []
@@ -200,8 +210,8 @@ class Asked(NamedTuple):
         return "\n".join(lines)
 
 
-def asked_of(runs: Sequence[PilotRun]) -> Asked | None:
-    """All that runs are asked for; None where nothing that can be given is lacking."""
+def asked_of(runs: Sequence[PilotRun], also: Sequence[str] = ()) -> Asked | None:
+    """All that runs are asked for, and more lines; None where nothing that can be given lacks."""
     lacking = Counter(name for run in runs for name in questions(run))
     if not lacking:
         return None
@@ -214,19 +224,35 @@ def asked_of(runs: Sequence[PilotRun]) -> Asked | None:
         sentences.append(f"{who}: {WHY[name]}" + (f" ({own})" if own else ""))
     # Not to be given as a setting: it says how the log counts.
     given = [name for name in lacking if name != "step_unit"]
-    everywhere = [name for name in given if lacking[name] == len(runs)]
-    block = ["  [defaults]", *(_line(first, name) for name in everywhere)] if everywhere else []
-    for run in runs:
-        rest = [name for name in questions(run) if name in given and name not in everywhere]
-        if rest:
-            block += ["  [[run]]", f'  path = "{Path(run.path).name}"']
-            block += [_line(run, name) for name in rest]
-            break
+    named = [settings_in_name(run.id) for run in runs]
+    shared = {
+        name: next(iter(found))
+        for name in given
+        if lacking[name] == len(runs) and len(found := {stated.get(name) for stated in named}) == 1
+    }
+    lines = [*(_line(first, name, value) for name, value in shared.items()), *also]
+    block = ["  [defaults]", *lines] if lines else []
     if "step_unit" in lacking:
-        block += ["  [columns]", '  step_unit = "optimizer"  # or "refresh"']
+        block += ["  [columns]", '  # step_unit = "optimizer"  # or "refresh"']
         sentences.append('Say in a column map: step_unit = "optimizer" or "refresh"')
+    for run, stated in zip(runs, named, strict=True):
+        rest = [name for name in questions(run) if name in given and name not in shared]
+        # So many are asked one by one where their names say nothing.
+        if rest and (block.count("  [[run]]") < 20 or stated.keys() & set(rest)):
+            block += ["  [[run]]", f"  id = {json.dumps(run.id, ensure_ascii=False)}"]
+            block += [_line(run, name, stated.get(name)) for name in rest]
     trainer = find_trainer(first.framework)
     return Asked(tuple(sentences), tuple(block), "" if trainer is None else trainer.configs)
+
+
+def settings_in_name(name: str) -> dict[str, float | int]:
+    """Settings that the name of a run states: ``lr1e-5_g8``; what it states twice is left out."""
+    found: dict[str, float | int] = {}
+    for setting, pattern in IN_NAMES.items():
+        values = {float(value) for value in re.findall(AHEAD + pattern + BEHIND, name)}
+        if len(values) == 1 and (value := values.pop()) > 0:
+            found[setting] = value if setting == "learning_rate" else int(value)
+    return found
 
 
 def words_of(run: PilotRun, setting: str) -> str:
@@ -238,13 +264,17 @@ def words_of(run: PilotRun, setting: str) -> str:
     return f"{trainer.name}: {name}" if name else ""
 
 
-def _line(run: PilotRun, name: str) -> str:
+def _line(run: PilotRun, name: str, value: float | None = None) -> str:
     same_everywhere = {
         "parameters": "all parameters of the base model, as 7e9",
         "adapter": '"lora" or "full"',
     }
     words = [part for part in (same_everywhere.get(name), words_of(run, name)) if part]
-    return f"  {name} = ..." + (f"  # {'; '.join(words)}" if words else "")
+    if value is not None:
+        words = ["read off the name: check", *words]
+    # Without a value it is no TOML.
+    stated = f"# {name} = ..." if value is None else f"{name} = {value!r}"
+    return f"  {stated}" + (f"  # {'; '.join(words)}" if words else "")
 
 
 def _forget() -> None:

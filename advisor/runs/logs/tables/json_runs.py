@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits, read_toml
-from advisor.runs.logfiles.configs import Scalar, flatten
+from advisor.runs.logfiles.config_files import Scalar, flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json

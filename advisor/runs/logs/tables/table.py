@@ -11,7 +11,7 @@ from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import parsing, read_toml
-from advisor.runs.logfiles.configs import flatten
+from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.settings import PartialSettings

@@ -14,7 +14,7 @@ from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.configs import Scalar
+from advisor.runs.logfiles.config_files import Scalar
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.configs import flatten
+from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Column, Columns, Logged, Reader, Table
 from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events, is_event_header

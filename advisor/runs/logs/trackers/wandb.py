@@ -14,7 +14,7 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import parsing
-from advisor.runs.logfiles.configs import flatten
+from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Column, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.records import MARK, OWN_COUNTER, read_store

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.configs import CONSTANTS, Scalar, flatten
+from advisor.runs.logfiles.config_files import CONSTANTS, Scalar, flatten
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import cell_number, is_number, lines_with

@@ -1,0 +1,295 @@
+"""One config file as settings by dotted names, by what kind of file it is."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import InputError
+from advisor.runs.logfiles import limits, read_toml
+from advisor.runs.logfiles.log_file import LogFile
+
+Scalar = str | int | float | bool | None
+
+NAMES = read_toml(__file__, "config_names.toml")
+
+WHOLE = re.compile(r"[-+]?\d{1,18}")
+DECIMAL = re.compile(r"[-+]?(?:\d{1,20}\.?\d{0,25}|\.\d{1,25})(?:[eE][-+]?\d{1,2})?")
+CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
+"""Not ``none``, which is a choice: TRL's ``scale_rewards="none"`` divides by nothing."""
+
+NAME = re.compile(r"[A-Za-z_][\w./-]{0,199}")
+MAPPING = re.compile(r"\{([^{}\[\]]{0,500})\}")
+REFERENCE = re.compile(r"\$\{([^${}]{1,200})\}")
+
+
+def literal(text: str) -> Scalar:
+    """Value that a text stands for: a number, a switch, nothing, or itself without quotes."""
+    bare = text.strip()
+    if WHOLE.fullmatch(bare):
+        return int(bare)
+    if DECIMAL.fullmatch(bare):
+        return float(bare)
+    if bare in CONSTANTS:
+        return CONSTANTS[bare]
+    if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "'\"":
+        return bare[1:-1]
+    return bare
+
+
+def parse_overrides(entries: Iterable[object]) -> dict[str, Scalar]:
+    """Settings of Hydra overrides."""
+    settings: dict[str, Scalar] = {}
+    for entry in entries:
+        key, equals, value = str(entry).strip().lstrip("+").partition("=")
+        key = key.strip()
+        if not isinstance(entry, str) or not equals or not NAME.fullmatch(key):
+            continue
+        if mapping := MAPPING.fullmatch(value.strip()):
+            pairs = (each.partition(":") for each in mapping.group(1).split(","))
+            settings |= {
+                f"{key}.{literal(own)}": literal(each) for own, colon, each in pairs if colon
+            }
+        else:
+            settings[key] = literal(value)
+    return settings
+
+
+def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
+    """Settings of a command line: ``--key value``, ``--key=value``, ``--switch``, ``key=value``."""
+    settings: dict[str, Scalar] = {}
+    words = [word for word in arguments if isinstance(word, str)]
+    for place, word in enumerate(words):
+        if not word.startswith("--"):
+            settings |= parse_overrides([word])
+            continue
+        name, equals, value = word[2:].partition("=")
+        name = name.replace("-", "_")
+        if NAME.fullmatch(name):
+            following = words[place + 1 : place + 1 + 16]
+            settings |= {name: literal(value)} if equals else _flag(name, following)
+    return settings
+
+
+def _flag(name: str, following: Sequence[str]) -> dict[str, Scalar]:
+    """Settings of a flag, from the words behind it."""
+    values: list[Scalar] = []
+    for word in following:
+        is_value = not word.startswith("-") or DECIMAL.fullmatch(word)
+        if not is_value or (values and "=" in word):
+            break
+        values.append(literal(word))
+    if not values:
+        return {name: True, **({name[3:]: False} if name.startswith("no_") else {})}
+    listed = {f"{name}.{place}": value for place, value in enumerate(values)}
+    if len(values) == 1:
+        return {name: values[0]}
+    if all(type(value) in (int, float) for value in values):
+        return listed
+    # A word behind the first value may as well be an argument of the program itself.
+    return {name: values[0], **listed}
+
+
+def flatten(document: Any) -> dict[str, Scalar]:
+    """Scalars of nested mappings and short lists by dotted names."""
+    return dict(_scalars(document, "", 0))
+
+
+def _scalars(node: Any, prefix: str, depth: int) -> Iterator[tuple[str, Scalar]]:
+    if isinstance(node, Mapping | list):
+        if depth > 20 or (isinstance(node, list) and len(node) > 16):
+            return
+        for key, value in node.items() if isinstance(node, Mapping) else enumerate(node):
+            yield from _scalars(value, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+    elif prefix and _is_setting(node):
+        yield prefix, node
+
+
+def _is_setting(value: Any) -> bool:
+    if isinstance(value, str):
+        # OpenRLHF hands W&B its nested arguments as one text.
+        is_nested = value.startswith("namespace(")
+        return len(value) <= (20_000 if is_nested else limits.MOST_CONFIG_TEXT_CHARACTERS)
+    if isinstance(value, int | float):
+        return abs(value) <= (2**53) and not math.isnan(value)
+    return value is None
+
+
+def follow_references(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Replace ``${a.b}`` by the value of ``a.b``; leave out what leads elsewhere."""
+    followed = {key: _follow(key, value, settings) for key, value in settings.items()}
+    return {key: value for key, (value, is_whole) in followed.items() if is_whole}
+
+
+def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Scalar, bool]:
+    for _ in range(10):
+        if not isinstance(value, str) or "${" not in value:
+            return value, True
+        found = REFERENCE.search(value)
+        name = found.group(1).strip() if found else ""
+        if dots := len(name) - len(name.lstrip(".")):  # relative to where it stands
+            name = ".".join([*key.split(".")[:-dots], name[dots:]])
+        if found is None or name not in settings:
+            break
+        if found.group() == value.strip():
+            # What it says relative to itself is followed from where it stands.
+            key, value = name, settings[name]
+        else:
+            value = f"{value[: found.start()]}{settings[name]}{value[found.end() :]}"
+            if len(value) > limits.MOST_CONFIG_TEXT_CHARACTERS:
+                break
+    return None, False
+
+
+@dataclass(frozen=True)
+class ConfigSource:
+    """Settings of one file next to a log, flattened with dots, and a remark on them."""
+
+    path: Path
+    settings: dict[str, Scalar] = field(default_factory=dict)
+    note: str = ""
+    # Of a command that states them.
+    line: int = 0
+
+    @property
+    def name(self) -> str:
+        """For a message: the file and the line."""
+        return f"{self.path.name}, line {self.line}" if self.line else self.path.name
+
+
+def parse_config(log: LogFile, kind: str) -> ConfigSource:
+    """Read the settings of one file."""
+    document = _document(log)
+    if kind.startswith("overrides.") and isinstance(document, list):
+        return ConfigSource(log.path, follow_references(parse_overrides(document)))
+    if not isinstance(document, dict):
+        problem = f"it holds a {type(document).__name__}, not settings by name"
+        raise InputError(problem, path=log.path, advice="Write 'name: value' lines, or remove it")
+    if kind == "adapter_config.json":
+        return _adapter(document, log.path)
+    if kind == "wandb-metadata.json":
+        arguments = document.get("args")
+        words = arguments if isinstance(arguments, list) else []
+        return ConfigSource(log.path, parse_command_line(words))
+    # A model is described by the config.json in every checkpoint.
+    described = "model_type" in document and document.keys() & {"architectures", "vocab_size"}
+    if kind == "config.json" and described and "learning_rate" not in document:
+        name = document.get("_name_or_path")
+        is_named = isinstance(name, str) and name
+        return ConfigSource(log.path, {"model_name_or_path": name} if is_named else {})
+    # Values of W&B's {"desc": ..., "value": ...}, if that is what all are.
+    rest = {key: value for key, value in document.items() if key not in ("_wandb", "wandb_version")}
+    wrapped = [
+        isinstance(v, dict) and {"value"} <= set(v) <= {"desc", "value"} for v in rest.values()
+    ]
+    if rest and all(wrapped):
+        document = {key: value["value"] for key, value in rest.items()}
+    section = NAMES["one_section"].get(kind, "")
+    settings = follow_references(flatten(document))
+    return ConfigSource(log.path, {section + key: value for key, value in settings.items()})
+
+
+def _adapter(document: Mapping[Any, Any], path: Path) -> ConfigSource:
+    """Settings of PEFT in the names that trainers give them."""
+    modules, base = document.get("target_modules"), document.get("base_model_name_or_path")
+    if isinstance(modules, list):
+        modules = ",".join(sorted(map(str, modules)))[:200]
+    kind = document.get("peft_type")
+    stated = {
+        "adapter": kind.lower() if isinstance(kind, str) else None,
+        "lora_r": document.get("r"),
+        "lora_alpha": document.get("lora_alpha"),
+        "lora_target_modules": modules,
+        "model_name_or_path": base or None,
+    }
+    settings = flatten({name: value for name, value in stated.items() if value is not None})
+    base = str(settings.get("model_name_or_path", ""))
+    is_path = base.startswith(("/", ".", "~")) or base.count("/") > 1 or "\\" in base
+    note = f"{path.name}: the base model is named by a local path ({base[:100]})"
+    return ConfigSource(path, settings, note if is_path else "")
+
+
+def _document(log: LogFile) -> Any:
+    """Parse a file by its ending."""
+    text = log.text(give="Write the settings into it, or remove it", limit=limits.MOST_CONFIG_BYTES)
+    parsers = {".yaml": _parse_yaml, ".yml": _parse_yaml, ".toml": _parse_toml}
+    try:
+        return parsers.get(log.suffix, json.loads)(text)
+    except Exception as error:  # parsers raise nearly any kind for what a file may hold
+        what = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        problem = f"this is not valid {log.suffix[1:].upper()} ({what})"
+        raise InputError(problem, path=log.path, advice="Correct it, or remove it") from None
+
+
+def _parse_toml(text: str) -> Any:
+    # A dotted key costs the parser the square of its dots.
+    if any(line.count(".") > limits.MOST_TOML_DOTS for line in text.splitlines()):
+        raise ValueError(f"a line holds more than {limits.MOST_TOML_DOTS} dots")
+    return tomllib.loads(text)
+
+
+def _parse_yaml(text: str) -> Any:
+    import yaml
+
+    _check_size(yaml.parse(text, Loader=_plain_loader()))
+    return yaml.load(text, Loader=_plain_loader())
+
+
+def _check_size(events: Iterable[Any]) -> None:
+    """Raise where nesting would overflow the C parser's stack, or aliases would fill memory."""
+    import yaml
+
+    sizes: dict[str, int] = {}
+    starts: list[tuple[str | None, int]] = []
+    total = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                raise ValueError(f"the alias *{event.anchor} stands for nothing before it")
+            total += sizes[event.anchor]
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = starts.pop()
+            sizes |= {anchor: total - before} if anchor else {}
+        elif isinstance(event, yaml.NodeEvent):
+            total += 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                starts.append((event.anchor, total - 1))
+            elif event.anchor:
+                sizes[event.anchor] = 1
+        if len(starts) > limits.MOST_CONFIG_LEVELS:
+            raise ValueError(f"nested more than {limits.MOST_CONFIG_LEVELS} levels deep")
+        if total > limits.MOST_YAML_VALUES:
+            raise ValueError(f"it holds more than {limits.MOST_YAML_VALUES:,} values")
+
+
+@cache
+def _plain_loader() -> Any:
+    """Safe loader of plain data, whatever tags a file asks for, with the numbers of YAML 1.2."""
+    import yaml
+
+    class Plain(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        pass
+
+    def data(loader: Any, _: str, node: Any) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return loader.construct_mapping(node, deep=True)
+        if isinstance(node, yaml.SequenceNode):
+            return loader.construct_sequence(node, deep=True)
+        return node.value
+
+    def scalar(loader: Any, node: Any) -> Any:
+        return node.value if node.style else literal(node.value)
+
+    for kind in ("int", "float", "str"):
+        Plain.add_constructor(f"tag:yaml.org,2002:{kind}", scalar)
+    for kind in ("timestamp", "binary"):
+        Plain.add_constructor(f"tag:yaml.org,2002:{kind}", lambda loader, node: node.value)
+    Plain.add_multi_constructor("", data)
+    return Plain

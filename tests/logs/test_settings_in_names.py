@@ -1,0 +1,135 @@
+"""What names of runs, models and folders tell, and the block for pilots.toml that asks for more."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import advisor
+from advisor.runs.logs import inspection
+from advisor.runs.pilot_run import parameters_from_name
+from advisor.runs.readiness import needs
+from advisor.runs.trainers.registry import settings_in_name
+
+Writer = Callable[..., Path]
+
+
+def rows(shift: float = 0.0) -> str:
+    return "step,reward\n" + "".join(f"{n},{0.1 + 0.013 * n + shift}\n" for n in range(1, 12))
+
+
+def block(folder: Path) -> str:
+    """The block that an inspection prints, as it is pasted."""
+    console = Console(file=io.StringIO(), width=200)
+    inspection.show(advisor.inspect(folder), console)
+    printed = console.file.getvalue().partition("Paste into pilots.toml beside the logs:\n")[2]  # type: ignore[attr-defined]
+    return "\n".join(line for line in printed.split("\n") if line.startswith("  "))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("lr_1e-5", {"learning_rate": 1e-5}),
+        ("grpo-lr1e-05-g8", {"learning_rate": 1e-5, "group_size": 8}),
+        ("lr-5e-6_G16", {"learning_rate": 5e-6, "group_size": 16}),
+        ("exp/lr0.0001.n8", {"learning_rate": 1e-4, "group_size": 8}),
+        (
+            "group_size_16_mu_2_bs64",
+            {"group_size": 16, "epochs_per_refresh": 2, "prompts_per_step": 64},
+        ),
+        ("lr1e-5/lr2e-5", {}),
+        ("lr5_gpu8_alg8x_v2_n", {}),
+        ("mug8", {}),
+    ],
+)
+def test_settings_in_a_name(name: str, settings: dict[str, float]) -> None:
+    assert settings_in_name(name) == settings
+
+
+def test_the_block_pastes_as_it_is(write: Writer, tmp_path: Path) -> None:
+    for place, name in enumerate(("lr1e-5_g8", "lr2e-5_g8", 'lr3e-5_"g8')):
+        write(f"{name}/metrics.csv", rows(place / 100))
+    pasted = block(tmp_path)
+    assert pasted.count("group_size = ") == 1  # once at the top
+    assert "  group_size = 8  # read off the name: check" in pasted
+    assert re.search(
+        r"\[\[run\]\]\n  id = .*\n  learning_rate = 1e-05  # read off the name", pasted
+    )
+    assert "  # prompts_per_step = ..." in pasted
+    assert pasted.index("reward_ceiling") < pasted.index("[[run]]")  # it is of all
+    write("pilots.toml", pasted)
+    runs = advisor.inspect(tmp_path).runs
+    rates = {run.id.partition("/")[0]: run.hyperparameters.learning_rate for run in runs}
+    assert rates == {"lr1e-5_g8": 1e-5, "lr2e-5_g8": 2e-5, 'lr3e-5_"g8': 3e-5}
+    assert {run.hyperparameters.group_size for run in runs} == {8}
+    assert "[[run]]" not in block(tmp_path)  # nothing that differs is left to ask for
+
+
+def test_several_runs_of_one_file(write: Writer, tmp_path: Path) -> None:
+    lines = "".join(
+        f"{name},{n},{0.1 + 0.01 * n * at}\n"
+        for at, name in enumerate(("lr1e-5-n8", "lr2e-5-n4"), 1)
+        for n in range(1, 12)
+    )
+    write("all.csv", "run_name,step,reward\n" + lines)
+    write("pilots.toml", block(tmp_path))
+    found = [
+        (run.hyperparameters.learning_rate, run.hyperparameters.group_size)
+        for run in advisor.inspect(tmp_path).runs
+    ]
+    assert sorted(found) == [(1e-5, 8), (2e-5, 4)]
+
+
+def test_runs_whose_names_say_nothing_share_a_line(write: Writer, tmp_path: Path) -> None:
+    for place in range(3):
+        write(f"{place}.csv", rows(place / 100))
+    pasted = block(tmp_path)
+    assert "[[run]]" not in pasted
+    assert "  # learning_rate = ..." in pasted
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("/models/Qwen2.5-7B-Instruct/", 7e9),
+        ("Qwen__Qwen2.5-1.5B", 1.5e9),
+        ("qwen2.5_3b_grpo", 3e9),
+        ("llama_8b", 8e9),
+        ("qwen-1_5b", None),
+        ("mixtral-8x7b", None),
+    ],
+)
+def test_size_in_the_name_of_a_model(name: str, size: float | None) -> None:
+    assert parameters_from_name(name) == size
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "size"),
+    [
+        ("qwen2.5-3b-grpo-lr1e-6", "qwen2.5-3b", 3e9),
+        ("out__Qwen2.5-Math-1.5B_lr", "Qwen2.5-Math-1.5B", 1.5e9),
+        ("grpo_run_deepseek7b_llm", "deepseek7b", 7e9),
+        ("Llama-3.2-1B/seed1", "Llama-3.2-1B", 1e9),
+        ("qwen34b", None, None),
+        ("qwen-3b-and-qwen-7b", None, None),
+        ("lr1e-6_10m", None, None),
+    ],
+)
+def test_model_in_the_name_of_a_run(
+    write: Writer, tmp_path: Path, name: str, model: str | None, size: float | None
+) -> None:
+    write(f"{name}.csv", rows())
+    write("other.csv", rows(0.01))
+    (run,) = (run for run in advisor.inspect(tmp_path).runs if run.id != "other")
+    assert (run.model, run.parameters) == (model, size)
+    assert ("parameters" in needs(run)) == (size is None)
+    if size:
+        assert any(line.startswith(f"parameters = {size:g} assumed") for line in run.assumptions)
+        write(f"{name}.json", {"model_name_or_path": "/ckpt/last", "num_generations": 8})
+        run = next(run for run in advisor.inspect(tmp_path).runs if run.id != "other")
+        assert (run.model, run.parameters) == ("/ckpt/last", size)
