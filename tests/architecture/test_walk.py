@@ -20,7 +20,7 @@ def test_one_log_passes_few_modules():
     run = subprocess.run([sys.executable, str(WALK)], capture_output=True, text=True, check=True)
     walk = json.loads(run.stdout)
     assert (walk["runs"], walk["rows"]) == (1, 60)
-    assert {"runs/logs/read.py", "runs/logfiles/table.py", "runs/pilot_run.py"} <= set(
+    assert {"runs/logs/read.py", "runs/logfiles/logged.py", "runs/pilot_run.py"} <= set(
         walk["calls_by_module"]
     )
     assert walk["modules"] <= MOST_MODULES, walk["calls_by_module"]
