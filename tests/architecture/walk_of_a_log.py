@@ -124,5 +124,8 @@ if __name__ == "__main__":
     elif len(sys.argv) > 1:
         found = walk(Path(sys.argv[1]))
     else:
-        found = walk(write_state(Path(tempfile.mkdtemp()) / "trainer_state.json"))
+        # Two folders of its own above it: scripts that lie there are read as well.
+        folder = Path(tempfile.mkdtemp()) / "project" / "run"
+        folder.mkdir(parents=True)
+        found = walk(write_state(folder / "trainer_state.json"))
     print(json.dumps(found, indent=1))
