@@ -57,8 +57,7 @@ def launch_settings(
     called = {_plain(log.name.partition(".")[0]), _plain(Path(log.name).stem), _plain(own.name)}
     called -= {"", *LAUNCH["of_no_run"]}
     for folder in (own, *(above for above in own.parents[:2] if above.is_relative_to(top))):
-        names = sorted(log.names_in(folder))
-        names = [name for name in names if any(fnmatchcase(name, s) for s in LAUNCH["scripts"])]
+        names = _scripts_among(frozenset(log.names_in(folder)))
         files = filter(None, (log.at(folder / name) for name in names))
         launches = [
             (file, one) for file in files if file.path != log.path for one in launches_of(file)
@@ -76,6 +75,14 @@ def launch_settings(
             advice = "give its experiment_name or output_dir the name of the log or of its folder"
             return [*found, ConfigSource(file.path, note=f"{what}; {advice}")]
     return found
+
+
+@lru_cache(maxsize=64)
+def _scripts_among(names: frozenset[str]) -> list[str]:
+    """Names of scripts, in order: once for all logs of a folder."""
+    return sorted(
+        name for name in names if any(fnmatchcase(name, one) for one in LAUNCH["scripts"])
+    )
 
 
 def launches_of(script: LogFile) -> tuple[Launch, ...]:
