@@ -37,7 +37,7 @@ from advisor.advice.trade_offs import (
     trade_offs,
     undominated,
 )
-from advisor.advice.wording import INFORMED
+from advisor.advice.wording import INFORMED, TOO_FEW
 from advisor.common import Progress, progress_of
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
@@ -358,7 +358,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
 def _without(pilot: NextPilot, decision: Decision) -> Decision:
     """Run the best that was piloted, where no further pilot is worth its price."""
     limit = (
-        "the pilots, too few to tell what other settings do; one more is not worth its price: it "
+        f"{TOO_FEW}; one more is not worth its price: it "
         f"is expected to gain {100 * pilot.gain:.1f} % of the reward's range, and a run shorter by "
         f"its price to lose {100 * (pilot.loss or 0.0):.1f} %"
     )

@@ -197,16 +197,11 @@ def ends(
     level = forecaster.scaled_reward(planned, steps)
     draws = forecaster.outcome_of(level)[..., 0]
     chances, lives = stabilities_and_draws(forecaster, planned, steps, level=level[..., 0])
-    floor = forecaster.outcome_bounds[0]
-    loss = expected_losses(forecaster, planned)[..., None]
-    return draws, floor + lives * (draws - floor) - loss, chances, lives
-
-
-def expected_losses(forecaster: Forecaster, planned: Settings) -> FloatArray:
-    """Reward that settings lose by their distance from where such runs are known to do best."""
-    known = forecaster.posterior.meta.priors.known_optimum
     low, high = forecaster.outcome_bounds
-    return np.asarray(0.0 if known is None else (high - low) * known.expected_loss(planned))
+    utility = low + lives * (draws - low)
+    if (known := forecaster.posterior.meta.priors.known_optimum) is not None:
+        utility -= (high - low) * np.asarray(known.expected_loss(planned))[..., None]
+    return draws, utility, chances, lives
 
 
 def utilities(

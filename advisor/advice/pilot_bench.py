@@ -13,6 +13,7 @@ from advisor.advice.candidates import Lattice, default_lattice, within_reach
 from advisor.advice.cost import fresh_completions
 from advisor.advice.pilot_choice import LENGTHS, PILOT_LEVEL, Action, Worth
 from advisor.advice.pilot_plan import DRAWS, LEAST_STEPS, PilotPlan, PlannedPilot, believed, ladder
+from advisor.advice.promotion import goes_on
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, outside_evidence, preset_names
@@ -226,7 +227,7 @@ class Bench:
         settings, begun = run.hyperparameters.completed(), last_step(run)
         if not is_finished(run, pilot.steps):
             return self._acted(number, pilot, "continue", settings, begun, pilot.steps)
-        if settings.schedule != "constant" or run.id not in self.index:
+        if not goes_on(settings) or run.id not in self.index:
             return None
         # An extension is as long as the pilot; one that has begun goes on to its end.
         last = (max(begun, pilot.steps) // pilot.steps + 1) * pilot.steps
@@ -324,9 +325,7 @@ def bench_of(
         tuple(
             (run.settings, int(run.steps))
             for run in runs
-            if run.collapse_step is None
-            and run.model == plan.model
-            and run.settings.schedule in (None, "constant")
+            if run.collapse_step is None and run.model == plan.model and goes_on(run.settings)
         ),
     )
     return Bench(plan, logs, posterior, target, lattice, worth, index, deaths, seed)

@@ -15,9 +15,10 @@ from typing import Literal
 import numpy as np
 
 from advisor.advice.answer_fields import NextPilot
-from advisor.advice.candidates import AXES, RATE_REACH, Lattice, default_lattice
+from advisor.advice.candidates import RATE_REACH, Lattice, default_lattice, place_of
 from advisor.advice.cost import fresh_completions
 from advisor.advice.evaluate import Evaluation, Evaluator, base_settings, stacked, utilities
+from advisor.advice.promotion import goes_on
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Objective
 from advisor.common import DEFAULT_SEED, counted
@@ -135,11 +136,6 @@ class Action:
     look: FloatArray = field(repr=False)
     model: str = ""
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether a longer run can go on from it: a decaying schedule is over with the pilot."""
-        return self.settings.schedule in (None, "constant")
-
     @classmethod
     def of(
         cls,
@@ -216,7 +212,8 @@ class Worth:
         if left not in self._utilities:
             fresh = [(one, 0) for one in self.offered]
             self._utilities[left] = self._of([*fresh, *self.begun], left)
-        begun = [(one.settings, one.steps) for one in actions if one.is_kept and one.model == model]
+        kept = [one for one in actions if goes_on(one.settings) and one.model == model]
+        begun = [(one.settings, one.steps) for one in kept]
         if not begun:
             return self._utilities[left]
         return np.vstack([self._utilities[left], self._of(begun, left)])
@@ -264,7 +261,7 @@ def margin(worth: Worth, kept: Sequence[Action], action: Action) -> tuple[float,
 def is_first_contact(posterior: Posterior) -> bool:
     """Whether the pilots are too few or too alike for a recommendation."""
     runs = posterior.meta.runs
-    settings = {tuple(getattr(run.settings, name) for name in AXES) for run in runs}
+    settings = {place_of(run.settings) for run in runs}
     return len(runs) < FEWEST_RUNS or len(settings) < FEWEST_SETTINGS
 
 

@@ -39,9 +39,6 @@ they taught less in worlds that had shaped no preset (case_studies/economics).""
 SHIFTS = (-0.5, 0.0, 0.5)
 """Middle of a ladder beside the rate that would be run, in steps of the ladder."""
 
-GROUPS, INTERVALS = (0.5, 1.0, 2.0), (0.25, 1.0, 4.0)
-"""Factors of group size and refresh interval among which the decision is made."""
-
 VARIED = (((1.0, 1.0),), ((1.0, 4.0), (0.5, 1.0)))
 """Factors of group size and refresh interval that pilots beside the middle one take in turn."""
 
@@ -410,7 +407,7 @@ def ladder(settings: Settings) -> list[Settings]:
     reach = RATIO ** ((COUNTS[-1] - 1) / 2) * RATE_REACH
     count = 2 * round(np.log(reach) / np.log(RATE_RATIO)) + 1
     rates = settings.learning_rate * np.geomspace(1 / reach, reach, count)
-    others = [_scaled(settings, *factors) for factors in product(GROUPS, INTERVALS)]
+    others = [_scaled(settings, *factors) for factors in product((0.5, 1, 2), (0.25, 1, 4))]
     return [
         one.model_copy(update={"learning_rate": float(rate)})
         for one in others

@@ -68,6 +68,11 @@ def promotion(
     )
 
 
+def goes_on(settings: Settings) -> bool:
+    """Whether a longer run can go on from a pilot: a decaying schedule is over with it."""
+    return settings.schedule == "constant"
+
+
 def _why_not(run: RunSummary, settings: Settings) -> str | None:
     """Why the state of a pilot is not that of the advised run at the same step."""
     own, advised = run.settings.model_dump(), settings.model_dump()
@@ -75,7 +80,7 @@ def _why_not(run: RunSummary, settings: Settings) -> str | None:
     differ = [name for name in differ if own[name] != advised[name]]
     if differ:
         return f"its {', '.join(differ)} differs"
-    if run.settings.schedule not in (None, "constant"):
+    if not goes_on(run.settings):
         return (
             f"its learning rate followed a {run.settings.schedule} schedule over the pilot's own "
             "length; pilots at a constant rate can"

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from advisor.advice.answer_fields import AnswerFields, NextPilot
+from advisor.advice.promotion import goes_on
 from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text
 from advisor.errors import InputError
 from advisor.runs import UNNAMED_MODEL, Settings, export_config, exports, find_trainer
@@ -128,7 +129,7 @@ def export(
     if recommendation.kind == "next_pilot" and recommendation.next_pilot is not None:
         return export_pilot(recommendation, recommendation.next_pilot, trainer, devices)
     settings, steps = recommendation.settings, recommendation.steps
-    if settings.schedule not in (None, "constant"):
+    if not goes_on(settings):
         steps = settings.planned_steps or steps
     mark = ""
     if recommendation.kind != "recommendation":

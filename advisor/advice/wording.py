@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from advisor.advice.answer_fields import Alternative, AnswerFields, NextPilot, PriorCheck
-from advisor.advice.candidates import AXES
+from advisor.advice.candidates import place_of
 from advisor.advice.cost import Cost
 from advisor.advice.support import is_supported
 from advisor.common import counted
@@ -118,6 +118,9 @@ def weightiest(assumptions: Sequence[str], most: int = SAID) -> tuple[list[str],
     return ordered[:most], max(0, len(ordered) - most)
 
 
+TOO_FEW = "the pilots, too few to tell what other settings do"
+"""What limits an answer that keeps to what was piloted for want of pilots."""
+
 SHOWN_CAUTIONS = 2
 """Cautions that stand in the answer itself; the others stand among its details."""
 
@@ -224,7 +227,7 @@ def _prior_check(advice: AnswerFields, check: PriorCheck) -> str:
     """What the answer would be with the priors less or more sure."""
     if check.best is None:
         choice = "no configuration is stable enough"
-    elif _is_same_choice(check.best, advice.settings):
+    elif place_of(check.best) == place_of(advice.settings):
         choice = "the choice stays"
     else:
         choice = f"the choice becomes {in_trainer_names(check.best, advice.trainer)}"
@@ -261,23 +264,30 @@ def _body(advice: AnswerFields) -> list[str]:
         f"P(stable to step {advice.steps}) = "
         f"{percent(advice.stability.probability, advice.level)}{_between(advice)} (wanted: "
         f"{level_text(advice.level)}).",
-        *([] if advice.kind == "recommendation" else [_limit(advice)]),
-        _support(advice),
+        *_support(advice),
         _price_line(advice),
         *([] if advice.promotion is None else [advice.promotion.text]),
     ]
 
 
-def _support(advice: AnswerFields) -> str:
-    """Whether these pilots support so long a run, and what to do where they do not."""
+def _support(advice: AnswerFields) -> list[str]:
+    """Whether these pilots support the answer and so long a run, and what to do where not."""
     pilots = f"{counted(advice.pilots, 'pilot')} of up to {advice.longest_pilot:.0f} steps"
+    bound = [_limit(advice)] if _is_bound(advice) else []
     if is_supported(advice.steps, advice.longest_pilot):
-        return f"Supported by {pilots}, {advice.collapsed or 'none'} of which collapsed."
+        supported = f"Supported by {pilots}, {advice.collapsed or 'none'} of which collapsed."
+        return bound or [supported]
     enough = int(-(-advice.steps // SUPPORT))
-    return (
+    return [
+        *bound,
         f"NOT SUPPORTED by these pilots ({pilots}): the run is more than {SUPPORT:g} times as "
-        f"long. Let one run to step {enough}, or plan {SUPPORT * advice.longest_pilot:.0f} steps."
-    )
+        f"long. Let one run to step {enough}, or plan {SUPPORT * advice.longest_pilot:.0f} steps.",
+    ]
+
+
+def _is_bound(advice: AnswerFields) -> bool:
+    """Whether what limits the answer is a part of it: no recommendation, or of too few pilots."""
+    return advice.kind != "recommendation" or advice.binding.startswith(TOO_FEW)
 
 
 def _particulars(advice: AnswerFields) -> list[str]:
@@ -289,7 +299,7 @@ def _particulars(advice: AnswerFields) -> list[str]:
         "wander. P(stable) has parts, by the model: rollouts refreshed often enough "
         f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
         f"fluctuation small {percent(stability.fluctuation)}.{none_failed}",
-        *([_limit(advice)] if advice.kind == "recommendation" else []),
+        *([] if _is_bound(advice) else [_limit(advice)]),
         *_evidence(advice),
     ]
 
@@ -366,7 +376,7 @@ def _others(advice: AnswerFields) -> list[str]:
         f"The advice is expected to end {more:+.3f} from the best pilot's settings{chance}:",
         _row(piloted, own),
     ]
-    if _is_same_choice(piloted.settings, own):
+    if place_of(piloted.settings) == place_of(own):
         best = ["Of the piloted settings these have the highest forecast."]
     return [
         *(["Instead:", *instead] if instead else []),
@@ -374,10 +384,6 @@ def _others(advice: AnswerFields) -> list[str]:
         "Common recipes under the same posterior:",
         *(_row(recipe, own) for recipe in advice.recipes),
     ]
-
-
-def _is_same_choice(settings: Settings, other: Settings) -> bool:
-    return all(getattr(settings, name) == getattr(other, name) for name in AXES)
 
 
 def _evidence(advice: AnswerFields) -> list[str]:

@@ -14,6 +14,7 @@ from advisor.advice.answer import WORTH_A_PILOT
 from advisor.advice.trade_offs import bound
 from advisor.advice.wording import (
     SAID,
+    TOO_FEW,
     explanation_text,
     gpu_time,
     level_text,
@@ -218,3 +219,16 @@ def test_what_can_change_the_answer_is_assumed_first():
 def test_a_log_that_was_passed_over_comes_first():
     lost = "passed over, for it cannot be read: a/trainer_state.json, row 1: this is not valid JSON"
     assert weightiest((*ASSUMED, lost))[0][0] == lost
+
+
+def test_one_pilot_is_never_said_to_support_the_answer():
+    run = Plan(1e-3, steps=60)
+    one = advise(made_up_posterior([run], draws=400), steps=120, weigh_pilots=False)
+    assert "Supported by" not in one.summary
+    told = one.model_copy(update={"kind": "recommendation", "binding": f"{TOO_FEW}; no more"})
+    assert f"What limits it: {TOO_FEW}; no more." in told.summary
+    assert "Supported by" not in told.summary
+    enough = told.model_copy(update={"binding": "nothing"})
+    assert "Supported by 1 pilot of up to 60 steps" in enough.summary
+    assert "What limits it" not in enough.summary
+    assert "What limits it: nothing." in enough.text

@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,16 +53,14 @@ def launch_settings(
     """Settings of the one command that launched a run: printed in its log, or in a script near."""
     found = [ConfigSource(log.path, one.settings, line=one.line) for one in printed_launches(log)]
     found = found if len(found) == 1 else []
-    own = log.path.parent
-    called = {_plain(log.name.partition(".")[0]), _plain(Path(log.name).stem), _plain(own.name)}
-    called -= {"", *LAUNCH["of_no_run"]}
-    for folder in (own, *(above for above in own.parents[:2] if above.is_relative_to(top))):
-        names = _scripts_among(frozenset(log.names_in(folder)))
-        files = filter(None, (log.at(folder / name) for name in names))
-        launches = [
-            (file, one) for file in files if file.path != log.path for one in launches_of(file)
-        ]
-        stems = {file.path: _plain(Path(file.name).stem) for file, _ in launches}
+    names = (log.name.partition(".")[0], Path(log.name).stem, log.path.parent.name)
+    called = set(map(_plain, names)) - {"", *LAUNCH["of_no_run"]}
+    above = [folder for folder in log.path.parents[1:3] if folder.is_relative_to(top)]
+    for folder in (log.path.parent, *above):
+        scripts = _scripts_among(frozenset(log.names_in(folder)))
+        files = filter(None, (log.at(folder / name) for name in scripts))
+        launches = [(f, one) for f in files if f.path != log.path for one in launches_of(f)]
+        stems = {f.path: _plain(Path(f.name).stem) for f, _ in launches}
         named = [(f, one) for f, one in launches if called & {*one.names, stems[f.path]}]
         runs = shared_by(folder) if launches and not named else 0
         chosen = named or (launches if runs <= 1 else [])
@@ -80,9 +78,8 @@ def launch_settings(
 @lru_cache(maxsize=64)
 def _scripts_among(names: frozenset[str]) -> list[str]:
     """Names of scripts, in order: once for all logs of a folder."""
-    return sorted(
-        name for name in names if any(fnmatchcase(name, one) for one in LAUNCH["scripts"])
-    )
+    script = re.compile("|".join(map(translate, LAUNCH["scripts"])))
+    return sorted(filter(script.fullmatch, names))
 
 
 def launches_of(script: LogFile) -> tuple[Launch, ...]:
@@ -101,8 +98,7 @@ def printed_launches(log: LogFile) -> tuple[Launch, ...]:
     text = log.readable_head().decode("utf-8", "replace")
     lines, found = iter(enumerate(text.split("\n"), start=1)), dict[str, Launch]()
     for number, line in lines:
-        command = line.rstrip()
-        sign = PRINTED.search(command) if len(command) < limits.HEAD_BYTES else None
+        sign = PRINTED.search(line.rstrip()) if len(line) < limits.HEAD_BYTES else None
         if sign is None:
             continue
         command = sign.group(1)
@@ -225,9 +221,7 @@ class _Script:
         known = {**{key.lower(): value for key, value in self._variables.items()}, **settings}
         names = [str(known.get(name, "")) for name in LAUNCH["run_names"]]
         names += [file.lstrip("> ").rpartition(".")[0] for file in written]
-        ends = {
-            _plain(name.rstrip("/").rpartition("/")[2]) for name in names if UNKNOWN not in name
-        }
+        ends = {_plain(Path(name).name) for name in names if UNKNOWN not in name}
         self.launches.append(Launch(line, settings, frozenset(ends)))
 
     def _words(self, text: str) -> list[str]:
@@ -281,10 +275,9 @@ def _is_training(words: Sequence[str], settings: Mapping[str, Scalar]) -> bool:
         if word not in LAUNCH["launchers"] and (before == "-m" or word.endswith(".py"))
     ]
     program = programs[0] if programs else " ".join(ahead[:2]).rpartition("/")[2]
-    if OTHER.fullmatch(program.rpartition("/")[2]):
-        return False
     is_grouped = not settings.keys().isdisjoint(LAUNCH["settings"])
-    return is_grouped or PROGRAM.fullmatch(program) is not None
+    is_other = OTHER.fullmatch(program.rpartition("/")[2]) is not None
+    return not is_other and (is_grouped or PROGRAM.fullmatch(program) is not None)
 
 
 def _plain(name: str) -> str:
