@@ -17,7 +17,6 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 
 from advisor.backtesting.scores import crps
-from advisor.forecast.forecaster import SUPPORT
 from advisor.theory.arrays import BoolArray, FloatArray
 
 LEVELS = (np.arange(100) + 0.5) / 100
@@ -46,6 +45,8 @@ class Forecasts(NamedTuple):
         Level before training, by the fit.
     times : ndarray of shape (forecasts,)
         Length of the run over that of its pilots.
+    beyond : ndarray of shape (forecasts,)
+        By how much it goes beyond what they show, as `Forecaster.beyond` has it.
     is_piloted : ndarray of bool, shape (forecasts,)
     came : ndarray of shape (forecasts,)
     said : ndarray of shape (forecasts, quantiles)
@@ -56,6 +57,7 @@ class Forecasts(NamedTuple):
     run: Any
     start: FloatArray
     times: FloatArray
+    beyond: FloatArray
     is_piloted: BoolArray
     came: FloatArray
     said: FloatArray
@@ -65,7 +67,7 @@ class Forecasts(NamedTuple):
         """Forecasts of all worlds."""
         columns = {
             name: np.array([one[name] for one in records])
-            for name in ("world", "task", "start", "times", "is_piloted", "came")
+            for name in ("world", "task", "start", "times", "beyond", "is_piloted", "came")
         }
         run = np.array([f"{one['world']} {one['run']}" for one in records])
         return cls(run=run, said=np.array([one["quantiles"] for one in records]), **columns)
@@ -76,7 +78,7 @@ class Forecasts(NamedTuple):
 
     def corrected(self, gain: float) -> Forecasts:
         """The same as `Forecaster.scaled_reward` corrects what is beyond the pilots' support."""
-        beyond = np.log(np.maximum(self.times / SUPPORT, 1.0))[:, None]
+        beyond = np.log(np.maximum(self.beyond, 1.0))[:, None]
         share, start = np.clip(self.said, LEAST, 1 - LEAST), self.start[:, None]
         gained = np.clip((share - start) / (1 - start), 0.0, 1.0)
         moved = expit(logit(share) + gain * beyond * gained)
@@ -100,8 +102,8 @@ class Forecasts(NamedTuple):
 
 
 def learned(known: Forecasts) -> float:
-    """Gain whose 80 % intervals score best beyond what pilots support."""
-    far = known.where(known.times > SUPPORT)
+    """Gain whose 80 % intervals score best beyond what pilots show."""
+    far = known.where(known.beyond > 1)
     found = minimize_scalar(
         lambda gain: far.corrected(gain).interval_score(), bounds=GAINS, method="bounded"
     )

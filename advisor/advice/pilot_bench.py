@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor.advice.candidates import Lattice, default_lattice, within_reach
 from advisor.advice.cost import fresh_completions
-from advisor.advice.pilot_choice import LENGTHS, PILOT_LEVEL, Action, Worth
+from advisor.advice.pilot_choice import FEW_PROJECTS, LENGTHS, PILOT_LEVEL, Action, Worth
 from advisor.advice.pilot_plan import DRAWS, LEAST_STEPS, PilotPlan, PlannedPilot, believed, ladder
 from advisor.advice.promotion import goes_on
 from advisor.errors import InputError
@@ -306,6 +306,9 @@ def bench_of(
     known = [meta.runs[index[run.id]] for run in logs.planned.values() if run.id in index]
     task = known[0].task if known else meta.tasks[0]
     deaths = tuple((run.id, run.settings) for run in runs if run.collapse_step is not None)
+    died = {name for name, _ in deaths}
+    found = [(pilot, logs.planned.get(pilot.name)) for pilot in plan.pilots]
+    ended = [run for one, run in found if run and (run.id in died or is_finished(run, one.steps))]
     start = None if (task, plan.model) in meta.groups and is_fitted else plan.start_reward
     target = Target(task, plan.model, plan.parameters, start)
     lattice = Lattice(ladder(plan.settings))
@@ -327,6 +330,8 @@ def bench_of(
             for run in runs
             if run.collapse_step is None and run.model == plan.model and goes_on(run.settings)
         ),
+        few=FEW_PROJECTS / plan.projects,
+        done=len(logs.others) + len(ended),
     )
     return Bench(plan, logs, posterior, target, lattice, worth, index, deaths, seed)
 

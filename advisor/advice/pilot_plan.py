@@ -1,7 +1,8 @@
 """Before any pilot: which few to run, how long, and whether they are worth their price.
 
-A design is a ladder of learning rates round the one that would be run, all of one length, weighed
-by `advisor.advice.pilot_choice.Worth`. Draws of the preset stand for what may be true.
+A design is a ladder of learning rates with the one that would be run in its middle, all of one
+length, weighed by `advisor.advice.pilot_choice.Worth`. Draws of the preset stand for what may be
+true, but not for how far from their best the settings are that a user knows from few projects.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import cycle, product
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.cost import fresh_completions
-from advisor.advice.pilot_choice import FEWEST_RUNS, Action, Worth
+from advisor.advice.pilot_choice import FEW_PROJECTS, FEWEST_RUNS, Action, Worth
 from advisor.advice.wording import short_text
-from advisor.common import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import InputError
 from advisor.forecast import MOST_PARAMETERS, Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, build_cohort, load_priors, preset_for, prior_posterior
@@ -36,10 +37,7 @@ RATIO = 10**0.5
 """Ratio of neighbouring learning rates of a design. By the presets nearer ones are worth as much;
 they taught less in worlds that had shaped no preset (case_studies/economics)."""
 
-SHIFTS = (-0.5, 0.0, 0.5)
-"""Middle of a ladder beside the rate that would be run, in steps of the ladder."""
-
-VARIED = (((1.0, 1.0),), ((1.0, 4.0), (0.5, 1.0)))
+VARIED = ((1.0, 4.0), (0.5, 1.0))
 """Factors of group size and refresh interval that pilots beside the middle one take in turn."""
 
 LEAST_STEPS = 10
@@ -113,6 +111,8 @@ class PilotPlan(BaseModel):
     devices : int
         Among which the completions of a step divide.
     priors : str
+    projects : int
+        From which the settings are known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -131,6 +131,7 @@ class PilotPlan(BaseModel):
     trainer: str | None
     devices: int
     priors: str
+    projects: int = 1
 
     @classmethod
     def load(cls, path: str | Path) -> PilotPlan:
@@ -167,7 +168,9 @@ class PilotPlan(BaseModel):
         lines = [
             f"{best.pilots} pilots of {best.steps} steps on {best.model}, {price}: they are "
             f"expected to raise the final reward by {gain}, by what the preset '{self.priors}' "
-            f"knows before any log. With the same money spent, the full run then has {best.left} "
+            f"knows before any log and since settings known from "
+            f"{counted(self.projects, 'project')} lost {FEW_PROJECTS / self.projects:.0%} in other "
+            f"worlds. With the same money spent, the full run then has {best.left} "
             f"steps in place of {self.steps}: {100 * best.worth:+.1f} % in all.",
             "",
             *(
@@ -219,6 +222,7 @@ def plan(
     *,
     pilot_model: tuple[str, float] | None = None,
     share: float = SHARE,
+    projects: int = 1,
     priors: Priors | str | None = None,
     seed: int = DEFAULT_SEED,
 ) -> PilotPlan:
@@ -227,7 +231,7 @@ def plan(
     Parameters
     ----------
     settings : Settings
-        Of the full run as it would be launched now: the pilots vary its learning rate.
+        Of the full run as it would be launched now: the pilots vary them.
     steps : int
         Optimizer steps of the full run.
     target : Target
@@ -236,6 +240,9 @@ def plan(
         A smaller model and its parameters on which pilots may run.
     share : float
         Of the full run's price that pilots may cost, in (0, 1).
+    projects : int
+        Distinct projects from which the settings are known to be best: the fewer, the more pilots
+        are worth.
     priors : Priors or str, optional
         Preset [default: by adapter and size, as for a fit].
     seed : int
@@ -254,10 +261,17 @@ def plan(
         raise InputError(
             f"{share:g} is no share of a run's price", argument="share", advice="Give 0.2, say"
         )
+    if projects < 1:
+        raise InputError(
+            f"{projects} projects",
+            argument="projects",
+            advice="Give 1 where the settings are a guess or a trainer's default",
+        )
     models = [(target.model, target.parameters), *([pilot_model] if pilot_model else [])]
     posterior = believed(settings, target.task, models, priors, seed)
     forecaster = Forecaster(posterior, target, draws=DRAWS, seed=seed)
-    worth = Worth(forecaster, ladder(settings), settings, steps, spent=0.0, room=share)
+    few = FEW_PROJECTS / projects
+    worth = Worth(forecaster, ladder(settings), settings, steps, spent=0.0, room=share, few=few)
     found = [one for name, size in models for one in _weighed(worth, name, size)]
     if not found:
         raise InputError(
@@ -292,6 +306,7 @@ def plan(
         trainer=None,
         devices=1,
         priors=posterior.meta.priors.name,
+        projects=projects,
     )
 
 
@@ -338,49 +353,43 @@ def _weighed(
     )
     settings, steps, size = worth.whole, worth.steps, parameters / target.parameters
     found = []
-    for pattern, count in product(VARIED, COUNTS):
-        for rates in _ladders(settings.learning_rate, count):
-            asked = _varied(settings, rates, pattern)
-            if asked is None:
-                continue
-            interval = math.lcm(*(one.refresh_interval for one in asked))
-            batches = [fresh_completions(one) / fresh_completions(settings) for one in asked]
-            length = int(min(worth.room * steps / (sum(batches) * size), MOST_OF_RUN * steps))
-            length -= length % interval
-            if length < max(LEAST_STEPS, LEAST_REWARDS * interval):
-                continue
-            prices = [length * size / steps * batch for batch in batches]
-            rng = np.random.default_rng([seed, 2])
-            actions = [
-                Action.of(pilots, f"pilot-{number}", "new", one, (0, length), price, rng)
-                for number, (one, price) in enumerate(zip(asked, prices, strict=True), start=1)
-            ]
-            gain, left = worth.gain(actions, rng), worth.left(actions)
-            design = Design(
-                pilots=count,
-                model=model,
-                steps=length,
-                learning_rates=tuple(rates),
-                price=sum(prices),
-                gain=gain,
-                left=left,
-                worth=worth.decided(actions) + gain - worth.decided(),
-            )
-            found.append((design, parameters, actions))
+    for count in COUNTS:
+        rates = _rates(settings.learning_rate, count)
+        asked = _varied(settings, rates)
+        interval = math.lcm(*(one.refresh_interval for one in asked))
+        batches = [fresh_completions(one) / fresh_completions(settings) for one in asked]
+        length = int(min(worth.room * steps / (sum(batches) * size), MOST_OF_RUN * steps))
+        length -= length % interval
+        if length < max(LEAST_STEPS, LEAST_REWARDS * interval):
+            continue
+        prices = [length * size / steps * batch for batch in batches]
+        rng = np.random.default_rng([seed, 2])
+        actions = [
+            Action.of(pilots, f"pilot-{number}", "new", one, (0, length), price, rng)
+            for number, (one, price) in enumerate(zip(asked, prices, strict=True), start=1)
+        ]
+        gain, left = worth.gain(actions, rng), worth.left(actions)
+        design = Design(
+            pilots=count,
+            model=model,
+            steps=length,
+            learning_rates=tuple(rates),
+            price=sum(prices),
+            gain=gain,
+            left=left,
+            worth=worth.decided(actions) + gain - worth.decided(),
+        )
+        found.append((design, parameters, actions))
     return found
 
 
-def _varied(
-    settings: Settings, rates: Sequence[float], pattern: Sequence[tuple[float, float]]
-) -> list[Settings] | None:
+def _varied(settings: Settings, rates: Sequence[float]) -> list[Settings]:
     """Settings of pilots at these rates: the middle one as the run, the others varied in turn."""
-    turns, asked = cycle(pattern), []
+    turns, asked = cycle(VARIED), []
     for place, rate in enumerate(rates):
         group, interval = (1.0, 1.0) if place == len(rates) // 2 else next(turns)
-        found = _scaled(settings, group, interval)
-        if found is None:
-            return None
-        asked.append(found.model_copy(update={"learning_rate": rate}))
+        own = _scaled(settings, group, interval) or settings
+        asked.append(own.model_copy(update={"learning_rate": rate}))
     return asked
 
 
@@ -393,13 +402,9 @@ def _scaled(settings: Settings, group: float, interval: float) -> Settings | Non
     return settings.model_copy(update=changes)
 
 
-def _ladders(rate: float, count: int) -> list[list[float]]:
-    """Learning rates of designs of so many pilots, round a rate."""
-    middle = (count - 1) / 2
-    return [
-        [float(f"{rate * RATIO ** (at - middle + shift):.2g}") for at in range(count)]
-        for shift in SHIFTS
-    ]
+def _rates(rate: float, count: int) -> list[float]:
+    """Learning rates of so many pilots, round a rate."""
+    return [float(f"{rate * RATIO ** (at - (count - 1) / 2):.2g}") for at in range(count)]
 
 
 def ladder(settings: Settings) -> list[Settings]:
@@ -407,7 +412,7 @@ def ladder(settings: Settings) -> list[Settings]:
     reach = RATIO ** ((COUNTS[-1] - 1) / 2) * RATE_REACH
     count = 2 * round(np.log(reach) / np.log(RATE_RATIO)) + 1
     rates = settings.learning_rate * np.geomspace(1 / reach, reach, count)
-    others = [_scaled(settings, *factors) for factors in product((0.5, 1, 2), (0.25, 1, 4))]
+    others = [_scaled(settings, g, k) for g in (0.5, 1, 2) for k in (0.25, 1, 4)]
     return [
         one.model_copy(update={"learning_rate": float(rate)})
         for one in others

@@ -32,6 +32,10 @@ SEARCH_DRAWS = 4000
 SUPPORT = 3.0
 """Steps of a run over those of the longest pilot beyond which it is extrapolated."""
 
+SHOWN = 0.5
+"""Steps by stiffness, over those of the pilot that came furthest, beyond which a long run is
+further than pilots show: of 0.2 to 1, on 50 worlds (case_studies/economics/extrapolation.py)."""
+
 
 @dataclass(frozen=True)
 class RunLaws:
@@ -405,7 +409,7 @@ class Forecaster:
         times = np.atleast_1d(np.asarray(steps, dtype=int))
         level, known = self.curve(settings, times), self.next_run
         if known is None:
-            return self._extrapolated(level, times)
+            return self._extrapolated(settings, level, times)
         shift = known.shift(settings, times.astype(float), self._own_curve)
         return np.asarray(eq.shifted_share(np.clip(level, 0.0, 1.0), shift))
 
@@ -420,15 +424,36 @@ class Forecaster:
         polynomial = eq.clock_polynomial(model.clock_table(settings, int(times.max()))[times])
         return self.laws_of(settings).reward(self.effect_of(settings), polynomial)
 
-    def _extrapolated(self, level: FloatArray, times: IntArray) -> FloatArray:
+    def _extrapolated(self, settings: Settings, level: FloatArray, times: IntArray) -> FloatArray:
         """Levels as runs came to them that were longer than their pilots support."""
-        beyond = np.log(np.maximum(times / (SUPPORT * self.posterior.meta.longest), 1.0))
         gain = self.posterior.meta.priors.extrapolation.gain
-        if not gain or not beyond.any():
+        if not gain:
             return level
+        beyond = np.log(np.maximum(np.minimum(*self.beyond(settings, times)), 1.0))[..., None, :]
         start, share = self.group.start[:, None], np.clip(level, 0.0, 1.0)
         gained = np.clip((share - start) / (1 - start), 0.0, 1.0)
         return np.asarray(eq.shifted_share(share, gain * beyond * gained))
+
+    def beyond(self, settings: Settings, steps: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Length of runs over what pilots support, and their way on the clock over what these show.
+
+        A long run at a low rate may not have come as far as a short pilot at a high one.
+        """
+        times = np.asarray(steps, dtype=float)
+        further = self._speed(settings)[..., None] * times / (SHOWN * self._furthest)
+        return times / (SUPPORT * self.posterior.meta.longest), further
+
+    def _speed(self, settings: Settings) -> FloatArray:
+        """Stiffness per step against the reference, by the laws: median over draws."""
+        rate = self._law("rate", eq.rate_design(self.covariates(settings)))
+        return np.asarray(np.exp(np.median(rate, axis=-1)))
+
+    @cached_property
+    def _furthest(self) -> float:
+        """Steps by stiffness of the pilot that lived and came furthest."""
+        runs = self.posterior.meta.runs
+        lived = [run for run in runs if run.collapse_step is None] or runs
+        return max(float(self._speed(run.settings)) * run.steps for run in lived)
 
     def logged_level(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward that rows at one-based steps log, scaled, shape (draws, rows).

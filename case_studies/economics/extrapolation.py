@@ -2,7 +2,7 @@
 
     python case_studies/economics/extrapolation.py TABLE.jsonl[.gz]... [--out extrapolation.json]
 
-The advisor is fitted to the ladders of pilots of ``run.py``, and forecasts the mean of the last
+The advisor is fitted to the varied pilots of ``run.py``, and forecasts the mean of the last
 tenth of every run of the world that has not collapsed by then, at 2, 4 and 8 times the pilots'
 length and at the length that the purse has left: by the curve alone, and with the correction that
 was learned on the worlds of other tasks. That of all of them is what the preset ships.
@@ -28,12 +28,12 @@ from run import (  # noqa: E402
     all_runs,
     digest_of,
     fit_runs,
-    ladder,
     launched,
     on_engine,
     read_all,
     results,
     run_digest,
+    varied,
 )
 
 from advisor.forecast.forecaster import Forecaster  # noqa: E402
@@ -48,7 +48,7 @@ TIMES = (2, 4, 8)
 
 
 def study(task: tuple[list[Purse], int]) -> list[dict[str, Any]]:
-    """Forecasts of every run of one world from each ladder."""
+    """Forecasts of every run of one world from so many pilots."""
     purses, number = task
     warnings.simplefilter("ignore")
     purse = purses[number]
@@ -56,7 +56,7 @@ def study(task: tuple[list[Purse], int]) -> list[dict[str, Any]]:
     others = [p for p in purses if p.world.target.task != purse.world.target.task]
     base, found = launched(purse, others), []
     for count in COUNTS:
-        pilots = ladder(purse, base, count, np.random.default_rng(0))
+        pilots = varied(purse, base, count)
         posterior = fit_runs([purse.world.pilot(i, pilots.steps) for i in pilots.runs], priors, 0)
         if isinstance(posterior, str):
             continue
@@ -69,6 +69,7 @@ def study(task: tuple[list[Purse], int]) -> list[dict[str, Any]]:
                     continue
                 settings = purse.world.settings(index).planned_over(steps)
                 draws = final_reward(forecaster, settings, steps)
+                beyond = np.minimum(*forecaster.beyond(settings, [steps]))
                 rewards = purse.world.rows[index]["reward"][rows[0] - 1 : steps]
                 found.append(
                     {
@@ -77,6 +78,7 @@ def study(task: tuple[list[Purse], int]) -> list[dict[str, Any]]:
                         "pilots": count,
                         "start": float(np.median(forecaster.group.start)),
                         "times": steps / pilots.steps,
+                        "beyond": beyond.item(),
                         "run": index,
                         "is_piloted": index in pilots.runs,
                         "came": float(np.mean(rewards)),

@@ -47,6 +47,7 @@ WHEN_KNOWN = 5
 """Pilots where it is known from few."""
 
 ADVISOR, CONSTANT = "advisor", "best constant of other worlds"
+OWN_PLAN = "advisor, its own plan"
 BEST_OF_LADDER, TPE = "best of the ladder", "TPE from the constant"
 COMPARED: dict[tuple[str, int], tuple[tuple[str, int], ...]] = {
     (ADVISOR, count): ((CONSTANT, 0), (BEST_OF_LADDER, count), (TPE, count)) for count in (3, 5, 8)
@@ -157,7 +158,7 @@ def ladder(purse: Purse, base: int, count: int) -> Pilots:
 
 def varied(purse: Purse, base: int, count: int) -> Pilots:
     """The same rates; beside the middle one, group size and refresh interval vary in turn."""
-    turns, asked = cycle(VARIED[-1]), []
+    turns, asked = cycle(VARIED), []
     for place, (rate, group, interval) in enumerate(_rungs(purse, base, count)):
         of_group, of_interval = (1.0, 1.0) if place == count // 2 else next(turns)
         asked.append((rate, group * of_group, interval * of_interval))
@@ -176,12 +177,12 @@ def _rungs(purse: Purse, base: int, count: int) -> list[tuple[float, float, floa
     ]
 
 
-def planned(purse: Purse, base: int) -> Pilots:
+def planned(purse: Purse, base: int, projects: int) -> Pilots:
     """Pilots that `advisor plan` names, or none where it says: run."""
     settings, target = purse.world.settings(base), purse.world.target
     target = Target("task", target.model, target.parameters)
     try:
-        found = plan(settings, purse.total, target, share=SHARE)
+        found = plan(settings, purse.total, target, share=SHARE, projects=projects)
     except InputError:  # the purse has no room for two pilots
         return NONE
     if found.kind == "run":
@@ -352,7 +353,7 @@ def study(task: tuple[list[Purse], int, int]) -> list[dict[str, Any]]:
     ledger.record(CONSTANT, base, NONE)
     for name, recipe in RECIPES.items():
         ledger.record(name, nearest(purse.world, all_runs(purse), *recipe), NONE)
-    ledger.ask("advisor, its own plan", planned(purse, base), base, worlds)
+    ledger.ask(OWN_PLAN, planned(purse, base, worlds), base, worlds)
     for count in COUNTS:
         pilots = ladder(purse, base, count)
         ledger.look(BEST_OF_LADDER, pilots)
@@ -371,6 +372,8 @@ def study(task: tuple[list[Purse], int, int]) -> list[dict[str, Any]]:
         ledger.look(f"{BEST_OF_LADDER}, {projects} worlds known", pilots)
         pilots = varied(purse, few, WHEN_KNOWN)
         ledger.ask(f"{ADVISOR}, {projects} worlds known", pilots, few, projects)
+        own = planned(purse, few, projects)
+        ledger.ask(f"{OWN_PLAN}, {projects} worlds known", own, few, projects)
     return ledger.records
 
 
@@ -422,9 +425,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
     told: dict[str, Any] = {"worlds": len(worlds), "methods": {}}
     for method in dict.fromkeys(one["method"] for one in records):
         own = [one for one in records if one["method"] == method]
-        counts = (
-            [None] if method == "advisor, its own plan" else sorted({one["pilots"] for one in own})
-        )
+        counts = [None] if method.startswith(OWN_PLAN) else sorted({one["pilots"] for one in own})
         for count in counts:
             part = [one for one in own if count is None or one["pilots"] == count]
             by_world = [

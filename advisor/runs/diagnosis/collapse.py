@@ -25,6 +25,10 @@ DEAD_SHARE, BY_CHANCE, FEWEST_DEAD, FEWEST_ALIVE = 0.25, 0.001, 3, 4
 of its siblings' by more than this chance of nothing but rows at the floor."""
 
 
+FEW_BY_CHANCE = 0.01
+"""Chance from which a run of few successes may have had them early by luck: none died so."""
+
+
 class Collapse(BaseModel):
     """Verdict on one run.
 
@@ -151,10 +155,21 @@ def _ended_at_the_floor(
 ) -> Collapse:
     """Verdict on a run most of whose last rows show nothing, too few for the definition."""
     step, above = levels.finite(step, reward - floor)
-    for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= 0):
-        if row >= FEWEST_ALIVE and _shows_nothing(above[row:], above[:row]):
+    for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= 0).tolist():
+        if row < FEWEST_ALIVE or _few_successes(above, row) > FEW_BY_CHANCE:
+            continue
+        if _shows_nothing(above[row:], above[:row]):
             return _fallen(verdict, step, float(step[row]))
     return verdict
+
+
+def _few_successes(above: FloatArray, row: int) -> float:
+    """Chance that as many of all successes, counted in the least reward, fall before a row."""
+    from scipy.special import bdtrc
+
+    logged = np.unique(np.append(above, 0.0))
+    counts = np.rint(above / np.diff(logged).min())
+    return float(bdtrc(counts[:row].sum() - 1, counts.sum(), row / above.size))
 
 
 def _shows_nothing(rows: FloatArray, before: FloatArray) -> bool:
