@@ -355,12 +355,16 @@ def _weighed(
     found = []
     for count in COUNTS:
         rates = _rates(settings.learning_rate, count)
-        asked = _varied(settings, rates)
-        interval = math.lcm(*(one.refresh_interval for one in asked))
-        batches = [fresh_completions(one) / fresh_completions(settings) for one in asked]
-        length = int(min(worth.room * steps / (sum(batches) * size), MOST_OF_RUN * steps))
-        length -= length % interval
-        if length < max(LEAST_STEPS, LEAST_REWARDS * interval):
+        # Longer refresh intervals need longer pilots: where these have no room all keep the run's.
+        for pattern in (VARIED, VARIED[1:]):
+            asked = _varied(settings, rates, pattern)
+            interval = math.lcm(*(one.refresh_interval for one in asked))
+            batches = [fresh_completions(one) / fresh_completions(settings) for one in asked]
+            length = int(min(worth.room * steps / (sum(batches) * size), MOST_OF_RUN * steps))
+            length -= length % interval
+            if length >= max(LEAST_STEPS, LEAST_REWARDS * interval):
+                break
+        else:
             continue
         prices = [length * size / steps * batch for batch in batches]
         rng = np.random.default_rng([seed, 2])
@@ -383,9 +387,13 @@ def _weighed(
     return found
 
 
-def _varied(settings: Settings, rates: Sequence[float]) -> list[Settings]:
+def _varied(
+    settings: Settings,
+    rates: Sequence[float],
+    pattern: Sequence[tuple[float, float]] = VARIED,
+) -> list[Settings]:
     """Settings of pilots at these rates: the middle one as the run, the others varied in turn."""
-    turns, asked = cycle(VARIED), []
+    turns, asked = cycle(pattern), []
     for place, rate in enumerate(rates):
         group, interval = (1.0, 1.0) if place == len(rates) // 2 else next(turns)
         own = _scaled(settings, group, interval) or settings

@@ -36,6 +36,7 @@ def plan(
     pilot_parameters: float | None = None,
     start_reward: float | None = None,
     share: float = 0.2,
+    projects: int = 1,
     to: str | None = None,
     devices: int = 1,
     priors: str | None = None,
@@ -46,7 +47,7 @@ def plan(
 ) -> None:
     """Plan a few short pilots before a full run, or say that none is worth its price.
 
-    Give the settings of the run as you would launch it now; the pilots vary its learning rate.
+    Give the settings of the run as you would launch it now; the pilots vary them.
 
     [bold]Example[/]: advisor plan --model Qwen/Qwen2.5-7B --steps 500 --to verl --out pilots
     --set learning_rate=1e-6 --set group_size=8 --set prompts_per_step=128
@@ -74,6 +75,7 @@ def plan(
         Target("task", model, size_of(model, parameters, "parameters"), start_reward),
         pilot_model=small,
         share=share,
+        projects=projects,
         priors=priors,
         seed=seed,
     ).model_copy(update={"trainer": to, "devices": devices})

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.advice.pilot_choice import FEWEST_RUNS
+from advisor.advice.pilot_choice import FEW_PROJECTS, FEWEST_RUNS
 from advisor.advice.pilot_plan import (
     LEAST_STEPS,
-    VARIED,
     _varied,
     planned_settings,
     size_of,
@@ -49,14 +48,14 @@ def test_pilots_form_a_ladder_round_the_rate_within_the_price(plan, settings):
 
 
 def test_pilots_vary_what_the_run_leaves_whole(settings):
-    for pattern in VARIED[1:]:
-        found = _varied(settings, (1e-7, 1e-6, 1e-5), pattern)
-        sizes = [(one.group_size, one.refresh_interval) for one in found]
-        assert sizes[1] == (settings.group_size, settings.refresh_interval)
-        assert len(set(sizes)) == 3
+    rates = (1e-7, 1e-6, 1e-5)
+    sizes = [(one.group_size, one.refresh_interval) for one in _varied(settings, rates)]
+    assert sizes[1] == (settings.group_size, settings.refresh_interval)
+    assert len(set(sizes)) == 3
     odd = settings.model_copy(update={"group_size": 3})
-    assert _varied(odd, (1e-7, 1e-6, 1e-5), VARIED[1]) is None  # half a group of three is none
-    assert len(_varied(odd, (1e-7, 1e-6, 1e-5), VARIED[0])) == 3
+    # Half a group of three is none: that pilot keeps what the run has.
+    assert [one.group_size for one in _varied(odd, rates)] == [3, 3, 3]
+    assert _varied(odd, rates)[0].refresh_interval == 4
 
 
 def test_a_plan_s_prices_are_those_of_its_pilots(plan, settings):
@@ -84,10 +83,17 @@ def test_nothing_is_worth_a_pilot_where_nothing_is_unknown(settings):
         for name in type(sure).model_fields
         if isinstance(entry := getattr(sure, name), NormalPrior)
     }
-    plan = plan_pilots(settings, 500, BIG, priors=sure.model_copy(update=narrow))
+    known = sure.model_copy(update=narrow)
+    plan = plan_pilots(settings, 500, BIG, priors=known, projects=100)
     assert plan.kind == "run"
     assert plan.text.startswith("Run: no pilot is worth its price")
     assert max(design.gain for design in plan.designs) < 0.01
+    # What one project alone has taught is no knowledge of where the best settings lie.
+    guessed = plan_pilots(settings, 500, BIG, priors=known)
+    assert guessed.kind == "pilots"
+    gains = [max(design.gain for design in found.designs) for found in (guessed, plan)]
+    assert gains[0] - gains[1] == pytest.approx(FEW_PROJECTS * (1 - 1 / 100))
+    assert "known from 1 project lost 15%" in guessed.text
 
 
 @pytest.mark.evidence
@@ -128,6 +134,8 @@ def test_what_is_missing_or_wrong_is_named(settings):
         plan_pilots(settings, 20, BIG)
     with pytest.raises(InputError, match="no share"):
         plan_pilots(settings, 500, BIG, share=1.5)
+    with pytest.raises(InputError, match="0 projects"):
+        plan_pilots(settings, 500, BIG, projects=0)
 
 
 def test_what_a_default_settles_is_said():

@@ -14,7 +14,7 @@ import advisor
 from advisor.advice import piloting
 from advisor.advice.evaluate import utilities
 from advisor.advice.pilot_bench import match_logs, price_of, why_not
-from advisor.advice.pilot_choice import information_gain, shown, worthwhile
+from advisor.advice.pilot_choice import FEW_PROJECTS, information_gain, shown, worthwhile
 from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, RunEffect, Target
@@ -189,11 +189,12 @@ def test_extension_is_taken_where_it_tells_and_there_is_room():
     assert worthwhile(MadeWorth(told, room=0.04), [], [c]) == []
 
 
-def half_seen(posterior):
-    """Words on two pilots half-way, under a posterior of them."""
+def half_seen(posterior, projects=1000):
+    """Words on three pilots half-way, under a posterior of them."""
     plans = [Plan(rate) for rate in RATES]
     runs = [logged(1, plans[0], 8), logged(2, plans[1], 8), logged(3, plans[2], 8)]
-    return advisor.pilots(planned(), runs, posterior=posterior)
+    plan = planned().model_copy(update={"projects": projects})
+    return advisor.pilots(plan, runs, posterior=posterior)
 
 
 @pytest.fixture(scope="module")
@@ -226,6 +227,16 @@ def test_pilot_whose_result_cannot_change_the_decision_is_stopped(certain):
     assert certain.advice is not None
     assert certain.advice.kind == "recommendation"
     assert certain.text.startswith("STOP PILOTING: no action is worth its price")
+
+
+def test_the_first_pilots_end_where_the_settings_are_known_from_one_project():
+    """What a posterior leaves out counts until three pilots have ended, and no longer."""
+    posterior = made_up_posterior([Plan(r) for r in RATES], width=0.0, draws=800, moved=KNOWN)
+    found = half_seen(posterior, projects=1)
+    assert {one.word for one in found.pilots} == {"continue"}
+    assert all(one.gain >= FEW_PROJECTS for one in found.pilots)
+    runs = [logged(number, Plan(rate), LENGTH) for number, rate in enumerate(RATES, start=1)]
+    assert advisor.pilots(planned(), runs, posterior=posterior).word == "stop"
 
 
 def test_advice_has_the_steps_that_the_same_money_leaves(certain):

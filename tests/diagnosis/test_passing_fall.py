@@ -69,6 +69,19 @@ def test_what_noise_and_shallow_dips_do_is_no_fall():
     assert not any(shallow)
 
 
+def test_rare_successes_that_came_early_by_luck_are_no_death():
+    """Few rows of a task that has hardly begun; beside them runs that died."""
+    rng, step = np.random.default_rng(6), np.arange(1.0, 17.0)
+
+    def called(chance):
+        rows = [rng.binomial(64, chance, step.size) / 64 for _ in range(1000)]
+        return np.mean([find_any_fall(step, one, 0.0).unstable for one in rows])
+
+    assert called(0.005) < 0.015
+    assert called(0.01) < 0.015
+    assert called(np.where(step < 8, 0.1, 0.0)) > 0.95
+
+
 def test_few_evaluations_that_go_to_zero_are_a_collapse():
     step = np.arange(0.0, 110.0, 10.0)
     reward = np.array([0.04, 0.042, 0.038, 0.03, 0.02, 0.01, 0.004, 0, 0, 0, 0])

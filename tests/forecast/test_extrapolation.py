@@ -53,6 +53,19 @@ def test_a_run_that_does_not_move_stays_where_it_is(posterior):
     assert moved == pytest.approx(curve, abs=1e-3)
 
 
+def test_a_long_run_at_a_low_rate_comes_no_further_than_its_pilots(posterior):
+    """In steps it is beyond them; on the clock of its updates it is not."""
+    slow = PLAN.completed.model_copy(update={"learning_rate": 1e-6})
+    steps = [int(TIMES[2] * posterior.meta.longest)]
+    longer, further = forecaster(posterior, 0.8).beyond(slow, steps)
+    assert longer > 3
+    assert further < 1
+    curve, kept = (forecaster(posterior, gain).scaled_reward(slow, steps) for gain in (0.0, 0.8))
+    assert np.array_equal(curve, kept)
+    rise = np.median(curve) - np.median(forecaster(posterior, 0.0).group.start)
+    assert rise > 0.02  # it moves, so that the correction had something to move
+
+
 def test_end_of_a_long_run_is_corrected_and_that_of_a_short_one_is_not(posterior):
     def end(gain, times):
         steps = int(times * posterior.meta.longest)

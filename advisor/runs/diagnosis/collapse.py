@@ -156,9 +156,9 @@ def _ended_at_the_floor(
     """Verdict on a run most of whose last rows show nothing, too few for the definition."""
     step, above = levels.finite(step, reward - floor)
     for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= 0).tolist():
-        if row < FEWEST_ALIVE or _few_successes(above, row) > FEW_BY_CHANCE:
+        if row < FEWEST_ALIVE or not _shows_nothing(above[row:], above[:row]):
             continue
-        if _shows_nothing(above[row:], above[:row]):
+        if _few_successes(above, row) < FEW_BY_CHANCE:
             return _fallen(verdict, step, float(step[row]))
     return verdict
 
@@ -168,7 +168,7 @@ def _few_successes(above: FloatArray, row: int) -> float:
     from scipy.special import bdtrc
 
     logged = np.unique(np.append(above, 0.0))
-    counts = np.rint(above / np.diff(logged).min())
+    counts = np.rint(above / np.diff(logged).min()).astype(int)
     return float(bdtrc(counts[:row].sum() - 1, counts.sum(), row / above.size))
 
 
