@@ -279,6 +279,9 @@ def plan(
             argument="share",
             advice="Allow pilots a larger share, or a smaller model",
         )
+    # Of shorter pilots their own answer would say that it is not supported.
+    reach = posterior.meta.priors.extrapolation.times
+    found = [one for one in found if reach * one[0].steps >= steps] or found
     best, parameters, actions = max(found, key=lambda one: one[0].worth)
     kept = {}
     for design, *_ in sorted(found, key=lambda one: one[0].worth):

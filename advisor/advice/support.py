@@ -134,7 +134,7 @@ def _beyond(forecaster: Forecaster) -> str:
     extrapolation = forecaster.posterior.meta.priors.extrapolation
     if forecaster.next_run is not None:
         return "most of it is what became of public runs that stood where the pilots stand"
-    if extrapolation.groups:
+    if extrapolation.gain:
         return (
             f"the curve is moved by how far runs of {extrapolation.groups} other worlds were ahead "
             "of theirs"

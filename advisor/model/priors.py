@@ -80,6 +80,7 @@ class Extrapolation(_Entry):
     # Log-odds of the reward per e-fold of steps beyond what the pilots support, for a run that has
     # gained all of its headroom; in proportion to that for others.
     gain: Bounded
+    times: float = 3.0  # the longest pilot: as far beyond it 80 % intervals were seen to hold
     groups: int  # distinct worlds or repositories behind it
     runs: int  # distinct trained runs behind it
 

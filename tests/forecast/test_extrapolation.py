@@ -79,5 +79,10 @@ def test_which_presets_correct_long_runs():
     found = load_priors("small_models").extrapolation
     assert found.gain > 0
     assert found.groups >= 50
-    for name in ("full_finetuning", "lora", "theory", "uninformative"):
+    assert found.times == 40
+    for name in ("full_finetuning", "lora"):
+        known = load_priors(name).extrapolation
+        assert (known.gain, known.times) == (0, 12.5)
+    for name in ("theory", "uninformative"):
         assert load_priors(name).extrapolation == AS_THE_CURVE
+    assert AS_THE_CURVE.times == SUPPORT
