@@ -1,8 +1,8 @@
 """Before any pilot: which few to run, how long, and whether they are worth their price.
 
-A design is a ladder of learning rates with the one that would be run in its middle, all of one
-length, weighed by `advisor.advice.pilot_choice.Worth`. Draws of the preset stand for what may be
-true, but not for how far from their best the settings are that a user knows from few projects.
+A design is a ladder of learning rates round the one that would be run, towards where other projects
+did best, all of one length, weighed by `advisor.advice.pilot_choice.Worth`. Draws of the preset
+stand for what may be true, but not for how far from their best settings from few projects are.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ they taught less in worlds that had shaped no preset (case_studies/economics).""
 
 VARIED = ((1.0, 4.0), (0.5, 1.0))
 """Factors of group size and refresh interval that pilots beside the middle one take in turn."""
+
+SAME = 0.1
+"""Log of the ratio of two learning rates below which they are one."""
 
 LEAST_STEPS = 10
 """Steps of a pilot below which its noise is all that it shows."""
@@ -165,13 +168,16 @@ class PilotPlan(BaseModel):
                 f"are expected to raise the final reward by {gain}; as much more training is worth "
                 f"{100 * (best.gain - best.worth):.1f} %."
             )
+        rates = np.exp(np.mean(np.log(best.learning_rates)))
+        between = f" Their rates lie round {rates:.2g}, between yours and where others did best."
         lines = [
             f"{best.pilots} pilots of {best.steps} steps on {best.model}, {price}: they are "
             f"expected to raise the final reward by {gain}, by what the preset '{self.priors}' "
             f"knows before any log and since settings known from "
             f"{counted(self.projects, 'project')} lost {FEW_PROJECTS / self.projects:.0%} in other "
             f"worlds. With the same money spent, the full run then has {best.left} "
-            f"steps in place of {self.steps}: {100 * best.worth:+.1f} % in all.",
+            f"steps in place of {self.steps}: {100 * best.worth:+.1f} % in all."
+            + (between if abs(np.log(rates / self.settings.learning_rate)) > SAME else ""),
             "",
             *(
                 f"  {pilot.name}: {short_text(pilot.settings, self.settings)}, {pilot.steps} "
@@ -272,7 +278,11 @@ def plan(
     forecaster = Forecaster(posterior, target, draws=DRAWS, seed=seed)
     few = FEW_PROJECTS / projects
     worth = Worth(forecaster, ladder(settings), settings, steps, spent=0.0, room=share, few=few)
-    found = [one for name, size in models for one in _weighed(worth, name, size)]
+    rate, known = settings.learning_rate, posterior.meta.priors.known_optimum
+    if known is not None and known.learning_rate is not None:
+        # Many projects of others count as one of the user's.
+        rate *= (known.learning_rate / rate) ** (1 / (projects + 1))
+    found = [one for name, size in models for one in _weighed(worth, name, size, rate)]
     if not found:
         raise InputError(
             f"{share:.0%} of {steps} steps leaves no {FEWEST_RUNS} pilots of {LEAST_STEPS} steps",
@@ -343,7 +353,7 @@ def believed(
 
 
 def _weighed(
-    worth: Worth, model: str, parameters: float
+    worth: Worth, model: str, parameters: float, middle: float
 ) -> list[tuple[Design, float, list[Action]]]:
     """Designs on one model, its parameters, and the pilots of each."""
     target, seed = worth.forecaster.target, worth.forecaster.seed
@@ -357,7 +367,7 @@ def _weighed(
     settings, steps, size = worth.whole, worth.steps, parameters / target.parameters
     found = []
     for count in COUNTS:
-        rates = _rates(settings.learning_rate, count)
+        rates = [float(f"{middle * RATIO ** (at - (count - 1) / 2):.2g}") for at in range(count)]
         # Longer refresh intervals need longer pilots: where these have no room all keep the run's.
         for pattern in (VARIED, VARIED[1:]):
             asked = _varied(settings, rates, pattern)
@@ -411,11 +421,6 @@ def _scaled(settings: Settings, group: float, interval: float) -> Settings | Non
         return None
     changes = {"group_size": int(size), "minibatches_per_refresh": int(minibatches)}
     return settings.model_copy(update=changes)
-
-
-def _rates(rate: float, count: int) -> list[float]:
-    """Learning rates of so many pilots, round a rate."""
-    return [float(f"{rate * RATIO ** (at - (count - 1) / 2):.2g}") for at in range(count)]
 
 
 def ladder(settings: Settings) -> list[Settings]:

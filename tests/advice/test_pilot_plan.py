@@ -47,6 +47,17 @@ def test_pilots_form_a_ladder_round_the_rate_within_the_price(plan, settings):
         assert getattr(middle, field) == getattr(settings, field)
 
 
+def test_rates_lie_between_one_s_own_and_where_others_did_best(plan, settings):
+    known = load_priors(plan.priors).known_optimum.learning_rate
+    middle = plan.pilots[len(plan.pilots) // 2].settings.learning_rate
+    assert middle == pytest.approx((settings.learning_rate * known) ** 0.5, rel=0.05)
+    assert "between yours and where others did best" in plan.text
+    sure = plan_pilots(settings, 500, BIG, projects=100)
+    middle = sure.pilots[len(sure.pilots) // 2].settings.learning_rate
+    assert middle == pytest.approx(settings.learning_rate, rel=0.05)
+    assert "between yours" not in sure.text
+
+
 def test_pilots_vary_what_the_run_leaves_whole(settings):
     rates = (1e-7, 1e-6, 1e-5)
     sizes = [(one.group_size, one.refresh_interval) for one in _varied(settings, rates)]
