@@ -24,7 +24,7 @@ from advisor.advice.promotion import Promotion, promotion
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.search import search as search_best
-from advisor.advice.support import beyond_pilots, cautions
+from advisor.advice.support import beyond_pilots, cautions, reach_of
 from advisor.advice.trade_offs import (
     advised_goal,
     as_alternative,
@@ -305,6 +305,7 @@ def explain(
         collapsed=sum(run.collapse_step is not None for run in meta.runs),
         pilots_cost=float(sum(run.completions for run in meta.runs)),
         longest_pilot=meta.longest,
+        reach=reach_of(forecaster),
         cautions=cautions(forecaster, last),
         assumptions=(*question.assumptions, *notes),
         devices=request.devices,

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from advisor.advice.cost import Cost, CostModel
 from advisor.advice.promotion import Promotion
 from advisor.advice.request import Budget, Objective
-from advisor.forecast import Interval, Stability, Target
+from advisor.forecast import SUPPORT, Interval, Stability, Target
 from advisor.model import Provenance
 from advisor.runs import Settings
 
@@ -105,6 +105,7 @@ class AnswerFields(BaseModel):
     collapsed: int  # how many of them collapsed
     pilots_cost: float  # completions that the pilots generated
     longest_pilot: float  # optimizer steps
+    reach: float = SUPPORT  # times as long a run as intervals were seen to hold elsewhere
     cautions: tuple[str, ...]  # where the answer leans on the prior or leaves the pilots' ground
     assumptions: tuple[str, ...]  # what was assumed rather than read
     devices: int  # among which the completions of a step divide

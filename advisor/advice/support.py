@@ -73,6 +73,12 @@ def is_supported(steps: float, longest: float) -> bool:
     return steps <= SUPPORT * longest
 
 
+def reach_of(forecaster: Forecaster) -> float:
+    """Length over that of the longest pilot up to which 80 % intervals held on other runs."""
+    known = forecaster.posterior.meta.priors.extrapolation
+    return known.times if known.gain or forecaster.next_run is not None else SUPPORT
+
+
 def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
     """Sentences that belong next to the answer about a run of so many steps."""
     posterior = forecaster.posterior

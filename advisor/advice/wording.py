@@ -277,11 +277,20 @@ def _support(advice: AnswerFields) -> list[str]:
     if is_supported(advice.steps, advice.longest_pilot):
         supported = f"Supported by {pilots}, {advice.collapsed or 'none'} of which collapsed."
         return bound or [supported]
-    enough = int(-(-advice.steps // SUPPORT))
+    enough, times = int(-(-advice.steps // SUPPORT)), advice.steps / advice.longest_pilot
+    if times <= advice.reach:
+        far = (
+            f"Extrapolated from {pilots}: the run is {times:.3g} times as long. On other runs 80 % "
+        )
+        return [
+            *bound,
+            f"{far}intervals held so far out; a pilot to step {enough} would support it.",
+        ]
     return [
         *bound,
-        f"NOT SUPPORTED by these pilots ({pilots}): the run is more than {SUPPORT:g} times as "
-        f"long. Let one run to step {enough}, or plan {SUPPORT * advice.longest_pilot:.0f} steps.",
+        f"NOT SUPPORTED by these pilots ({pilots}): the run is {times:.3g} times as long, further "
+        f"than was measured elsewhere. Let one run to step {enough}, or plan "
+        f"{SUPPORT * advice.longest_pilot:.0f} steps.",
     ]
 
 

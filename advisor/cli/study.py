@@ -119,7 +119,7 @@ def what_if(
 
 
 def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
-    """Aligned columns, marked where no pilot ran, and below them what is not supported."""
+    """Aligned columns, marked where no pilot ran, and below them what is extrapolated."""
     from advisor.advice import KNOBS, range_text
     from advisor.forecast import SUPPORT
 
@@ -139,8 +139,7 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
         )
     if not all(row["supported"] for row in rows):
         shown += (
-            f"\nNOT SUPPORTED by these pilots: so long a run is over {SUPPORT:g} times the longest "
-            "of them."
+            f"\nExtrapolated: so long a run is over {SUPPORT:g} times as long as the longest pilot."
         )
     return shown
 

@@ -87,7 +87,10 @@ def test_targets_are_completed_from_the_pilots(posterior):
 def test_longer_run_than_the_pilots_support_is_said(posterior, advice):
     assert not any("as long as the longest pilot" in line for line in advice.cautions)
     long = advise(posterior, steps=1000, trials=60, weigh_pilots=False)
-    assert "NOT SUPPORTED by these pilots" in long.text
+    assert f"the run is {1000 / posterior.meta.longest:.3g} times as long. On other" in long.text
+    measured = posterior.meta.priors.extrapolation.times
+    further = int(1.1 * measured * posterior.meta.longest)
+    assert "NOT SUPPORTED by these pilots" in long.model_copy(update={"steps": further}).text
     times = f"{1000 / posterior.meta.longest:.2g} times as long as the longest pilot"
     assert any(f"{times}. Beyond 3 times, the curve is moved" in line for line in long.cautions)
 

@@ -88,7 +88,7 @@ function start() {
       const parts = beyond.map((name) => `${grid.words[name]} ${shown(name)} (piloted: ${rangeText(grid.piloted[name])})`);
       notes.push(`Outside what was piloted: ${parts.join(", ")}. Grey numbers come from the prior there.`);
     }
-    if (isLong) notes.push("Longer than three times the longest pilot: not supported by these pilots.");
+    if (isLong) notes.push("Longer than three times the longest pilot: extrapolated.");
     const least = against(found.least, grid.level), stable = against(found.stable, grid.level);
     if (found.least < grid.level) notes.push(`Below the ${Number((100 * grid.level).toPrecision(3))} % that was asked for (${least}).`);
     const places = isStart ? 3 : 2, decides = least === stable ? "" : `the model alone says ${least}, and that decides: `;
