@@ -314,8 +314,13 @@ def what_if_rows(
     cost: CostModel,
     base: Settings,
     changes: Mapping[str, npt.ArrayLike | None],
+    at_step: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows of `what_if` for changes of ``base``, the steps among them, broadcast together."""
+    """Rows of `what_if` for changes of ``base``, the steps among them, broadcast together.
+
+    With ``at_step`` a run of ``base`` has done so many steps when the changes come: what is said
+    holds for one that is alive by then.
+    """
     named = {name: np.asarray(value) for name, value in changes.items() if value is not None}
     try:
         columns = np.broadcast_arrays(*named.values())
@@ -328,7 +333,7 @@ def what_if_rows(
         ) from error
     each = zip(*(column.ravel().tolist() for column in columns), strict=True)
     return [
-        _row(forecaster, cost, _changed(base, dict(zip(named, values, strict=True))))
+        _row(forecaster, cost, _changed(base, dict(zip(named, values, strict=True))), base, at_step)
         for values in each
     ]
 
@@ -352,11 +357,25 @@ def _changed(base: Settings, changes: dict[str, float]) -> Settings:
     return base.model_copy(update=found)
 
 
-def _row(forecaster: Forecaster, price: CostModel, settings: Settings) -> dict[str, Any]:
+def _row(
+    forecaster: Forecaster,
+    price: CostModel,
+    settings: Settings,
+    base: Settings,
+    at_step: int | None,
+) -> dict[str, Any]:
     steps, posterior = settings.planned_steps or 0, forecaster.posterior
-    point = float(forecaster.outcome(settings, [steps]).mean())
-    reward = interval_of(final_reward(forecaster, settings, steps), mean=point)
-    found, paid = stability(forecaster, settings, steps), price(settings, steps)
+    rest, done = steps - (at_step or 0), 0
+    paid = [price(settings, rest)]
+    if at_step is not None:
+        _check_change(settings, at_step)
+        paid.append(price(base, at_step))
+        done = forecaster.carried_steps(base, at_step, settings)
+    planned = settings.planned_over(done + rest)
+    point = float(forecaster.outcome(planned, [done + rest]).mean())
+    reward = interval_of(final_reward(forecaster, planned, done + rest), mean=point)
+    found = stability(forecaster, settings.planned_over(rest), rest)
+    hours = [one.gpu_hours for one in paid if one.gpu_hours is not None] or None
     return {
         **{name: getattr(settings, name) for name in NAMED},
         "steps": steps,
@@ -371,6 +390,22 @@ def _row(forecaster: Forecaster, price: CostModel, settings: Settings) -> dict[s
         "p_stable_high": found.high,
         "supported": is_supported(steps, posterior.meta.longest),
         "outside": ", ".join(outside(settings.model_dump(), piloted(posterior))),
-        "completions": paid.completions,
-        "gpu_hours": paid.gpu_hours,
+        "completions": sum(one.completions for one in paid),
+        "gpu_hours": hours and sum(hours),
     }
+
+
+def _check_change(settings: Settings, at_step: int) -> None:
+    """Refuse a change on the way that no run can make or that nothing tells the effect of."""
+    if not 0 < at_step < (settings.planned_steps or 0):
+        raise InputError(
+            f"no run of {settings.planned_steps} steps can change at step {at_step}",
+            argument="at_step",
+            advice="Give a step before its end",
+        )
+    if settings.schedule != "constant":
+        raise InputError(
+            f"the schedule is {settings.schedule}: a trainer that goes on plans it anew",
+            argument="at_step",
+            advice="Ask for the rest as a run of its own, or for one with a constant schedule",
+        )

@@ -81,6 +81,7 @@ def what_if(
     epochs: list[int] | None = None,
     prompts_per_step: list[float] | None = None,
     steps: int | None = None,
+    at_step: int | None = None,
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
@@ -111,11 +112,14 @@ def what_if(
         "prompts_per_step": prompts_per_step or [own.prompts_per_step],
     }
     columns = zip(*product(*choices.values()), strict=True)
-    rows = loaded.what_if_rows(**dict(zip(choices, columns, strict=True)), steps=steps)
+    asked = dict(zip(choices, columns, strict=True))
+    rows = loaded.what_if_rows(**asked, steps=steps, at_step=at_step)
     if as_json:
         echo(json.dumps(rows, indent=2, allow_nan=False))
         return
     echo(_table(rows, loaded.recommendation.measure, piloted(loaded.posterior)))
+    if at_step is not None:
+        echo(f"Changed at step {at_step}, of a run alive by then; by the laws: no pilot changed.")
 
 
 def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:

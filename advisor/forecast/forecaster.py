@@ -443,6 +443,10 @@ class Forecaster:
         further = self._speed(settings)[..., None] * times / (SHOWN * self._furthest)
         return times / (SUPPORT * self.posterior.meta.longest), further
 
+    def carried_steps(self, settings: Settings, steps: int, other: Settings) -> int:
+        """Steps at other settings after which a run is as far on the clock as after these."""
+        return round(steps * float(self._speed(settings) / self._speed(other)))
+
     def _speed(self, settings: Settings) -> FloatArray:
         """Stiffness per step against the reference, by the laws: median over draws."""
         rate = self._law("rate", eq.rate_design(self.covariates(settings)))

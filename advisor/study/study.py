@@ -214,6 +214,7 @@ class Study:
         epochs_per_refresh: npt.ArrayLike | None = None,
         prompts_per_step: npt.ArrayLike | None = None,
         steps: npt.ArrayLike | None = None,
+        at_step: int | None = None,
     ) -> pd.DataFrame:
         """Evaluate other settings under the answer's target, price and seed noise.
 
@@ -223,6 +224,9 @@ class Study:
         prompts_per_step, steps : array_like
             Broadcast against each other; what is not given is as advised, so that
             ``study.what_if()`` repeats the answer's numbers.
+        at_step : int, optional
+            Step at which the advised run changes to these settings on its way. What is said then
+            holds for a run that is alive by then; no pilot has shown such a change.
 
         Returns
         -------
@@ -244,15 +248,19 @@ class Study:
                 epochs_per_refresh=epochs_per_refresh,
                 prompts_per_step=prompts_per_step,
                 steps=steps,
+                at_step=at_step,
             )
         )
 
-    def what_if_rows(self, **changes: npt.ArrayLike | None) -> list[dict[str, Any]]:
+    def what_if_rows(
+        self, *, at_step: int | None = None, **changes: npt.ArrayLike | None
+    ) -> list[dict[str, Any]]:
         """Rows of `what_if`, of the same changes, without pandas, whose import takes longer."""
         advice = self.recommendation
         if changes.get("steps") is None:
             changes["steps"] = advice.steps
-        return what_if_rows(self._forecaster, advice.cost_model, advice.settings, changes)
+        own = advice.settings
+        return what_if_rows(self._forecaster, advice.cost_model, own, changes, at_step)
 
     def next_pilot(self, *, steps: int | None = None, seed: int | None = None) -> NextPilot:
         """Name the pilot whose result would improve the decision most; see `advisor.next_pilot`."""

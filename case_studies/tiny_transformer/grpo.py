@@ -190,7 +190,12 @@ def take_step(
     return loss.item(), float(norm), row
 
 
-def train(base: Transformer, task: Task, config: GrpoConfig) -> list[Row]:
+def train(
+    base: Transformer,
+    task: Task,
+    config: GrpoConfig,
+    change: tuple[int, GrpoConfig] | None = None,
+) -> list[Row]:
     """Run GRPO from a copy of `base`.
 
     Parameters
@@ -201,6 +206,9 @@ def train(base: Transformer, task: Task, config: GrpoConfig) -> list[Row]:
         Source of prompts and rewards.
     config : GrpoConfig
         Hyperparameters.
+    change : (int, GrpoConfig), optional
+        Finished steps after which the run goes on with other hyperparameters, of which the
+        optimizer, the number of steps and the seed do not count.
 
     Returns
     -------
@@ -221,10 +229,13 @@ def train(base: Transformer, task: Task, config: GrpoConfig) -> list[Row]:
     rows: list[Row] = [
         {"eval_reward": evaluate(policy, task, evaluation_generator), "epoch": 0, "step": 0}
     ]
-    for step in range(config.steps):
+    steps, begun = config.steps, 0
+    for step in range(steps):
         step_started = time.perf_counter()
+        if change is not None and step == change[0]:
+            begun, config = change
         snapshots.append({name: value.clone() for name, value in policy.state_dict().items()})
-        within = step % (config.minibatches_per_refresh * config.epochs_per_refresh)
+        within = (step - begun) % (config.minibatches_per_refresh * config.epochs_per_refresh)
         if within == 0:
             behaviour.load_state_dict(snapshots[0])
             rollout_batch = roll_out(behaviour, task, config, generator)
@@ -258,10 +269,10 @@ def train(base: Transformer, task: Task, config: GrpoConfig) -> list[Row]:
     rows.append(
         {
             "train_runtime": round(time.perf_counter() - started, 2),
-            "train_loss": loss_sum / config.steps,
+            "train_loss": loss_sum / steps,
             "total_flos": 0,
             "epoch": epoch,
-            "step": config.steps,
+            "step": steps,
         }
     )
     return rows

@@ -1,0 +1,137 @@
+"""Runs whose settings change on their way: what is said of their end, and what came.
+
+    python case_studies/tiny_transformer/on_the_way.py [--out on_the_way.json]
+
+Of runs that begin at three settings, rate, group size or refresh interval change at step 60 of 180.
+What ``advisor what-if --at-step`` says of them from the twelve pilots, which changed nothing, stands
+beside the forecast of the run unchanged, of one that has the new settings from its start, and of
+where it stood. Changes and seeds were named before any was trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from config import GrpoConfig  # noqa: E402
+from grpo import train  # noqa: E402
+from manifest import manifest  # noqa: E402
+from pretrain import pretrain  # noqa: E402
+from tasks import TASKS  # noqa: E402
+
+import advisor  # noqa: E402
+from advisor.advice.cost import learn_cost  # noqa: E402
+from advisor.advice.evaluate import what_if_rows  # noqa: E402
+from advisor.forecast import Forecaster, Target  # noqa: E402
+
+STEPS, AT = 180, 60
+SEEDS = (7, 8)
+SLOW = {"learning_rate": 1e-4, "group_size": 16, "minibatches_per_refresh": 1}
+MIDDLE = {"learning_rate": 3e-4, "group_size": 8, "minibatches_per_refresh": 2}
+FAST = {"learning_rate": 1e-3, "group_size": 8, "minibatches_per_refresh": 1}
+CHANGES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (MIDDLE, {"learning_rate": 1e-4}),
+    (MIDDLE, {"learning_rate": 1e-3}),
+    (MIDDLE, {"group_size": 32}),
+    (MIDDLE, {"minibatches_per_refresh": 8}),
+    (FAST, {"learning_rate": 3e-4}),
+    (FAST, {"group_size": 32}),
+    (FAST, {"learning_rate": 3e-3}),
+    (SLOW, {"learning_rate": 6e-4}),
+    (SLOW, {"group_size": 4}),
+    (SLOW, {"learning_rate": 3e-3}),
+    (FAST, {"minibatches_per_refresh": 8}),
+    (SLOW, {"minibatches_per_refresh": 8, "learning_rate": 3e-4}),
+]
+LAST = 160
+"""Held-out rewards from this step on are a run's end."""
+
+
+def trained(size: str, seed: int) -> list[list[tuple[int, float]]]:
+    """Held-out rewards of every change, by step."""
+    base, found = pretrain(TASKS["sort"], size), []
+    for settings, change in CHANGES:
+        first = GrpoConfig(**settings, steps=STEPS, seed=seed)
+        rows = train(base, TASKS["sort"], first, (AT, dataclasses.replace(first, **change)))
+        found.append([(row["step"], row["eval_reward"]) for row in rows if "eval_reward" in row])
+        print(size, seed, settings, change, found[-1][-1], file=sys.stderr, flush=True)
+    return found
+
+
+def said(forecaster: Forecaster, settings: dict[str, Any], change: dict[str, Any]) -> Any:
+    """Rows of what-if: changed on the way, from the start, and not at all."""
+    posterior = forecaster.posterior
+    cost = learn_cost(posterior, forecaster.target, gpus=1, seconds_per_step=None)
+    whole = {**settings, "epochs_per_refresh": 1, "planned_steps": STEPS}
+    base = posterior.meta.runs[0].settings.model_copy(update=whole)
+    asked = {**change, "steps": STEPS}
+    changed = what_if_rows(forecaster, cost, base, asked, AT)
+    return (
+        changed
+        + what_if_rows(forecaster, cost, base, asked)
+        + what_if_rows(forecaster, cost, base, {"steps": STEPS})
+    )
+
+
+def main() -> None:
+    """Fit, train, compare."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, default=HERE / "on_the_way.json")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    posterior = advisor.fit(advisor.read_runs(HERE / "pilots"))
+    runs = []
+    for size in ("s", "m"):
+        own = next(run for run in posterior.meta.runs if run.model == f"tiny-{size}")
+        forecaster = Forecaster(posterior, Target(own.task, own.model, own.parameters))
+        for seed in SEEDS:
+            for (settings, change), rows in zip(CHANGES, trained(size, seed), strict=True):
+                changed, fresh, unchanged = said(forecaster, settings, change)
+                runs.append(
+                    {
+                        "size": size,
+                        "seed": seed,
+                        "settings": settings,
+                        "change": change,
+                        "came": float(np.mean([value for step, value in rows if step >= LAST])),
+                        "stood": float(np.mean([value for step, value in rows if step == AT])),
+                        "said": changed["reward"],
+                        "low": changed["reward_low"],
+                        "high": changed["reward_high"],
+                        "p_stable": changed["p_stable"],
+                        "from the start": fresh["reward"],
+                        "unchanged": unchanged["reward"],
+                    }
+                )
+    came = np.array([run["came"] for run in runs])
+    document = {
+        "runs": len(runs),
+        "error": {
+            name: round(float(np.abs([run[name] for run in runs] - came).mean()), 4)
+            for name in ("said", "from the start", "unchanged", "stood")
+        },
+        "bias": round(float((came - [run["said"] for run in runs]).mean()), 4),
+        "held": sum(run["low"] <= run["came"] <= run["high"] for run in runs),
+        "of": [
+            {name: round(v, 4) if isinstance(v, float) else v for name, v in run.items()}
+            for run in runs
+        ],
+        "manifest": manifest(Path(__file__), seeds=len(SEEDS), checks={}, inputs=()),
+    }
+    given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps({name: document[name] for name in ("runs", "error", "bias", "held")}))
+
+
+if __name__ == "__main__":
+    main()
