@@ -371,6 +371,8 @@ def _row(
         _check_change(settings, at_step)
         paid.append(price(base, at_step))
         done = forecaster.carried_steps(base, at_step, settings)
+        # It is no longer than it is for standing where others come later or sooner.
+        forecaster = forecaster.with_longest(posterior.meta.longest * (done + rest) / steps)
     planned = settings.planned_over(done + rest)
     point = float(forecaster.outcome(planned, [done + rest]).mean())
     reward = interval_of(final_reward(forecaster, planned, done + rest), mean=point)

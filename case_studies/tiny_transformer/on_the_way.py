@@ -3,9 +3,9 @@
     python case_studies/tiny_transformer/on_the_way.py [--out on_the_way.json]
 
 Of runs that begin at three settings, rate, group size or refresh interval change at step 60 of 180.
-What ``advisor what-if --at-step`` says of them from the twelve pilots, which changed nothing, stands
-beside the forecast of the run unchanged, of one that has the new settings from its start, and of
-where it stood. Changes and seeds were named before any was trained.
+What ``advisor what-if --at-step`` says of them from the twelve pilots, which changed nothing,
+stands beside the forecast of the run unchanged, of one that has the new settings from its start,
+and of where it stood. The changes were named before any was trained.
 """
 
 from __future__ import annotations

@@ -29,13 +29,38 @@ def forecaster(posterior):
     return Forecaster(posterior, largest_target(posterior), seed=DEFAULT_SEED)
 
 
-def asked_of(forecaster, **changes):
+def asked_of(forecaster, at_step=None, **changes):
     """Table of a forecaster that is kept, for changes of the first pilot's settings."""
     posterior, target = forecaster.posterior, forecaster.target
     changes = {"steps": STEPS, **changes}
     base = base_settings(posterior, target)
-    rows = what_if_rows(forecaster, learn_cost(posterior, target), base, changes)
+    rows = what_if_rows(forecaster, learn_cost(posterior, target), base, changes, at_step)
     return pd.DataFrame(rows)
+
+
+def test_a_change_on_the_way_lies_between_none_and_one_from_the_start(forecaster):
+    own = base_settings(forecaster.posterior, forecaster.target).learning_rate
+    rates = [own, own / 10]
+    fresh = asked_of(forecaster, learning_rate=rates)["reward"]
+    kept, slowed = asked_of(forecaster, STEPS // 2, learning_rate=rates)["reward"]
+    assert kept == fresh[0]  # to change nothing is no change
+    assert fresh[1] < slowed < fresh[0]
+    late = asked_of(forecaster, STEPS - 1, learning_rate=own / 10)["reward"][0]
+    assert slowed < late
+    assert late == pytest.approx(fresh[0], abs=0.01)
+
+
+def test_both_parts_of_a_changed_run_are_paid(forecaster):
+    own = base_settings(forecaster.posterior, forecaster.target).group_size
+    whole = asked_of(forecaster, group_size=[own, 2 * own])["completions"]
+    half = asked_of(forecaster, STEPS // 2, group_size=2 * own)["completions"][0]
+    assert half == pytest.approx(whole.mean(), rel=0.01)
+
+
+@pytest.mark.parametrize("at_step", [0, STEPS, 2 * STEPS])
+def test_a_run_changes_before_its_end(forecaster, at_step):
+    with pytest.raises(InputError, match=f"can change at step {at_step}"):
+        asked_of(forecaster, at_step, learning_rate=1e-4)
 
 
 def test_numbers_are_those_of_the_search(posterior, forecaster):
