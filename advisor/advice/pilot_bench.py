@@ -11,8 +11,8 @@ import numpy as np
 
 from advisor.advice.candidates import Lattice, default_lattice, within_reach
 from advisor.advice.cost import fresh_completions
-from advisor.advice.pilot_choice import FEW_PROJECTS, LENGTHS, PILOT_LEVEL, Action, Worth
-from advisor.advice.pilot_plan import DRAWS, LEAST_STEPS, PilotPlan, PlannedPilot, believed, ladder
+from advisor.advice.pilot_choice import FEW_PROJECTS, Action, Worth
+from advisor.advice.pilot_plan import DRAWS, PilotPlan, PlannedPilot, believed, ladder
 from advisor.advice.promotion import goes_on
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, RunEffect, Target
@@ -237,7 +237,7 @@ class Bench:
         self,
         number: int,
         pilot: PlannedPilot,
-        kind: Literal["start", "continue", "extend", "new"],
+        kind: Literal["start", "continue", "extend"],
         settings: Settings,
         begun: int,
         last: int,
@@ -258,32 +258,6 @@ class Bench:
         )
         price = price_of(self.plan, settings, pilot.parameters, last - begun)
         return Action.of(forecaster, pilot.name, kind, settings, (begun, last), price)
-
-    def new_pilots(self) -> list[tuple[PlannedPilot, Action]]:
-        """Pilots beyond the plan that are likely to live and that the price has room for."""
-        plan, number = self.plan, len(self.plan.pilots)
-        like = plan.pilots[0]
-        longest = max(pilot.steps for pilot in plan.pilots)
-        interval = plan.settings.refresh_interval
-        waiting = [p.settings for p in plan.pilots if p.name not in self.logs.planned]
-        found = []
-        for share in LENGTHS:
-            steps = int(share * longest)
-            steps -= steps % interval
-            price = price_of(plan, plan.settings, like.parameters, steps)
-            if steps < max(LEAST_STEPS, LEAST_REWARDS * interval) or price > self.worth.room:
-                continue
-            for rate in sorted({one.learning_rate for one in self.lattice}):
-                settings = plan.settings.model_copy(update={"learning_rate": rate})
-                if self.fatal(settings) or any(_is_same_rate(settings, one) for one in waiting):
-                    continue
-                changes = {"name": f"pilot-{number + 1}", "steps": steps, "price": price}
-                changes["settings"] = settings.planned_over(steps)
-                pilot = like.model_copy(update=changes)
-                action = self._acted(number, pilot, "new", settings, 0, steps)
-                if action.stable >= PILOT_LEVEL:
-                    found.append((pilot.model_copy(update={"stable": action.stable}), action))
-        return found
 
 
 def bench_of(

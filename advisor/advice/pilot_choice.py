@@ -132,7 +132,7 @@ class Action:
     """Something that can be done before the full run."""
 
     name: str
-    kind: Literal["start", "continue", "extend", "new"]
+    kind: Literal["start", "continue", "extend"]
     settings: Settings
     begun: int
     steps: int
@@ -146,7 +146,7 @@ class Action:
         cls,
         forecaster: Forecaster,
         name: str,
-        kind: Literal["start", "continue", "extend", "new"],
+        kind: Literal["start", "continue", "extend"],
         settings: Settings,
         steps: tuple[int, int],
         price: float,

@@ -382,7 +382,7 @@ def _weighed(
         prices = [length * size / steps * batch for batch in batches]
         rng = np.random.default_rng([seed, 2])
         actions = [
-            Action.of(pilots, f"pilot-{number}", "new", one, (0, length), price, rng)
+            Action.of(pilots, f"pilot-{number}", "start", one, (0, length), price, rng)
             for number, (one, price) in enumerate(zip(asked, prices, strict=True), start=1)
         ]
         gain, left = worth.gain(actions, rng), worth.left(actions)

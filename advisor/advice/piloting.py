@@ -87,21 +87,13 @@ def pilots(
     rest = [one for one in actions.values() if one.kind != "extend"]
     more = [one for one in actions.values() if one.kind == "extend"]
     kept = worthwhile(bench.worth, rest, more)
-    new = advice = None
-    if not kept and posterior is not None:
-        offered = bench.new_pilots()
-        # The best pilot beyond the plan, where one is worth its price.
-        kept = worthwhile(bench.worth, [], [action for _, action in offered])[:1]
-        new = next((pilot for pilot, action in offered if action in kept), None)
-    if not kept and posterior is not None:
-        advice = _advice(bench, report)
+    advice = None if kept or posterior is None else _advice(bench, report)
     words = [word_of(bench, pilot, actions.get(pilot.name), kept) for pilot in plan.pilots]
     words += [word_of_unplanned(bench, run) for run in logs.others]
     return Piloting(
         word="go on" if kept else "stop",
         reason=reason_of(bench, kept, actions),
         pilots=tuple(words),
-        new=new,
         spent=spent,
         left=bench.worth.left(kept),
         said=(*logs.said, *notes),
@@ -164,7 +156,6 @@ def _before_any_log(plan: PilotPlan) -> Piloting:
         if is_run
         else f"no pilot has begun. All {len(words)} cost {price:.0%} of the run's price.",
         pilots=() if is_run else tuple(words),
-        new=None,
         spent=0.0,
         left=plan.steps if is_run else round((1 - price) * plan.steps),
         said=(),
@@ -184,7 +175,6 @@ def _advice(bench: Bench, progress: Progress) -> Recommendation:
         start_reward=bench.target.start_reward,
         devices=bench.plan.devices,
         choose_from=tuple(bench.lattice),
-        weigh_pilots=False,
         seed=bench.seed,
         progress=progress,
     )
@@ -229,7 +219,6 @@ class Piloting(BaseModel):
     word: Literal["go on", "stop", "run"]
     reason: str
     pilots: tuple[PilotWord, ...]
-    new: PlannedPilot | None  # worth running next to those that were planned
     spent: float  # what pilots have cost, as a share of the full run's price
     left: int  # steps that the same money leaves for the full run as it was planned
     said: tuple[str, ...]  # what was assumed, and which logs do not count
@@ -253,14 +242,6 @@ class Piloting(BaseModel):
         """The word in full."""
         lines = [f"{TITLES[self.word]}: {self.reason}", ""]
         lines += [f"  {one.text}" for one in self.pilots]
-        if self.new is not None:
-            one = self.new
-            lines += [
-                "",
-                f"New pilot, {one.name}: {one.steps} steps on {one.model}, {one.price:.1%} of the "
-                f"run's price, P(stable) {percent(one.stable)}:",
-                f"  {in_trainer_names(one.settings)}",
-            ]
         if self.settings is not None:
             lines += ["", f"{in_trainer_names(self.settings)}, {self.left} steps"]
         if self.advice is not None:

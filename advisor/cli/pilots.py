@@ -13,10 +13,10 @@ import typer
 from advisor.cli import flags
 from advisor.cli.flags import echo
 from advisor.common import DEFAULT_SEED
-from advisor.errors import CannotTellError, InputError, NotConvergedError, unwritable
+from advisor.errors import CannotTellError, InputError, NotConvergedError
 
 if TYPE_CHECKING:
-    from advisor.advice import Piloting, PilotPlan, PlannedPilot
+    from advisor.advice import Piloting, PilotPlan
     from advisor.model import Posterior
     from advisor.runs import PilotRun, Settings
 
@@ -129,8 +129,8 @@ def pilots(
 ) -> None:
     """Say which pilots to start, continue, stop or extend; then stop piloting, and what to run.
 
-    A pilot beyond the plan that is worth its price is written into PLAN, for the same trainer.
-    With --json and --follow it prints one object per look.
+    The answer then names a further pilot, where one is worth its price. With --json and --follow
+    it prints one object per look.
 
     [bold]Example[/]: advisor pilots pilots --logs runs --follow --out study
     """
@@ -224,13 +224,11 @@ class Desk:
             time.sleep(every)
 
     def written(self, found: Piloting, out: Path | None) -> list[str]:
-        """Write the new pilot's script or the study, and say where."""
+        """Write the study, or say where the script of the run is."""
         from advisor.cli.terminal import Reporter
         from advisor.runs import diagnose, exports
         from advisor.study import Study
 
-        if found.new is not None:
-            return self._with_pilot(found.new)
         trainer = self.plan.trainer
         file = "" if trainer is None else exports()[trainer].file_name
         if found.is_final and found.word == "run":
@@ -248,26 +246,6 @@ class Desk:
                 f"{trainer} cannot run these settings: advisor export {out} --to {trainer} says why"
             ]
         return [f"\nStudy in {out}/", *(launch if file else [])]
-
-    def _with_pilot(self, pilot: PlannedPilot) -> list[str]:
-        """Write the script of a pilot beyond the plan, and the plan with it."""
-        from advisor.advice import PLAN
-        from advisor.cli.terminal import write_new
-        from advisor.common import write_whole
-
-        plan, lines = self.plan, []
-        if plan.trainer is not None:
-            run = pilot.name, pilot.settings, pilot.steps, pilot.model
-            name, text = _script(plan, plan.trainer, "named by advisor pilots", *run)
-            write_new(self.folder / name, text.encode(), with_folder=True)
-            lines = [f"\nScript of {pilot.name}: {self.folder / name}"]
-        self.plan = plan.model_copy(update={"pilots": (*plan.pilots, pilot)})
-        target = self.folder / PLAN
-        try:
-            write_whole(target, self.plan.model_dump_json(indent=2) + "\n")
-        except OSError as error:
-            raise unwritable("the plan", error, target, "plan") from error
-        return lines
 
     def _word(self, unread: list[str]) -> Piloting:
         """Fit the runs and weigh the pilots."""

@@ -119,9 +119,6 @@ def piloted(
             for one in word.pilots
             if one.word in ("start", "continue", "extend") and one.name in known
         }
-        if word.new is not None and word.new.name not in seen:
-            known[word.new.name] = word.new
-            going[word.new.name] = 0
         if word.word != "go on" or not going or looks == MOST_LOOKS:
             break
         for name in going:
@@ -212,7 +209,7 @@ def live(name: str) -> dict[str, Any]:
     runs: dict[str, list[tuple[Settings, int]]] = {
         "advisor": [(chosen, left)],
         "best pilot of its plan": [
-            (base if best_pilot is None else _of(planned, word, best_pilot), left)
+            (base if best_pilot is None else _of(planned, best_pilot), left)
         ],
         TPE: [],
         LONGER_TPE: [],
@@ -246,9 +243,8 @@ def live(name: str) -> dict[str, Any]:
     }
 
 
-def _of(planned: PilotPlan, word: Piloting, name: str) -> Settings:
-    known = {one.name: one.settings for one in planned.pilots}
-    return known[name] if word.new is None else (known | {word.new.name: word.new.settings})[name]
+def _of(planned: PilotPlan, name: str) -> Settings:
+    return next(one.settings for one in planned.pilots if one.name == name)
 
 
 def told(problem: Problem, settings: Settings, steps: int) -> dict[str, Any]:
