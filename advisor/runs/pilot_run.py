@@ -47,6 +47,9 @@ SERIES = (
 LEAST_REWARDS = 3
 """Finite rewards below which a run shows no curve: start, direction and noise need three."""
 
+IN_NO_RUN = "in no run"
+"""How a warning ends of rows or files that became part of none."""
+
 LEAST_DISTINCT = 4
 """Distinct values of the reward below which two runs may agree by chance."""
 

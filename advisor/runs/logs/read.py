@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 from advisor.common import counted
 from advisor.errors import InputError, NoRewardError, SourceError
+from advisor.runs.logfiles.config_files import ConfigSource
 from advisor.runs.logfiles.configs import settings_beside
 from advisor.runs.logfiles.logged import LogCandidate, Reader, Unread, find_files, parse_columns
 from advisor.runs.logs.assemble import assemble
@@ -267,15 +268,24 @@ class LogSearch:
     def _read(
         self, reader: Reader, members: Sequence[LogCandidate], counts: Mapping[Path, int]
     ) -> list[LocatedRun]:
-        candidate = members[0]
-        path, columns = candidate.path, self.columns or self.sidecars.columns_of(candidate)
-        given = self.sidecars.settings_of(candidate) | self.flags
-        known = {key: setting.value for key, setting in given.items()}
-        sources = settings_beside(
-            candidate.log, candidate.sidecar_top, lambda folder: counts.get(folder.resolve(), 0)
-        )
+        logs = {member.path: member for member in members}
+        columns = self.columns or self.sidecars.columns_of(members[0])
+        read = list(reader.read([member.log for member in members], columns))
+        # Of several runs that stand in one folder a config may describe any.
+        more = max(0, len({logged.source for logged in read}) - 1)
+        configs: dict[Path, list[ConfigSource]] = {}
         located_runs, without = [], list[InputError]()
-        for logged in reader.read([member.log for member in members], columns):
+        for logged in read:
+            candidate = logs[logged.source or members[0].path]
+            path = candidate.path
+            given = self.sidecars.settings_of(candidate) | self.flags
+            known = {key: setting.value for key, setting in given.items()}
+            if path not in configs:
+                configs[path] = settings_beside(
+                    candidate.log,
+                    candidate.sidecar_top,
+                    lambda folder: counts.get(folder.resolve(), 0) + more,
+                )
             table, remark = restore_slashes(logged.table, logged.table.keys)
             if remark is not None:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))
@@ -283,22 +293,29 @@ class LogSearch:
             if planned is not None:
                 logged = replace(logged, table=table, planned_steps=planned)
             framework = choose_framework(table.keys, logged.framework)
-            stated = stated_settings(logged, sources, framework, path, known.get("group_size"))
+            stated = stated_settings(
+                logged, configs[path], framework, path, known.get("group_size")
+            )
             try:
                 found = assemble(logged, framework, path, columns, {**stated.facts, **known})
-            except NoRewardError as error:
+            except InputError as error:
                 # A project holds runs of other kinds beside those that were trained by rewards.
-                if logged.label is None:
+                if not more and (logged.label is None or not isinstance(error, NoRewardError)):
                     raise
-                problem = f"run '{logged.label}': {error.problem}"
-                own: dict[str, Any] = {"path": error.path, "key": error.key, "advice": error.advice}
-                without.append(NoRewardError(problem, **own))
+                run = f"run '{logged.label}': " if logged.label else ""
+                own: dict[str, Any] = {
+                    name: getattr(error, name) for name in ("path", "row", "key")
+                }
+                without.append(type(error)(run + error.problem, **own, advice=error.advice))
             else:
-                located_runs += [LocatedRun(candidate, reader, raw, stated) for raw in found]
+                is_own = logged.source is not None
+                located_runs += [
+                    LocatedRun(candidate, reader, raw, stated, is_own) for raw in found
+                ]
+        for one in without if located_runs else without[1:]:
+            self._pass_over(logs[Path(str(one.path))], one, is_asked=False)
         if without and not located_runs:
             raise without[0]
-        for one in without:
-            self._pass_over(candidate, one, is_asked=False)
         return located_runs
 
     def _merge(self, located_runs: Sequence[LocatedRun]) -> list[PilotRun]:
@@ -346,7 +363,8 @@ def _group(reader: Reader, candidate: LogCandidate) -> Path:
 
 
 def _place(located: LocatedRun) -> Place:
-    candidate, group = located.candidate, _group(located.reader, located.candidate)
+    candidate = located.candidate
+    group = candidate.path if located.is_own_file else _group(located.reader, candidate)
     return Place(group, candidate.root, is_folder=group != candidate.path)
 
 

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.common import counted
 from advisor.errors import InputError
 from advisor.runs.logfiles.logged import Columns, Logged, Table
-from advisor.runs.pilot_run import LEAST_REWARDS
+from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import DATA, KIND_KEYS, RUN_KEYS
 from advisor.runs.trainers.keys import counts_evaluations, words
@@ -21,8 +22,10 @@ from advisor.theory import BoolArray, FloatArray, IntArray
 
 ROWS = {name: tuple(listed) for name, listed in DATA["rows"].items()}
 
-ABORTED = 0.1
-"""Share of the longest attempt below which another attempt in the file is an aborted one."""
+
+def least_rows(longest: int) -> float:
+    """Rows below which an attempt next to a longer one is an aborted one, not a run."""
+    return max(LEAST_REWARDS, 0.1 * longest)
 
 
 class RowKinds(NamedTuple):
@@ -187,7 +190,7 @@ def split_restarts(logged: Logged, train: IntArray, count: FloatArray, window: i
         return [logged]
     ends = [*starts[1:], train.size]
     longest = max(end - start for start, end in zip(starts, ends, strict=True))
-    least = max(LEAST_REWARDS, ABORTED * longest)
+    least = least_rows(longest)
     kept, notes = [], []
     for number, (start, end) in enumerate(zip(starts, ends, strict=True), start=1):
         if end - start >= least:
@@ -197,7 +200,8 @@ def split_restarts(logged: Logged, train: IntArray, count: FloatArray, window: i
             kept.append((number, np.arange(first, last)))
         else:
             line = int(logged.table.numbers[train[start]])
-            notes.append(f"{end - start} rows from row {line} on are an aborted attempt, left out")
+            rows = counted(end - start, "row")
+            notes.append(f"{rows} from row {line} on, an aborted attempt, {IN_NO_RUN}")
     if len(kept) > 1:
         notes.insert(0, f"the step starts anew: the file was read as {len(kept)} runs")
     noted = replace(logged, warnings=(*logged.warnings, *notes))
