@@ -47,7 +47,7 @@ SERIES = (
 LEAST_REWARDS = 3
 """Finite rewards below which a run shows no curve: start, direction and noise need three."""
 
-IN_NO_RUN = "in no run"
+IN_NO_RUN = "part of no run"
 """How a warning ends of rows or files that became part of none."""
 
 LEAST_DISTINCT = 4

@@ -64,9 +64,9 @@ AS_REWARDS = (
 )
 
 
-def evaluations_as_rewards(runs: Sequence[PilotRun]) -> list[PilotRun]:
-    """Take evaluations for rewards in runs that have nothing else to be fitted by."""
-    are_alone = all(run.is_eval_only for run in runs)
+def evaluations_as_rewards(runs: Sequence[PilotRun], *, is_fit: bool) -> list[PilotRun]:
+    """Take evaluations for rewards; a fit of other runs does not wait for their settings."""
+    are_alone = not is_fit or all(run.is_eval_only for run in runs)
     taken = [_with_rewards(run) if run.is_eval_only else None for run in runs]
     return [
         run if one is None or (needs(one) and not are_alone) else one

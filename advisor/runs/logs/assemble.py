@@ -28,7 +28,7 @@ from advisor.runs.logs.series import (
     unit_of,
 )
 from advisor.runs.logs.stated_settings import column_settings, place_row
-from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
+from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS, SERIES, Missing, Score
 from advisor.runs.trainers import Derived, KeyTable, plain, spellings
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers.key_table import COMMON_KEYS
@@ -207,8 +207,8 @@ class _Attempt:
         lost = int(np.sum(self.table.cut & ~holds & self.kinds.train))
         if not lost:
             return []
-        lines = f"{counted(lost, 'line')} {'was' if lost == 1 else 'were'}"
-        return [f"{lines} cut before the reward (W&B keeps 4,096 characters), and left out"]
+        what = f"{counted(lost, 'line')}, cut before the reward (W&B keeps 4,096 characters)"
+        return [f"{what}: {IN_NO_RUN}"]
 
     def _measured_rows(self, train: Table, keys: Keys) -> tuple[Table, FloatArray, tuple[str, ...]]:
         """Rows that were measured, their rewards, and what was done to get there."""

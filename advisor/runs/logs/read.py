@@ -206,7 +206,7 @@ class LogSearch:
         runs = self._merge(located_runs)
         if self.is_strict or not self._failed:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
-        runs = mark_copies(self._warned(evaluations_as_rewards(runs)))
+        runs = mark_copies(self._warned(evaluations_as_rewards(runs, is_fit=self.is_strict)))
         return Inspection(runs, sorted(self.unread))
 
     def _pass_over(

@@ -201,7 +201,7 @@ def split_restarts(logged: Logged, train: IntArray, count: FloatArray, window: i
         else:
             line = int(logged.table.numbers[train[start]])
             rows = counted(end - start, "row")
-            notes.append(f"{rows} from row {line} on, an aborted attempt, {IN_NO_RUN}")
+            notes.append(f"{rows} from row {line} on: an aborted attempt, {IN_NO_RUN}")
     if len(kept) > 1:
         notes.insert(0, f"the step starts anew: the file was read as {len(kept)} runs")
     noted = replace(logged, warnings=(*logged.warnings, *notes))

@@ -14,7 +14,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.logged import Columns, Table
 from advisor.runs.logs.recovered import steps_per_row
-from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, StepUnit
+from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS, SERIES, Missing, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
 from advisor.theory import BoolArray, FloatArray, IntArray
@@ -154,7 +154,9 @@ def keep_increasing(
         if dropped:
             first, last = step[dropped[-1]], step[dropped[0]]
             which = f"step {first:g} was" if first == last else f"steps {first:g} to {last:g} were"
-            warnings.append(f"{which} logged twice (a resumed run); the later rows were kept")
+            warnings.append(
+                f"{which} logged twice (a resumed run): the earlier rows are {IN_NO_RUN}"
+            )
         kept.append(index)
     lost = step.size - len(kept)
     if len(kept) < LEAST_REWARDS <= step.size:

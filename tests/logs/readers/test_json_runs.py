@@ -136,7 +136,7 @@ def test_failed_entries_are_counted(tmp_path: Path) -> None:
     failed = {"tag": "b", "status": "failed", "error": "403"}
     found = runs_of(tmp_path, {"results": [failed, {"tag": "a", "rewards": TRACE}, failed]})
     assert len(found) == 1
-    assert found[0].warnings == ("2 entries failed without rewards and were skipped",)
+    assert found[0].warnings == ("2 entries failed without rewards: part of no run",)
 
 
 def test_checkpoints_evaluated_offline(tmp_path: Path) -> None:

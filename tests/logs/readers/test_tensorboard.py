@@ -381,7 +381,9 @@ def test_a_file_from_the_beginning_is_another_attempt(tmp_path: Path) -> None:
     assert column(second, "train/reward") == dict.fromkeys(range(1, 6), 2.0)
     assert (first.source, second.source) == (one, two)
     (warning,) = first.warnings
-    assert warning == f"{short.name}: 1 row, an aborted attempt at the same settings, in no run"
+    assert (
+        warning == f"{short.name}: 1 row, an aborted attempt at the same settings, part of no run"
+    )
 
 
 def test_attempts_have_settings_of_their_own(tmp_path: Path) -> None:
@@ -411,7 +413,7 @@ def test_a_short_file_of_other_settings_is_a_run_of_its_own_name(tmp_path: Path)
         ("events.out.tfevents.100.host.1", 1e-6),
         ("events.out.tfevents.200.host.2", 5e-3),
     ]
-    (dropped,) = [line for run in found.runs for line in run.warnings if "in no run" in line]
+    (dropped,) = [line for run in found.runs for line in run.warnings if "part of no run" in line]
     assert dropped.startswith("events.out.tfevents.300.host.3.0: 4 rows")
 
 

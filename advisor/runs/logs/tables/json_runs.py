@@ -15,6 +15,7 @@ from advisor.runs.logfiles.config_files import Scalar, flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json
+from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers import plain
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, show_keys
@@ -82,7 +83,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         advice = 'Give rows [{"step": 1, "reward": 0.5}, ...] or a list "reward": [0.5, ...]'
         raise InputError(problem, path=log.path, advice=advice)
     entries = "entry" if search.failed == 1 else "entries"
-    skipped = f"{search.failed} {entries} failed without rewards and were skipped"
+    skipped = f"{search.failed} {entries} failed without rewards: {IN_NO_RUN}"
     used: set[str] = set()
     for run in runs:
         # Runs are told apart by their own names, else by their places.

@@ -135,7 +135,7 @@ def _read_files(logs: Sequence[LogFile]) -> tuple[list[tuple[LogFile, Events]], 
             files.append((log, Events(log, SETTINGS_TAG.fullmatch, warnings)))
         except InputError as error:
             failed = error
-            warnings.append(f"{log.name}: {error.problem}, {IN_NO_RUN}")
+            warnings.append(f"{log.name}: {error.problem}: {IN_NO_RUN}")
     if not files and failed is not None:
         raise failed
     return files, warnings
