@@ -61,7 +61,8 @@ def assemble(
         for attempt in whole.split():
             fields = attempt.fields()
             assumptions = (*fields["assumptions"], *columns_tell.assumptions)
-            own = {"observed": observed, "assumptions": assumptions}
+            warnings = (*fields["warnings"], *row_kinds.value_model(attempt.table))
+            own = {"observed": observed, "assumptions": assumptions, "warnings": warnings}
             runs.append(RawRun.model_construct(**fields | own))
     return runs
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.logged import Columns, Logged, Table
 from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.key_table import DATA, KIND_KEYS, RUN_KEYS
+from advisor.runs.trainers.key_table import DATA, KIND_KEYS, NOT_GRPO, RUN_KEYS
 from advisor.runs.trainers.keys import counts_evaluations, words
 from advisor.theory import BoolArray, FloatArray, IntArray
 
@@ -89,6 +90,17 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         if not is_training and any(counts_evaluations(k) and table.has(k).all() for k in filled):
             return evaluations
     return RowKinds(everything, everything if asked is None else asked)
+
+
+def value_model(table: Table) -> tuple[str, ...]:
+    """Warning of a run whose rows show a model of values, which GRPO has not."""
+    for key in table.filled_keys:
+        if re.fullmatch(DATA["value_model"], plain(key)):
+            # GRPO in a trainer of both may write zeros.
+            values = table.column(key)
+            if np.any(np.isfinite(values) & (values != 0)):
+                return (f"'{key}' is logged: {NOT_GRPO}",)
+    return ()
 
 
 def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> None:
