@@ -57,6 +57,7 @@ from advisor.runs.readiness import needs as needs
 from advisor.runs.readiness import none_moved as none_moved
 from advisor.runs.readiness import questions as questions
 from advisor.runs.readiness import seconds_per_step as seconds_per_step
+from advisor.runs.readiness import weighty as weighty
 from advisor.runs.settings import CARRIED as CARRIED
 from advisor.runs.settings import PartialSettings as PartialSettings
 from advisor.runs.settings import Settings as Settings

@@ -50,6 +50,9 @@ LEAST_REWARDS = 3
 IN_NO_RUN = "part of no run"
 """How a warning ends of rows or files that became part of none."""
 
+NOT_GRPO = "PPO with a value model, not GRPO: what is advised of groups was not learned from it"
+"""How a warning ends of runs of the older method."""
+
 LEAST_DISTINCT = 4
 """Distinct values of the reward below which two runs may agree by chance."""
 

@@ -18,9 +18,16 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.configs import BESIDE_SEVERAL
 from advisor.runs.logfiles.logged import Unread
 from advisor.runs.logs.read import SIDECAR, SOURCE, Inspection
-from advisor.runs.pilot_run import IN_NO_RUN, PilotRun, first_and_last
-from advisor.runs.readiness import AS_REWARDS, WHY, at_the_floor, may_be_lora, needs, questions
-from advisor.runs.trainers.key_table import NOT_GRPO
+from advisor.runs.pilot_run import IN_NO_RUN, NOT_GRPO, PilotRun, first_and_last
+from advisor.runs.readiness import (
+    AS_REWARDS,
+    STARTS_APART,
+    WHY,
+    at_the_floor,
+    may_be_lora,
+    needs,
+    questions,
+)
 from advisor.runs.trainers.registry import asked_of, words_of
 
 NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
@@ -199,7 +206,9 @@ def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:
     """Rows and files of runs that are part of none, and runs that are known by evaluations."""
     found: dict[str, list[str]] = {}
     for run in runs:
-        for line in filter(re.compile(f"{IN_NO_RUN}$|{NOT_GRPO}$").search, run.warnings):
+        for line in filter(
+            re.compile(f"{IN_NO_RUN}$|{NOT_GRPO}$|^{STARTS_APART}").search, run.warnings
+        ):
             found.setdefault(line, []).append(run.id)
         if run.is_eval_only or AS_REWARDS in run.assumptions:
             how = "too few to fit" if run.is_eval_only else "read as rewards"

@@ -23,7 +23,7 @@ from advisor.runs.logs.sidecar import SidecarIndex
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb
 from advisor.runs.pilot_run import PilotRun, mark_copies
-from advisor.runs.readiness import evaluations_as_rewards, none_moved
+from advisor.runs.readiness import evaluations_as_rewards, none_moved, warn_of_starts
 from advisor.runs.trainers.keys import choose_framework, count_fractions, restore_slashes
 
 PathLike = str | os.PathLike[str]
@@ -206,7 +206,9 @@ class LogSearch:
         runs = self._merge(located_runs)
         if self.is_strict or not self._failed:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
-        runs = mark_copies(self._warned(evaluations_as_rewards(runs, is_fit=self.is_strict)))
+        runs = warn_of_starts(
+            mark_copies(self._warned(evaluations_as_rewards(runs, is_fit=self.is_strict)))
+        )
         return Inspection(runs, sorted(self.unread))
 
     def _pass_over(

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from advisor.common import counted
 from advisor.errors import InputError
 from advisor.runs.logfiles.logged import Columns, Logged, Table
-from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS
+from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS, NOT_GRPO
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.key_table import DATA, KIND_KEYS, NOT_GRPO, RUN_KEYS
+from advisor.runs.trainers.key_table import DATA, KIND_KEYS, RUN_KEYS
 from advisor.runs.trainers.keys import counts_evaluations, words
 from advisor.theory import BoolArray, FloatArray, IntArray
 

@@ -179,8 +179,6 @@ KIND_KEYS: tuple[str, ...] = tuple(DATA["kind_keys"])
 UNSURE_STEPS: tuple[str, ...] = tuple(DATA["unsure_steps"])
 PARTS_OF_A_STEP: tuple[tuple[str, str], ...] = tuple(map(tuple, DATA["parts_of_a_step"]))
 
-NOT_GRPO = "PPO with a value model, not GRPO; what is advised of groups was not learned from it"
-
 COMPONENT_STD = re.compile(r"rewards/[^/]+/std")
 """Spread of one reward function over the batch, as TRL logs it."""
 

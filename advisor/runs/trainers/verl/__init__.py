@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.runs.logfiles.logged import Table
+from advisor.runs.pilot_run import NOT_GRPO
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, patterns, read_data
 from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse
-from advisor.runs.trainers.key_table import NOT_GRPO
 from advisor.runs.trainers.registry import read_trainer
 from advisor.runs.trainers.verl import console
 
