@@ -90,7 +90,7 @@ def read_runs(
         ``mlflow:[TRACKING_URI#]EXPERIMENT``, ``trackio:PROJECT``.
     sidecar : path-like, optional
         ``pilots.toml`` or ``pilots.csv`` with the settings that logs do not hold. By default the
-        nearest one beside a log or above it, up to the folder given.
+        nearest one next to a log or above it, up to two folders above what is given.
     overrides : mapping, optional
         Settings for all runs; they come before the sidecar's, which come before those of config
         files beside a log and before what its metrics tell.
@@ -200,12 +200,15 @@ class LogSearch:
             except InputError as error:
                 self._pass_over(members[0], error)
         for candidate in files:
-            is_alone = not (located_runs and self.sidecars.is_used(candidate.path))
+            is_alone = not (located_runs and candidate.whole_path in self.sidecars.read)
             if candidate.is_named and self.sidecars.is_sidecar(candidate.path) and is_alone:
                 raise is_settings(candidate.path)
         runs = self._merge(located_runs)
         if self.is_strict or not self._failed:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
+        listed = {item.path.resolve() for item in self.unread}
+        above = [path for path in self.sidecars.read if path not in listed]
+        self.unread += [Unread(path, SIDECAR) for path in above]
         runs = warn_of_starts(
             mark_copies(self._warned(evaluations_as_rewards(runs, is_fit=self.is_strict)))
         )
