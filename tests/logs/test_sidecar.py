@@ -247,7 +247,7 @@ def test_bad_csv_sidecars(write_state, write, tmp_path, text, message):
 
 def test_bad_overrides(write_state):
     path = write_state()
-    with pytest.raises(InputError, match=r"key 'lr'.*Use one of|key 'lr'.*nearest"):
+    with pytest.raises(InputError, match="key 'lr'.*Write learning_rate"):
         read_runs(path, overrides={"lr": 1e-3})
     with pytest.raises(InputError, match=r"the flag or override says 0\.01") as caught:
         read_runs(path, overrides={"learning_rate": 1e-2})
@@ -373,3 +373,30 @@ def test_a_sidecar_next_to_a_link_speaks(write_state, write, tmp_path):
     (tmp_path / "runs" / "pilots.toml").rename(tmp_path / "store/long/away/one/pilots.toml")
     (run,) = read_runs(tmp_path / "runs")
     assert run.hyperparameters.group_size == 8
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("actor_rollout_ref.rollout.n = 8", "group_size"),
+        ("num_generations = 8", "group_size"),
+        ("beta = 0.04", "kl_coefficient"),
+        ('"actor_rollout_ref.actor.optim.lr" = 1e-6', "learning_rate"),
+        ("ppo_mini_batch_size = 32", "minibatches_per_refresh"),
+    ],
+)
+def test_a_name_of_a_trainer_is_answered_by_ours(write_state, write, tmp_path, line, ours):
+    write_state()
+    write("pilots.toml", f"[defaults]\n{line}\n")
+    with pytest.raises(InputError, match=rf"Write (?:\w+ \(.*\), )?{ours} \("):
+        read_runs(tmp_path)
+
+
+def test_the_model_stands_in_a_folder_above(write_state, tmp_path):
+    write_state("Qwen2.5-1.5B-grpo/seeds/one/trainer_state.json")
+    (run,) = read_runs(tmp_path / "Qwen2.5-1.5B-grpo" / "seeds" / "one")
+    assert (run.model, run.parameters) == ("Qwen2.5-1.5B", 1.5e9)
+    assert any("read off the name 'Qwen2.5-1.5B-grpo'" in line for line in run.assumptions)
+    write_state("Qwen2.5-1.5B-to-Qwen2.5-7B/one/trainer_state.json")
+    (run,) = read_runs(tmp_path / "Qwen2.5-1.5B-to-Qwen2.5-7B" / "one")
+    assert run.model is None

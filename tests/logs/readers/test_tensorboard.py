@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -441,3 +442,37 @@ def test_a_config_beside_several_event_files_is_read_for_none(tmp_path: Path) ->
     (folder / "events.out.tfevents.2").unlink()
     (alone,) = inspect(folder, columns=mapped).runs
     assert (alone.id, alone.hyperparameters.learning_rate) == ("runs", 1e-5)
+
+
+QWEN_7B = {
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "vocab_size": 152064,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "hidden_act": "silu",
+    "tie_word_embeddings": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "size"),
+    [
+        ({}, 7.62e9),
+        ({"_name_or_path": "Qwen/Qwen2.5-7B"}, 7e9),  # as every other log of it says
+        ({"_name_or_path": "/mnt/checkpoints/best", "tie_word_embeddings": True}, 7.07e9),
+        ({"num_experts": 60}, None),
+        ({"vision_config": {"hidden_size": 1280}}, None),
+        ({"num_attention_heads": None}, None),
+    ],
+)
+def test_the_size_of_a_model_is_counted_by_its_config(
+    tmp_path: Path, changes: dict[str, object], size: float | None
+) -> None:
+    config = json.dumps({**QWEN_7B, **changes})
+    content = rewards_file([n * 7 % 5 / 10 for n in range(9)])
+    content += event(0, text("args/text_summary", '{"learning_rate": 1e-06, "beta": 0.0}'))
+    write(tmp_path / "x", content + event(0, text("model_config/text_summary", config)))
+    (run,) = inspect(tmp_path / "x", columns={"reward": "train/reward"}).runs
+    assert run.parameters == size
