@@ -48,6 +48,7 @@ from advisor.runs.pilot_run import UNNAMED_MODEL as UNNAMED_MODEL
 from advisor.runs.pilot_run import UNNAMED_TASK as UNNAMED_TASK
 from advisor.runs.pilot_run import PilotRun as PilotRun
 from advisor.runs.pilot_run import fingerprint as fingerprint
+from advisor.runs.pilot_run import first_and_last as first_and_last
 from advisor.runs.pilot_run import mark_copies as mark_copies
 from advisor.runs.pilot_run import parameters_from_name as parameters_from_name
 from advisor.runs.pilot_run import run_digest as run_digest

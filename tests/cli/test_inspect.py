@@ -7,11 +7,14 @@ import subprocess
 import sys
 import zipfile
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from advisor import inspect, read_runs
+from advisor.cli.advise import _print_runs
 from advisor.cli.app import app
+from advisor.cli.terminal import output
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.stated_settings import place_row
 
@@ -342,3 +345,16 @@ def test_names_of_any_length_stay_on_their_line_in_a_pipe(tmp_path):
     name = "x" * 150
     _write(tmp_path / f"{name}.jsonl", [n / 20 for n in range(20)])
     assert f"  {name}  " in RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+
+
+def test_inspect_and_advise_show_one_run_by_the_same_numbers(tmp_path, capsys):
+    rewards = [round((n * 7 % 5) / 10 + n / 100, 4) for n in range(60)]
+    _write(tmp_path / "run.jsonl", rewards)
+    _evaluated(tmp_path / "held_out.jsonl", 0.9)
+    runs = read_runs(tmp_path)
+    _print_runs(runs, [], output())
+    by_advise = capsys.readouterr().out
+    by_inspect = RUNNER.invoke(app, ["inspect", str(tmp_path / "run.jsonl")]).output
+    ends = f"{np.mean(rewards[:6]):.2f} -> {np.mean(rewards[-6:]):.2f}"
+    assert ends in by_inspect
+    assert ends in by_advise

@@ -247,7 +247,7 @@ def test_bad_csv_sidecars(write_state, write, tmp_path, text, message):
 
 def test_bad_overrides(write_state):
     path = write_state()
-    with pytest.raises(InputError, match="key 'lr'.*Write learning_rate"):
+    with pytest.raises(InputError, match=r"key 'lr'.*Write learning_rate"):
         read_runs(path, overrides={"lr": 1e-3})
     with pytest.raises(InputError, match=r"the flag or override says 0\.01") as caught:
         read_runs(path, overrides={"learning_rate": 1e-2})
