@@ -14,6 +14,7 @@ from advisor.common import counted
 from advisor.errors import InputError, NoRewardError, SourceError
 from advisor.runs.logfiles.config_files import ConfigSource
 from advisor.runs.logfiles.configs import settings_beside
+from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import LogCandidate, Reader, Unread, find_files, parse_columns
 from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
@@ -180,6 +181,7 @@ class LogSearch:
         self.is_strict = is_strict
         self.unread: list[Unread] = []
         self._failed: list[InputError] = []
+        self._listed: dict[Path, frozenset[str]] = {}
 
     def run(self, paths: Sequence[Path | str]) -> Inspection:
         """Read all runs below the paths, and those that clients of trackers hand out."""
@@ -290,6 +292,7 @@ class LogSearch:
                     candidate.log,
                     candidate.sidecar_top,
                     lambda folder: counts.get(folder.resolve(), 0) + more,
+                    self._names_in,
                 )
             table, remark = restore_slashes(logged.table, logged.table.keys)
             if remark is not None:
@@ -322,6 +325,12 @@ class LogSearch:
         if without and not located_runs:
             raise without[0]
         return located_runs
+
+    def _names_in(self, log: LogFile, folder: Path) -> frozenset[str]:
+        """What lies in a folder, listed once for all logs that look into it."""
+        if folder not in self._listed:
+            self._listed[folder] = log.names_in(folder)
+        return self._listed[folder]
 
     def _merge(self, located_runs: Sequence[LocatedRun]) -> list[PilotRun]:
         folded = fold_checkpoints(located_runs)
