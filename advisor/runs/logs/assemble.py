@@ -130,9 +130,8 @@ class _Attempt:
         step_key = keys.found.get("step")
         train, rewards, remarks = self._measured_rows(train, keys)
         unit = unit_of(step_key, self.framework, self.columns, self.known)
-        rates = np.zeros(0) if step_key else train.column(keys.found.get("learning_rate"))
         spacing = self.logged.logging_steps
-        placed = place_rows(train, step_key, unit, self.known, self.path, spacing, rates)
+        placed = place_rows(train, step_key, unit, self.known, self.path, spacing)
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
         series, missing, unusable = read_series(train, rewards, keys.found, self.known)

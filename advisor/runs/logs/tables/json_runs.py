@@ -55,7 +55,7 @@ def claims(log: LogFile) -> bool:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return _looks_like_runs(head)
-    return bool(_Search(log.path).runs(document, with_rows=False))
+    return bool(_Search(log.path).runs(document))
 
 
 def _looks_like_runs(text: bytes) -> bool:
@@ -127,13 +127,10 @@ class _Search:
     _found: list[_Run] = field(default_factory=list)
     _visited: int = 0
 
-    def runs(self, document: Any, *, with_rows: bool = True) -> list[_Run]:
-        """Runs of the document; ``with_rows`` also where it is itself a list of rows."""
+    def runs(self, document: Any) -> list[_Run]:
+        """Runs inside the document; a list of rows is a table."""
         if not (isinstance(document, list) and self.are_rows(document)):
             self._visit(document, (), ())
-        elif with_rows:
-            rows = [row for row in document if isinstance(row, dict)]
-            self._found.append(_Run(rows))
         return self._found
 
     def _visit(self, node: Any, place: tuple[str, ...], around: tuple[Cells, ...]) -> None:
