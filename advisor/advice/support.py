@@ -8,7 +8,7 @@ from advisor.advice.candidates import RATE_REACH
 from advisor.common import counted
 from advisor.forecast import SUPPORT, Forecaster
 from advisor.model import FIRST_LOOK, Posterior, misfit_caution
-from advisor.runs import NONE_MOVED, Settings
+from advisor.runs import NONE_MOVED, Settings, weighty
 
 KNOBS = {
     "learning_rate": "learning rate",
@@ -30,12 +30,11 @@ Ranges = Mapping[str, tuple[float, float]]
 
 def piloted(posterior: Posterior) -> dict[str, tuple[float, float]]:
     """Range of every setting among the pilots of all models and tasks, since all inform a curve."""
-    runs = posterior.meta.runs
     found = {}
     for name in KNOBS:
         values = [
             float(run.parameters if name == "parameters" else getattr(run.settings, name))
-            for run in runs
+            for run in posterior.meta.runs
         ]
         found[name] = (min(values), max(values))
     return found
@@ -86,6 +85,7 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
     settings = [run.settings for run in meta.runs]
     rates, sizes = ({getattr(s, n) for s in settings} for n in ("learning_rate", "group_size"))
     found = [
+        *((True, line) for line in weighty(meta.notes)),
         (
             NONE_MOVED in meta.notes,
             f"{NONE_MOVED[0].upper()}{NONE_MOVED[1:]}: they tell that their settings are slow, and "

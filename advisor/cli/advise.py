@@ -233,15 +233,14 @@ def _print_runs(
     runs: Sequence[PilotRun], judged: Sequence[Diagnosis], console: HarmlessConsole
 ) -> None:
     """A line per pilot, and what a pilot shows that its rewards do not: it shapes the answer."""
-    import numpy as np
-
     from advisor.cli.terminal import table
     from advisor.common import counted
+    from advisor.runs import first_and_last
 
     rows = []
     for run in runs:
         settings = run.hyperparameters
-        reward, rate = run.reward[np.isfinite(run.reward)], settings.learning_rate
+        rewards, rate = first_and_last(run.reward), settings.learning_rate
         rows.append(
             (
                 run.id,
@@ -249,8 +248,8 @@ def _print_runs(
                 "-" if rate is None else f"{rate:.2g}",
                 str(settings.group_size or "-"),
                 str(settings.refresh_interval or "-"),
-                f"{run.step[-1]:.0f}",
-                f"{reward[:5].mean():.2f} -> {reward[-5:].mean():.2f}" if reward.size else "-",
+                f"{(run.eval_step if run.is_eval_only else run.step)[-1]:.0f}",
+                f"{rewards[0]:.2f} -> {rewards[1]:.2f}" if rewards else "-",
             )
         )
     names = ("run", "model", "learning rate", "G", "K", "steps", "reward")

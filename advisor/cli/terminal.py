@@ -56,9 +56,9 @@ class HarmlessConsole(Console):
         raise BrokenPipeError
 
 
-def output() -> HarmlessConsole:
-    """Standard output: as wide as the terminal, or wide enough for every table elsewhere."""
-    console = HarmlessConsole(highlight=False)
+def output(*, stderr: bool = False, quiet: bool = False) -> HarmlessConsole:
+    """Console as wide as the terminal, or wide enough for every table elsewhere."""
+    console = HarmlessConsole(highlight=False, stderr=stderr, quiet=quiet)
     if not console.is_terminal:
         console.width = WIDE
     return console
@@ -147,7 +147,7 @@ class Reporter:
     """Progress on standard error: a live bar on a terminal, a line per stage elsewhere."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self.console = HarmlessConsole(stderr=True, quiet=quiet)
+        self.console = output(stderr=True, quiet=quiet)
         self._live: Progress | None = None
         self._last = "", ""
         self._lines = ProgressLines(self.console.say)

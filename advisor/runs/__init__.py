@@ -48,6 +48,7 @@ from advisor.runs.pilot_run import UNNAMED_MODEL as UNNAMED_MODEL
 from advisor.runs.pilot_run import UNNAMED_TASK as UNNAMED_TASK
 from advisor.runs.pilot_run import PilotRun as PilotRun
 from advisor.runs.pilot_run import fingerprint as fingerprint
+from advisor.runs.pilot_run import first_and_last as first_and_last
 from advisor.runs.pilot_run import mark_copies as mark_copies
 from advisor.runs.pilot_run import parameters_from_name as parameters_from_name
 from advisor.runs.pilot_run import run_digest as run_digest
@@ -57,6 +58,7 @@ from advisor.runs.readiness import needs as needs
 from advisor.runs.readiness import none_moved as none_moved
 from advisor.runs.readiness import questions as questions
 from advisor.runs.readiness import seconds_per_step as seconds_per_step
+from advisor.runs.readiness import weighty as weighty
 from advisor.runs.settings import CARRIED as CARRIED
 from advisor.runs.settings import PartialSettings as PartialSettings
 from advisor.runs.settings import Settings as Settings

@@ -47,6 +47,12 @@ SERIES = (
 LEAST_REWARDS = 3
 """Finite rewards below which a run shows no curve: start, direction and noise need three."""
 
+IN_NO_RUN = "part of no run"
+"""How a warning ends of rows or files that became part of none."""
+
+NOT_GRPO = "PPO with a value model, not GRPO: what is advised of groups was not learned from it"
+"""How a warning ends of runs of the older method."""
+
 LEAST_DISTINCT = 4
 """Distinct values of the reward below which two runs may agree by chance."""
 
@@ -319,15 +325,19 @@ def mark_copies(runs: Sequence[PilotRun]) -> list[PilotRun]:
     """Say of each run that repeats another one's numbers which that is."""
     richness = [len(r.series) + len(r.hyperparameters.model_dump(exclude_none=True)) for r in runs]
     order = sorted(range(len(runs)), key=lambda i: (-richness[i], i))
-    originals: dict[tuple[bool, int], list[PilotRun]] = {}
+    originals: dict[tuple[bool, int], list[tuple[float, PilotRun]]] = {}
     marked = list(runs)
     for i in order:
         run, curve = runs[i], _curve(runs[i])
         same = originals.setdefault((run.is_eval_only, curve.size), [])
-        agreeing = (other for other in same if _agree(curve, _curve(other)))
+        known = curve[np.isfinite(curve)]
+        # Means differ by no more than rows do, and of a thousand runs they are quickly compared.
+        level, reach = (float(known.mean()), _reach(known)) if known.size else (0.0, 0.0)
+        near = (other for mean, other in same if abs(mean - level) <= 1.01 * reach)
+        agreeing = (other for other in near if _agree(curve, _curve(other)))
         twin = next((other for other in agreeing if _is_proof(run, other, curve)), None)
         if twin is None:
-            same.append(run)
+            same.append((level, run))
         else:
             marked[i] = run.with_updates(copy_of=twin.id)
     return marked
@@ -355,9 +365,12 @@ def _agree(a: FloatArray, b: FloatArray) -> bool:
     """Whether two series agree up to printing, missing cells included."""
     with np.errstate(invalid="ignore"):
         worst = np.fmax.reduce(np.abs(a - b))
-    least = max(float(np.fmax.reduce(a) - np.fmin.reduce(a)), 1e-12)
-    # Share of the reward's range by which copies may differ: consoles print four digits.
-    return bool(worst <= 2e-3 * least) and np.array_equal(np.isfinite(a), np.isfinite(b))
+    return bool(worst <= _reach(a)) and np.array_equal(np.isfinite(a), np.isfinite(b))
+
+
+def _reach(values: FloatArray) -> float:
+    """By how much copies of a series may differ: a share of its range, as consoles print it."""
+    return 2e-3 * max(float(np.fmax.reduce(values) - np.fmin.reduce(values)), 1e-12)
 
 
 def fingerprint(run: PilotRun) -> str:

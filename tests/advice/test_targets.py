@@ -13,6 +13,7 @@ from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target, named_target
 from advisor.model.priors import load_priors
+from advisor.runs.readiness import STARTS_APART
 from advisor.testing import (
     PLANS,
     Plan,
@@ -114,3 +115,15 @@ def test_a_long_run_of_a_language_model_says_what_its_forecast_rests_on():
     forecaster = Forecaster(large, Target(run.task, run.model, run.parameters))
     said = [cautions(forecaster, int(times * large.meta.longest)) for times in (2.5, 8)]
     assert [any("became of public runs" in line for line in one) for one in said] == [False, True]
+
+
+def test_pilots_that_start_apart_are_the_first_caution():
+    posterior = made_up_posterior([Plan(rate, steps=30) for rate in (1e-3, 1e-2)])
+    run = posterior.meta.runs[0]
+    note = f"{STARTS_APART} -1.5 ('a') to 0.3 ('b') [2 runs]"
+    meta = posterior.meta.model_copy(update={"notes": (*posterior.meta.notes, note)})
+    target = Target(run.task, run.model, run.parameters)
+    with_it, without = (
+        cautions(Forecaster(one, target), 30) for one in (replace(posterior, meta=meta), posterior)
+    )
+    assert with_it == (f"R{note[1:]}.", *without)

@@ -7,10 +7,14 @@ import subprocess
 import sys
 import zipfile
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from advisor import inspect, read_runs
+from advisor.cli.advise import _print_runs
 from advisor.cli.app import app
+from advisor.cli.terminal import output
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.stated_settings import place_row
 
@@ -287,3 +291,70 @@ def test_what_lies_there_and_was_not_applied_is_said_where_it_is_asked_for(tmp_p
     again = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
     assert "is read for none" not in again
     assert "the learning rate is not known" not in again
+
+
+def test_a_table_lists_the_columns_that_may_hold_the_reward(tmp_path):
+    table = tmp_path / "curves.csv"
+    rows = [f"{n},{n / 20},{n / 30},7" for n in range(1, 16)]
+    table.write_text("\n".join(["step,ours_reward,theirs_reward,seconds", *rows]))
+    (tmp_path / "prices.csv").write_text("step,price\n1,2\n2,3\n")
+    said = {path.name: reason for path, reason in inspect(tmp_path).unread}
+    assert said["curves.csv"].endswith(
+        "; choose with --column reward=COLUMN one of ours_reward, theirs_reward"
+    )
+    assert "--column" not in said["prices.csv"]
+    chosen = RUNNER.invoke(app, ["inspect", str(table), "--column", "reward=theirs_reward"])
+    assert "0.03 -> 0.50" in chosen.output
+
+
+def _evaluated(path, last):
+    rows = [{"step": 10 * n, "eval_reward": last * n / 9} for n in range(10)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_evaluations_are_a_run_whatever_else_is_read(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    _evaluated(tmp_path / "a" / "held_out.jsonl", 0.9)
+    _write(tmp_path / "b" / "train.jsonl", [n / 20 for n in range(20)], kl=0.01)
+    alone, among = (
+        {run["path"]: run["rows"] for run in _document(folder)["runs"]}
+        for folder in (tmp_path / "a", tmp_path)
+    )
+    held_out = str(tmp_path / "a" / "held_out.jsonl")
+    assert alone[held_out] == among[held_out] == 10
+    shown = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    assert "held_out: held-out evaluations alone, read as rewards" in shown
+    # A fit of the others does not wait for its settings.
+    known = {"learning_rate": 1e-5, "group_size": 8, "prompts_per_step": 4, "parameters": 1e8}
+    (tmp_path / "b" / "pilots.toml").write_text(
+        "[defaults]\n" + "".join(f"{name} = {value}\n" for name, value in known.items())
+    )
+    assert [run.is_eval_only for run in read_runs(tmp_path)] == [True, False]
+
+
+def test_what_became_part_of_no_run_is_shown(tmp_path):
+    rows = [{"step": n, "reward": n / 9} for n in (1, 2, 3)]
+    rows += [{"step": n, "reward": (n * 7 % 11) / 11} for n in range(1, 60)]
+    _jsonl(tmp_path / "metrics.jsonl", rows)
+    shown = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    assert "metrics: 3 rows from row 1 on: an aborted attempt, part of no run" in shown
+
+
+def test_names_of_any_length_stay_on_their_line_in_a_pipe(tmp_path):
+    name = "x" * 150
+    _write(tmp_path / f"{name}.jsonl", [n / 20 for n in range(20)])
+    assert f"  {name}  " in RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+
+
+def test_inspect_and_advise_show_one_run_by_the_same_numbers(tmp_path, capsys):
+    rewards = [round((n * 7 % 5) / 10 + n / 100, 4) for n in range(60)]
+    _write(tmp_path / "run.jsonl", rewards)
+    _evaluated(tmp_path / "held_out.jsonl", 0.9)
+    runs = read_runs(tmp_path)
+    _print_runs(runs, [], output())
+    by_advise = capsys.readouterr().out
+    by_inspect = RUNNER.invoke(app, ["inspect", str(tmp_path / "run.jsonl")]).output
+    ends = f"{np.mean(rewards[:6]):.2f} -> {np.mean(rewards[-6:]):.2f}"
+    assert ends in by_inspect
+    assert ends in by_advise

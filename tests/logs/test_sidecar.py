@@ -8,6 +8,7 @@ from advisor.errors import InputError
 from advisor.runs.diagnosis.collapse import as_stated, find_any_fall
 from advisor.runs.diagnosis.diagnose import diagnose
 from advisor.runs.logs import inspect, read_runs
+from advisor.runs.logs.read import SIDECAR
 
 ENTRY = '[[run]]\npath = "x/trainer_state.json"\n'
 
@@ -78,9 +79,9 @@ def test_ways_to_name_a_log(write_state, write, tmp_path, path):
     write_state()
     write("pilots.toml", f'[[run]]\npath = "{path}"\ngroup_size = 8\n')
     assert read_runs(tmp_path)[0].hyperparameters.group_size == 8
-    assert read_runs(tmp_path / "x")[0].hyperparameters.group_size is None  # not above the folder
-    (run,) = read_runs(tmp_path / "x" / "trainer_state.json")
-    assert run.hyperparameters.group_size == 8  # a file given by name looks above itself
+    for given in ("x", "x/trainer_state.json"):
+        (run,) = read_runs(tmp_path / given)
+        assert run.hyperparameters.group_size == 8  # also above what is given
 
 
 def test_by_id(write_state, write, tmp_path):
@@ -246,7 +247,7 @@ def test_bad_csv_sidecars(write_state, write, tmp_path, text, message):
 
 def test_bad_overrides(write_state):
     path = write_state()
-    with pytest.raises(InputError, match=r"key 'lr'.*Use one of|key 'lr'.*nearest"):
+    with pytest.raises(InputError, match=r"key 'lr'.*Write learning_rate"):
         read_runs(path, overrides={"lr": 1e-3})
     with pytest.raises(InputError, match=r"the flag or override says 0\.01") as caught:
         read_runs(path, overrides={"learning_rate": 1e-2})
@@ -344,3 +345,58 @@ def test_group_that_nobody_samples_is_refused(write_state, write, tmp_path):
     write("pilots.toml", "[defaults]\ngroup_size = 18446744073709551616\n")
     with pytest.raises(InputError, match="group_size"):
         read_runs(tmp_path)
+
+
+def test_a_sidecar_above_the_folder_that_is_given_speaks(write_state, write, tmp_path):
+    write_state("runs/x/trainer_state.json")
+    write_state("runs/y/trainer_state.json")
+    text = '[defaults]\ngroup_size = 8\n[[run]]\npath = "y"\nseed = 1\n'
+    sidecar = write("runs/pilots.toml", text)
+    (run,) = read_runs(tmp_path / "runs" / "x")
+    assert run.hyperparameters.group_size == 8
+    assert (sidecar, SIDECAR) in inspect(tmp_path / "runs" / "x").unread
+    # Three folders above is another project.
+    write_state("runs/x/a/b/trainer_state.json")
+    (run,) = read_runs(tmp_path / "runs" / "x" / "a" / "b")
+    assert run.hyperparameters.group_size is None
+
+
+def test_a_sidecar_next_to_a_link_speaks(write_state, write, tmp_path):
+    stored = write_state("store/long/away/one/trainer_state.json")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "trainer_state.json").symlink_to(stored)
+    write("runs/pilots.toml", '[[run]]\npath = "trainer_state.json"\ngroup_size = 8\n')
+    for given in (tmp_path / "runs", tmp_path / "runs" / "trainer_state.json"):
+        (run,) = read_runs(given)
+        assert run.hyperparameters.group_size == 8
+    # What lies next to the stored log counts where nothing lies next to the link.
+    (tmp_path / "runs" / "pilots.toml").rename(tmp_path / "store/long/away/one/pilots.toml")
+    (run,) = read_runs(tmp_path / "runs")
+    assert run.hyperparameters.group_size == 8
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("actor_rollout_ref.rollout.n = 8", "group_size"),
+        ("num_generations = 8", "group_size"),
+        ("beta = 0.04", "kl_coefficient"),
+        ('"actor_rollout_ref.actor.optim.lr" = 1e-6', "learning_rate"),
+        ("ppo_mini_batch_size = 32", "minibatches_per_refresh"),
+    ],
+)
+def test_a_name_of_a_trainer_is_answered_by_ours(write_state, write, tmp_path, line, ours):
+    write_state()
+    write("pilots.toml", f"[defaults]\n{line}\n")
+    with pytest.raises(InputError, match=rf"Write (?:\w+ \(.*\), )?{ours} \("):
+        read_runs(tmp_path)
+
+
+def test_the_model_stands_in_a_folder_above(write_state, tmp_path):
+    write_state("Qwen2.5-1.5B-grpo/seeds/one/trainer_state.json")
+    (run,) = read_runs(tmp_path / "Qwen2.5-1.5B-grpo" / "seeds" / "one")
+    assert (run.model, run.parameters) == ("Qwen2.5-1.5B", 1.5e9)
+    assert any("read off the name 'Qwen2.5-1.5B-grpo'" in line for line in run.assumptions)
+    write_state("Qwen2.5-1.5B-to-Qwen2.5-7B/one/trainer_state.json")
+    (run,) = read_runs(tmp_path / "Qwen2.5-1.5B-to-Qwen2.5-7B" / "one")
+    assert run.model is None

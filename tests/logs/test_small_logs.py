@@ -64,7 +64,9 @@ def test_settings_and_nothing_to_complain_of(truth: dict[str, Any]) -> None:
     if truth["interval"] > 1:
         assert run.hyperparameters.refresh_interval == truth["interval"]
     assert run.keys_ignored == ()
-    begun_twice = "steps 1 to 2 were logged twice (a resumed run); the later rows were kept"
+    begun_twice = (
+        "steps 1 to 2 were logged twice (a resumed run): the earlier rows are part of no run"
+    )
     assert run.warnings == ((begun_twice,) if truth["log"] == "own_csv" else ())
 
 

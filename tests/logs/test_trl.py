@@ -153,7 +153,9 @@ def test_one_doubled_row(write, make_rows, make_state):
     rows = make_rows([1, 2, 3, 3])
     (run,) = read_runs(write("x/trainer_state.json", make_state(rows)))
     assert run.reward[-1] == rows[-1]["reward"]
-    assert run.warnings == ("step 3 was logged twice (a resumed run); the later rows were kept",)
+    assert run.warnings == (
+        "step 3 was logged twice (a resumed run): the earlier rows are part of no run",
+    )
 
 
 def test_a_reset_is_another_run(write, make_rows, make_state):

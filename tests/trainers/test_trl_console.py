@@ -489,18 +489,6 @@ def test_rows_that_a_hole_took_away_move_the_others(read: Any) -> None:
     assert any("50 rows are lost before row 11" in line for line in run.warnings)
 
 
-def test_rows_without_a_step_stand_as_far_apart_as_the_rate_falls(tmp_path: Path) -> None:
-    path = tmp_path / "output.log"
-    for every in (10, 1):
-        rates = [1e-6 * (1 - (every * n - 1) / 2142) for n in range(1, 41)]
-        lines = [row(0.3 + 0.01 * n, learning_rate=rate) for n, rate in enumerate(rates)]
-        path.write_text("\n".join(lines), encoding="utf-8")
-        (run,) = read_runs(path)
-        assert run.step.tolist() == [every * n for n in range(1, 41)]
-        assert run.hyperparameters.learning_rate == 1e-6
-        assert run.hyperparameters.planned_steps == 2142
-
-
 def test_a_log_that_ends_in_its_warm_up_does_not_tell_the_peak(tmp_path: Path) -> None:
     path = tmp_path / "output.log"
     lines = [row(0.3 + 0.01 * n, learning_rate=2e-7 * n) for n in range(1, 21)]

@@ -218,7 +218,7 @@ def test_advantages(estimator: str, by_spread: bool | None, expected: str | None
     name = "algorithm.norm_adv_by_std_in_grpo"
     derived = derive({**WHOLE, "algorithm.adv_estimator": estimator, name: by_spread})
     assert derived.facts.get("advantage_scaling") == expected
-    assert any("not GRPO" in line for line in derived.assumptions) == (estimator == "gae")
+    assert any("not GRPO" in line for line in derived.warnings) == (estimator == "gae")
     assert any("verl's default" in line for line in derived.assumptions) == (by_spread is None)
 
 

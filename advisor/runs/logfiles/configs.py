@@ -41,15 +41,18 @@ BESIDE_SEVERAL = "is read for none of"
 
 
 def settings_beside(
-    log: LogFile, top: Path, shared_by: Callable[[Path], int]
+    log: LogFile,
+    top: Path,
+    shared_by: Callable[[Path], int],
+    names_in: Callable[[LogFile, Path], frozenset[str]] = LogFile.names_in,
 ) -> list[ConfigSource]:
-    """Settings from files in a log's own folder and above it."""
+    """Settings from files in a log's own folder and above it; each folder may be listed once."""
     own, names = log.path.parent, set[str]()
-    near = log.names_in(own)
+    near = names_in(log, own)
     sources = [*_of_this_log(log, near), *_of_its_prefix(log, near), *_of_its_store(log)]
     for folder in (own, *(above for above in own.parents if above.is_relative_to(top))):
         taken = {source.path for source in sources}
-        listed = near if folder == own else log.names_in(folder)
+        listed = names_in(log, folder)
         named: list[str] = []
         if folder == own:
             named = _named_configs((name for name in listed if "__" not in name), log.path.name)
@@ -58,7 +61,7 @@ def settings_beside(
         runs = shared_by(folder) if files else 0
         sources += [_source(f, INFIX.sub("", f.path.name), runs) for f in files]
         names |= {file.path.name for file in files}
-    launched = launch_settings(log, top, shared_by)
+    launched = launch_settings(log, top, shared_by, names_in)
     # Of a config that a command names, the command changes some settings.
     changed = {Path(str(source.settings.get("config"))).name for source in launched}
     is_over = any(source.path.name in changed for source in sources)
@@ -68,7 +71,7 @@ def settings_beside(
 
 
 def _files(
-    log: LogFile, folder: Path, names: Iterable[str], listed: set[str]
+    log: LogFile, folder: Path, names: Iterable[str], listed: frozenset[str]
 ) -> dict[str, LogFile]:
     """Which of some names are files of a folder other than the log; in the order given."""
     near = [name for name in names if name.partition("/")[0] in listed]
@@ -76,14 +79,14 @@ def _files(
     return {name: file for name, file in files.items() if file is not None}
 
 
-def _of_this_log(log: LogFile, listed: set[str]) -> list[ConfigSource]:
+def _of_this_log(log: LogFile, listed: frozenset[str]) -> list[ConfigSource]:
     """Files that differ from the log's name in their ending only."""
     sources = []
     folder = log.path.parent
     for stem in _stems(log.path.name.removesuffix(".gz")):
         kinds = {stem + ending: kind for ending, kind in (*OF_ONE_LOG.items(), *BARE.items())}
         kinds = {name: kind for name, kind in kinds.items() if name not in IN_A_FOLDER}
-        for name, owner in _configs_among(frozenset(listed)).items():
+        for name, owner in _configs_among(listed).items():
             if owner == stem:
                 kinds.setdefault(name, name.removeprefix(stem)[1:])
         for name, file in _files(log, folder, kinds, listed).items():
@@ -106,7 +109,7 @@ def _holds_metrics(settings: Mapping[str, Scalar]) -> bool:
     return any(key.rpartition(".")[2] in NAMES["metrics"] for key in settings)
 
 
-def _of_its_prefix(log: LogFile, listed: set[str]) -> list[ConfigSource]:
+def _of_its_prefix(log: LogFile, listed: frozenset[str]) -> list[ConfigSource]:
     """Files with the log's prefix, where ``__`` in names stands for folders."""
     prefix, joint, _ = log.path.name.rpartition("__")
     if not joint:
@@ -181,7 +184,9 @@ def _source(file: LogFile, kind: str, runs: int = 1) -> ConfigSource:
     return source
 
 
-def _pickle(log: LogFile, listed: set[str], sources: list[ConfigSource]) -> list[ConfigSource]:
+def _pickle(
+    log: LogFile, listed: frozenset[str], sources: list[ConfigSource]
+) -> list[ConfigSource]:
     """Say that a pickle is there, where nothing else tells how the run was trained."""
     if any(set(source.settings).difference(NAMES["of_the_model"]) for source in sources):
         return []

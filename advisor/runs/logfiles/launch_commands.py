@@ -48,7 +48,10 @@ class Launch:
 
 
 def launch_settings(
-    log: LogFile, top: Path, shared_by: Callable[[Path], int]
+    log: LogFile,
+    top: Path,
+    shared_by: Callable[[Path], int],
+    names_in: Callable[[LogFile, Path], frozenset[str]],
 ) -> list[ConfigSource]:
     """Settings of the one command that launched a run: printed in its log, or in a script near."""
     found = [ConfigSource(log.path, one.settings, line=one.line) for one in printed_launches(log)]
@@ -57,7 +60,7 @@ def launch_settings(
     called = set(map(_plain, names)) - {"", *LAUNCH["of_no_run"]}
     above = [folder for folder in log.path.parents[1:3] if folder.is_relative_to(top)]
     for folder in (log.path.parent, *above):
-        scripts = _scripts_among(frozenset(log.names_in(folder)))
+        scripts = _scripts_among(names_in(log, folder))
         files = filter(None, (log.at(folder / name) for name in scripts))
         launches = [(f, one) for f in files if f.path != log.path for one in launches_of(f)]
         stems = {f.path: _plain(Path(f.name).stem) for f, _ in launches}

@@ -155,15 +155,15 @@ class LogFile:
         if rest:
             yield Line(number, rest, is_cut, is_open=True)
 
-    def names_in(self, folder: Path) -> set[str]:
+    def names_in(self, folder: Path) -> frozenset[str]:
         """First parts of what lies in a folder, on disk or in the log's archive."""
         if self.archive is not None and folder.is_relative_to(self.archive):
-            depth = len(folder.parts)
-            return {path.parts[depth] for path in self.members if path.is_relative_to(folder)}
+            inside = (path for path in self.members if path.is_relative_to(folder))
+            return frozenset(path.parts[len(folder.parts)] for path in inside)
         try:
-            return set(os.listdir(folder))
+            return frozenset(os.listdir(folder))
         except OSError:
-            return set()
+            return frozenset()
 
     def at(self, path: Path) -> LogFile | None:
         """File at a path, also in the archive in which this one lies, or ``None``."""

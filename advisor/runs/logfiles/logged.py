@@ -270,6 +270,8 @@ class Logged:
     # a name which the log itself gives.
     label: str | None = None
     has_own_id: bool = False
+    # Its file, where those that are read together hold several runs.
+    source: Path | None = None
     # Name of the `KeyTable` where the format tells it; by default its keys do.
     framework: str | None = None
     # Settings that stand in the log itself, under the trainer's own names, flattened with dots.

@@ -28,7 +28,7 @@ from advisor.runs.logs.series import (
     unit_of,
 )
 from advisor.runs.logs.stated_settings import column_settings, place_row
-from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, Score
+from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS, SERIES, Missing, Score
 from advisor.runs.trainers import Derived, KeyTable, plain, spellings
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers.key_table import COMMON_KEYS
@@ -61,7 +61,8 @@ def assemble(
         for attempt in whole.split():
             fields = attempt.fields()
             assumptions = (*fields["assumptions"], *columns_tell.assumptions)
-            own = {"observed": observed, "assumptions": assumptions}
+            warnings = (*fields["warnings"], *row_kinds.value_model(attempt.table))
+            own = {"observed": observed, "assumptions": assumptions, "warnings": warnings}
             runs.append(RawRun.model_construct(**fields | own))
     return runs
 
@@ -129,9 +130,8 @@ class _Attempt:
         step_key = keys.found.get("step")
         train, rewards, remarks = self._measured_rows(train, keys)
         unit = unit_of(step_key, self.framework, self.columns, self.known)
-        rates = np.zeros(0) if step_key else train.column(keys.found.get("learning_rate"))
         spacing = self.logged.logging_steps
-        placed = place_rows(train, step_key, unit, self.known, self.path, spacing, rates)
+        placed = place_rows(train, step_key, unit, self.known, self.path, spacing)
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
         series, missing, unusable = read_series(train, rewards, keys.found, self.known)
@@ -207,8 +207,8 @@ class _Attempt:
         lost = int(np.sum(self.table.cut & ~holds & self.kinds.train))
         if not lost:
             return []
-        lines = f"{counted(lost, 'line')} {'was' if lost == 1 else 'were'}"
-        return [f"{lines} cut before the reward (W&B keeps 4,096 characters), and left out"]
+        what = f"{counted(lost, 'line')}, cut before the reward (W&B keeps 4,096 characters)"
+        return [f"{what}: {IN_NO_RUN}"]
 
     def _measured_rows(self, train: Table, keys: Keys) -> tuple[Table, FloatArray, tuple[str, ...]]:
         """Rows that were measured, their rewards, and what was done to get there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -17,8 +18,16 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.configs import BESIDE_SEVERAL
 from advisor.runs.logfiles.logged import Unread
 from advisor.runs.logs.read import SIDECAR, SOURCE, Inspection
-from advisor.runs.pilot_run import PilotRun, first_and_last
-from advisor.runs.readiness import WHY, at_the_floor, may_be_lora, needs, questions
+from advisor.runs.pilot_run import IN_NO_RUN, NOT_GRPO, PilotRun, first_and_last
+from advisor.runs.readiness import (
+    AS_REWARDS,
+    STARTS_APART,
+    WHY,
+    at_the_floor,
+    may_be_lora,
+    needs,
+    questions,
+)
 from advisor.runs.trainers.registry import asked_of, words_of
 
 NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
@@ -78,10 +87,14 @@ def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> No
     for group in groups.values():
         table.add_row(*map(Text, _cells(group)))
     if inspection.runs:
+        if not console.is_terminal:  # nobody reads names over several lines in a file
+            wide = console.options.update(max_width=10_000)
+            console.width = max(console.width, table.__rich_measure__(console, wide).maximum)
         console.print(table)
     if quiet:
         return
     _show_needs(inspection, console)
+    _show_left_out(inspection.runs, console)
     _show_unread(inspection.unread, console)
 
 
@@ -187,6 +200,26 @@ def _bounds_assumed(runs: Sequence[PilotRun]) -> list[str]:
     low, high = float(values.min()), float(values.max())
     lines = [] if low >= 0 else [f"  # reward_floor = ...  # lowest logged: {low:.4g}"]
     return [*lines, f"  # reward_ceiling = ...  # the most it can be; highest logged: {high:.4g}"]
+
+
+def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:
+    """Rows and files of runs that are part of none, and runs that are known by evaluations."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        for line in filter(
+            re.compile(f"{IN_NO_RUN}$|{NOT_GRPO}$|^{STARTS_APART}").search, run.warnings
+        ):
+            found.setdefault(line, []).append(run.id)
+        if run.is_eval_only or AS_REWARDS in run.assumptions:
+            how = "too few to fit" if run.is_eval_only else "read as rewards"
+            found.setdefault(f"held-out evaluations alone, {how}", []).append(run.id)
+    if found:
+        console.print(Text("\nLeft out, or read otherwise:"))
+    for line, ids in list(found.items())[: limits.MOST_UNREAD_SHOWN]:
+        more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+        console.print(Text(f"  {', '.join(ids[:3])}{more}: {line}"), soft_wrap=True)
+    if len(found) > limits.MOST_UNREAD_SHOWN:
+        console.print(Text(f"  ... and {len(found) - limits.MOST_UNREAD_SHOWN} more; --explain"))
 
 
 def _show_unread(unread: Sequence[Unread], console: Console) -> None:

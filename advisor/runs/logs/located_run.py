@@ -57,6 +57,8 @@ class LocatedRun(NamedTuple):
     reader: Reader
     raw: RawRun
     stated: Derived
+    # Of several runs that were read together: it is named after its file.
+    is_own_file: bool = False
 
 
 class Place(NamedTuple):

@@ -100,11 +100,14 @@ def _parameters(
 ) -> float | None:
     """Size of the model, stated or read off its name or that of the run."""
     values = found.facts
-    names = {name.group() for name in MODEL.finditer(run_id)}
+    # The name of the run, then folders from the innermost outwards.
+    for place in (run_id, *Path(raw.path).parts[::-1]):
+        if names := {name.group() for name in MODEL.finditer(place)}:
+            break
     named = names.pop() if len(names) == 1 else None
     if "model" not in values and named:
         values["model"] = named
-        found.assume(f"model = '{named}' assumed (read off the name '{run_id}')")
+        found.assume(f"model = '{named}' assumed (read off the name '{place}')")
     elif "model" not in values and raw.has_own_id and parameters_from_name(raw.label or ""):
         values["model"] = raw.label
         found.assume(f"model = '{raw.label}' assumed (the run's name tells a size)")
@@ -114,7 +117,7 @@ def _parameters(
     model, given = values["model"], settings.get("model")
     size = parameters_from_name(model)
     if size is None and named:
-        model, size = run_id, parameters_from_name(re.sub(r"([\d.]+\w)$", r" \1", named))
+        model, size = place, parameters_from_name(re.sub(r"([\d.]+\w)$", r" \1", named))
     if size is not None:
         found.assume(f"parameters = {size:g} assumed (read off the name '{model}')")
     elif given:

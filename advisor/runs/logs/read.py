@@ -12,7 +12,9 @@ from typing import Any, TypeGuard
 
 from advisor.common import counted
 from advisor.errors import InputError, NoRewardError, SourceError
+from advisor.runs.logfiles.config_files import ConfigSource
 from advisor.runs.logfiles.configs import settings_beside
+from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import LogCandidate, Reader, Unread, find_files, parse_columns
 from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
@@ -22,7 +24,7 @@ from advisor.runs.logs.sidecar import SidecarIndex
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb
 from advisor.runs.pilot_run import PilotRun, mark_copies
-from advisor.runs.readiness import evaluations_as_rewards, none_moved
+from advisor.runs.readiness import evaluations_as_rewards, none_moved, warn_of_starts
 from advisor.runs.trainers.keys import choose_framework, count_fractions, restore_slashes
 
 PathLike = str | os.PathLike[str]
@@ -89,7 +91,7 @@ def read_runs(
         ``mlflow:[TRACKING_URI#]EXPERIMENT``, ``trackio:PROJECT``.
     sidecar : path-like, optional
         ``pilots.toml`` or ``pilots.csv`` with the settings that logs do not hold. By default the
-        nearest one beside a log or above it, up to the folder given.
+        nearest one next to a log or above it, up to two folders above what is given.
     overrides : mapping, optional
         Settings for all runs; they come before the sidecar's, which come before those of config
         files beside a log and before what its metrics tell.
@@ -179,6 +181,7 @@ class LogSearch:
         self.is_strict = is_strict
         self.unread: list[Unread] = []
         self._failed: list[InputError] = []
+        self._listed: dict[Path, frozenset[str]] = {}
 
     def run(self, paths: Sequence[Path | str]) -> Inspection:
         """Read all runs below the paths, and those that clients of trackers hand out."""
@@ -199,13 +202,18 @@ class LogSearch:
             except InputError as error:
                 self._pass_over(members[0], error)
         for candidate in files:
-            is_alone = not (located_runs and self.sidecars.is_used(candidate.path))
+            is_alone = not (located_runs and candidate.whole_path in self.sidecars.read)
             if candidate.is_named and self.sidecars.is_sidecar(candidate.path) and is_alone:
                 raise is_settings(candidate.path)
         runs = self._merge(located_runs)
         if self.is_strict or not self._failed:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
-        runs = mark_copies(self._warned(evaluations_as_rewards(runs)))
+        listed = {item.path.resolve() for item in self.unread}
+        above = [path for path in self.sidecars.read if path not in listed]
+        self.unread += [Unread(path, SIDECAR) for path in above]
+        runs = warn_of_starts(
+            mark_copies(self._warned(evaluations_as_rewards(runs, is_fit=self.is_strict)))
+        )
         return Inspection(runs, sorted(self.unread))
 
     def _pass_over(
@@ -267,15 +275,25 @@ class LogSearch:
     def _read(
         self, reader: Reader, members: Sequence[LogCandidate], counts: Mapping[Path, int]
     ) -> list[LocatedRun]:
-        candidate = members[0]
-        path, columns = candidate.path, self.columns or self.sidecars.columns_of(candidate)
-        given = self.sidecars.settings_of(candidate) | self.flags
-        known = {key: setting.value for key, setting in given.items()}
-        sources = settings_beside(
-            candidate.log, candidate.sidecar_top, lambda folder: counts.get(folder.resolve(), 0)
-        )
+        logs = {member.path: member for member in members}
+        columns = self.columns or self.sidecars.columns_of(members[0])
+        read = list(reader.read([member.log for member in members], columns))
+        # Of several runs that stand in one folder a config may describe any.
+        more = max(0, len({logged.source for logged in read}) - 1)
+        configs: dict[Path, list[ConfigSource]] = {}
         located_runs, without = [], list[InputError]()
-        for logged in reader.read([member.log for member in members], columns):
+        for logged in read:
+            candidate = logs[logged.source or members[0].path]
+            path = candidate.path
+            given = self.sidecars.settings_of(candidate) | self.flags
+            known = {key: setting.value for key, setting in given.items()}
+            if path not in configs:
+                configs[path] = settings_beside(
+                    candidate.log,
+                    candidate.sidecar_top,
+                    lambda folder: counts.get(folder.resolve(), 0) + more,
+                    self._names_in,
+                )
             table, remark = restore_slashes(logged.table, logged.table.keys)
             if remark is not None:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))
@@ -283,23 +301,36 @@ class LogSearch:
             if planned is not None:
                 logged = replace(logged, table=table, planned_steps=planned)
             framework = choose_framework(table.keys, logged.framework)
-            stated = stated_settings(logged, sources, framework, path, known.get("group_size"))
+            stated = stated_settings(
+                logged, configs[path], framework, path, known.get("group_size")
+            )
             try:
                 found = assemble(logged, framework, path, columns, {**stated.facts, **known})
-            except NoRewardError as error:
+            except InputError as error:
                 # A project holds runs of other kinds beside those that were trained by rewards.
-                if logged.label is None:
+                if not more and (logged.label is None or not isinstance(error, NoRewardError)):
                     raise
-                problem = f"run '{logged.label}': {error.problem}"
-                own: dict[str, Any] = {"path": error.path, "key": error.key, "advice": error.advice}
-                without.append(NoRewardError(problem, **own))
+                run = f"run '{logged.label}': " if logged.label else ""
+                own: dict[str, Any] = {
+                    name: getattr(error, name) for name in ("path", "row", "key")
+                }
+                without.append(type(error)(run + error.problem, **own, advice=error.advice))
             else:
-                located_runs += [LocatedRun(candidate, reader, raw, stated) for raw in found]
+                is_own = logged.source is not None
+                located_runs += [
+                    LocatedRun(candidate, reader, raw, stated, is_own) for raw in found
+                ]
+        for one in without if located_runs else without[1:]:
+            self._pass_over(logs[Path(str(one.path))], one, is_asked=False)
         if without and not located_runs:
             raise without[0]
-        for one in without:
-            self._pass_over(candidate, one, is_asked=False)
         return located_runs
+
+    def _names_in(self, log: LogFile, folder: Path) -> frozenset[str]:
+        """What lies in a folder, listed once for all logs that look into it."""
+        if folder not in self._listed:
+            self._listed[folder] = log.names_in(folder)
+        return self._listed[folder]
 
     def _merge(self, located_runs: Sequence[LocatedRun]) -> list[PilotRun]:
         folded = fold_checkpoints(located_runs)
@@ -346,7 +377,8 @@ def _group(reader: Reader, candidate: LogCandidate) -> Path:
 
 
 def _place(located: LocatedRun) -> Place:
-    candidate, group = located.candidate, _group(located.reader, located.candidate)
+    candidate = located.candidate
+    group = candidate.path if located.is_own_file else _group(located.reader, candidate)
     return Place(group, candidate.root, is_folder=group != candidate.path)
 
 

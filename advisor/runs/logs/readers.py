@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +12,10 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, check_text
 from advisor.runs.logfiles.logged import Columns, LogCandidate, Reader
+from advisor.runs.logfiles.parsing import DELIMITED, PARQUET, csv_rows, is_number
 from advisor.runs.logs.tables import json_runs, table
 from advisor.runs.logs.trackers import notebook, tensorboard, wandb
+from advisor.runs.trainers.keys import is_like_a_score, show_keys
 from advisor.runs.trainers.registry import trainer_readers
 
 TABLES = {
@@ -22,7 +25,6 @@ TABLES = {
 }
 """How the SQLite database of a tracker begins."""
 
-PARQUET = (".parquet", ".pq")
 NO_PARQUET = "Parquet is not read"
 AS_CSV = "Convert it: pandas.read_parquet('log.parquet').to_csv('log.csv', index=False)"
 
@@ -120,9 +122,23 @@ def why_no_log(candidate: LogCandidate) -> str:
         return f"{NO_PARQUET}. {AS_CSV}"
     if log.suffix in (".yaml", ".yml", ".toml") or log.name.endswith("config.json"):
         return "settings, not a log"
-    if log.suffix in (".csv", ".tsv"):
-        return "a table without a column that is known to hold a reward"
+    if log.suffix in DELIMITED:
+        return _why_no_table(log)
     return "not a log that any reader knows"
+
+
+def _why_no_table(log: LogFile) -> str:
+    """Which columns of numbers may hold the reward of a table that no reader claims."""
+    problem = "a table without a column that is known to hold a reward"
+    try:
+        (_, header), (_, cells) = itertools.islice(csv_rows(log, []), 2)
+    except (InputError, ValueError):  # damaged, or without rows
+        return problem
+    numbers = [key for key, cell in zip(header, cells, strict=False) if is_number(cell)]
+    likely = [key for key in numbers if is_like_a_score(key)]
+    if not likely or not any(table.STEP.fullmatch(key.lower()) for key in numbers):
+        return problem
+    return f"{problem}; choose with --column reward=COLUMN one of {show_keys(likely)}"
 
 
 def is_settings(path: Path) -> InputError:

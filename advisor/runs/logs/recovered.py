@@ -16,16 +16,6 @@ from advisor.theory import BoolArray, FloatArray
 CLEAR_MISFIT = 1e-4
 """Misfit by which a richer schedule must fit better than a plainer one."""
 
-STEPS_PER_ROW = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 200, 250, 500)
-"""Numbers of steps per row that people set."""
-
-SURE = 20.0
-"""How many times worse the next best number of steps must explain the first learning rate."""
-
-LEAST_MISFIT = 1e-6
-"""Share of the peak to which logged learning rates are exact."""
-
-
 Kind = Literal["constant", "linear", "cosine"]
 
 
@@ -72,23 +62,6 @@ def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) ->
     if found.planned_steps is not None:
         facts["planned_steps"] = found.planned_steps
     return Rates(facts, largest=largest)
-
-
-def steps_per_row(rates: FloatArray) -> int | None:
-    """Steps per row of a run without step, from learning rates that fall to zero by even steps."""
-    if rates.size < limits.LEAST_SCHEDULE_ROWS or not np.isfinite(rates).all() or rates[0] <= 0:
-        return None
-    falls = -np.diff(rates)
-    fall = float(np.median(falls))
-    if fall <= 0 or np.abs(falls[: max(3, falls.size // 2)] - fall).max() > 1e-2 * fall:
-        return None
-    peaks = rates[0] + fall * (1 - 1 / np.array(STEPS_PER_ROW, dtype=float))
-    misfit = np.array([abs(peak / float(f"{peak:.1e}") - 1) for peak in peaks])
-    order = np.argsort(misfit)
-    best, next_best = misfit[order[:2]]
-    if best > 50 * LEAST_MISFIT or next_best < SURE * max(best, LEAST_MISFIT):
-        return None
-    return STEPS_PER_ROW[int(order[0])]
 
 
 def rounded(rate: float) -> float:

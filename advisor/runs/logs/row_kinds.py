@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.common import counted
 from advisor.errors import InputError
 from advisor.runs.logfiles.logged import Columns, Logged, Table
-from advisor.runs.pilot_run import LEAST_REWARDS
+from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS, NOT_GRPO
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import DATA, KIND_KEYS, RUN_KEYS
 from advisor.runs.trainers.keys import counts_evaluations, words
@@ -21,8 +23,10 @@ from advisor.theory import BoolArray, FloatArray, IntArray
 
 ROWS = {name: tuple(listed) for name, listed in DATA["rows"].items()}
 
-ABORTED = 0.1
-"""Share of the longest attempt below which another attempt in the file is an aborted one."""
+
+def least_rows(longest: int) -> float:
+    """Rows below which an attempt next to a longer one is an aborted one, not a run."""
+    return max(LEAST_REWARDS, 0.1 * longest)
 
 
 class RowKinds(NamedTuple):
@@ -86,6 +90,17 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
         if not is_training and any(counts_evaluations(k) and table.has(k).all() for k in filled):
             return evaluations
     return RowKinds(everything, everything if asked is None else asked)
+
+
+def value_model(table: Table) -> tuple[str, ...]:
+    """Warning of a run whose rows show a model of values, which GRPO has not."""
+    for key in table.filled_keys:
+        if re.fullmatch(DATA["value_model"], plain(key)):
+            # GRPO in a trainer of both may write zeros.
+            values = table.column(key)
+            if np.any(np.isfinite(values) & (values != 0)):
+                return (f"'{key}' is logged: {NOT_GRPO}",)
+    return ()
 
 
 def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> None:
@@ -187,7 +202,7 @@ def split_restarts(logged: Logged, train: IntArray, count: FloatArray, window: i
         return [logged]
     ends = [*starts[1:], train.size]
     longest = max(end - start for start, end in zip(starts, ends, strict=True))
-    least = max(LEAST_REWARDS, ABORTED * longest)
+    least = least_rows(longest)
     kept, notes = [], []
     for number, (start, end) in enumerate(zip(starts, ends, strict=True), start=1):
         if end - start >= least:
@@ -197,7 +212,8 @@ def split_restarts(logged: Logged, train: IntArray, count: FloatArray, window: i
             kept.append((number, np.arange(first, last)))
         else:
             line = int(logged.table.numbers[train[start]])
-            notes.append(f"{end - start} rows from row {line} on are an aborted attempt, left out")
+            rows = counted(end - start, "row")
+            notes.append(f"{rows} from row {line} on: an aborted attempt, {IN_NO_RUN}")
     if len(kept) > 1:
         notes.insert(0, f"the step starts anew: the file was read as {len(kept)} runs")
     noted = replace(logged, warnings=(*logged.warnings, *notes))

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.logged import Columns, Table
-from advisor.runs.logs.recovered import steps_per_row
-from advisor.runs.pilot_run import LEAST_REWARDS, SERIES, Missing, StepUnit
+from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS, SERIES, Missing, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
 from advisor.theory import BoolArray, FloatArray, IntArray
@@ -58,18 +57,15 @@ def place_rows(
     known: Mapping[str, Any],
     path: Path,
     logging_steps: int | None,
-    rates: FloatArray,
 ) -> Placed:
     """Place rows on the axis of steps, in the unit of the log's counter."""
     is_refresh = unit == "refresh"
     stated = None if is_refresh else logging_steps
     if key is None:
         given = None if is_refresh else known.get("logging_steps")
-        falling = None if is_refresh or given or logging_steps else steps_per_row(rates)
-        window = int(given or logging_steps or falling or 1)
+        window = int(given or logging_steps or 1)
         by = "" if window == 1 else f" x {window}"
-        why = "; the learning rate falls by that many steps a row" if by and falling else ""
-        line = f"step = row number{by} assumed (no step is logged{why})"
+        line = f"step = row number{by} assumed (no step is logged)"
         rows = np.arange(1.0, len(table) + 1)
         return Placed([*range(len(table))], rows * window, unit, window, 0, stated, window, (line,))
     count = read_counts(table, key, path)
@@ -154,7 +150,9 @@ def keep_increasing(
         if dropped:
             first, last = step[dropped[-1]], step[dropped[0]]
             which = f"step {first:g} was" if first == last else f"steps {first:g} to {last:g} were"
-            warnings.append(f"{which} logged twice (a resumed run); the later rows were kept")
+            warnings.append(
+                f"{which} logged twice (a resumed run): the earlier rows are {IN_NO_RUN}"
+            )
         kept.append(index)
     lost = step.size - len(kept)
     if len(kept) < LEAST_REWARDS <= step.size:

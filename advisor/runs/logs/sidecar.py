@@ -182,7 +182,7 @@ class SidecarIndex:
         self._read: dict[Path, Sidecar] = {}
         self._used: set[tuple[Path, int]] = set()
         self._unnamed: set[Path] = set()
-        self._nearby: dict[Path, LogFile | None] = {}
+        self._nearby: dict[tuple[Path, Path], LogFile | None] = {}
         self._named: dict[tuple[Path, ...], Naming] = {}
         if self._given is not None:
             self._read[self._given] = read_sidecar(on_disk(self._given))
@@ -191,9 +191,10 @@ class SidecarIndex:
         """Whether a file is a sidecar rather than a log."""
         return path.name in NAMES or path.resolve() == self._given
 
-    def is_used(self, path: Path) -> bool:
-        """Whether a file is the sidecar of some log so far."""
-        return path.resolve() in self._read
+    @property
+    def read(self) -> list[Path]:
+        """Sidecars that were read, also those above what was given."""
+        return list(self._read)
 
     def columns_of(self, candidate: LogCandidate) -> Columns:
         """Column map of a file: its entry's, else the sidecar's."""
@@ -296,10 +297,10 @@ class SidecarIndex:
     def _sidecar(self, candidate: LogCandidate) -> Sidecar | None:
         if self._given is not None:
             return self._read[self._given]
-        folder = candidate.whole_path.parent
-        if folder not in self._nearby:
-            self._nearby[folder] = _nearest_sidecar(candidate.log, candidate.sidecar_top)
-        nearby = self._nearby[folder]
+        folders = candidate.path.parent, candidate.whole_path.parent
+        if folders not in self._nearby:
+            self._nearby[folders] = _nearest_sidecar(candidate)
+        nearby = self._nearby[folders]
         if nearby is None:
             return None
         path = nearby.path.resolve()
@@ -308,17 +309,17 @@ class SidecarIndex:
         return self._read[path]
 
 
-def _nearest_sidecar(log: LogFile, top: Path) -> LogFile | None:
-    """Nearest sidecar next to a log or above it, up to the folder ``top``."""
-    # A relative path cannot be walked above its first folder.
-    folder, top = log.path.resolve().parent, top.resolve()
-    while True:
-        present = [file for name in NAMES if (file := log.at(folder / name)) is not None]
-        if len(present) > 1:
-            problem = "pilots.toml and pilots.csv stand in one folder"
-            raise InputError(problem, path=folder, advice="Keep one of them")
-        if present:
-            return present[0]
-        if folder in (top, folder.parent):
-            return None
-        folder = folder.parent
+def _nearest_sidecar(candidate: LogCandidate) -> LogFile | None:
+    """Nearest sidecar next to a log or above it, up to two folders above the one that was given."""
+    log = candidate.log
+    levels = 3 + max(0, len(log.path.parent.parts) - len(candidate.root.parts))
+    # Next to a link before what it leads to.
+    for start in dict.fromkeys((log.path.absolute().parent, candidate.whole_path.parent)):
+        for folder in (start, *start.parents)[:levels]:
+            present = [file for name in NAMES if (file := log.at(folder / name)) is not None]
+            if len(present) > 1:
+                problem = "pilots.toml and pilots.csv stand in one folder"
+                raise InputError(problem, path=folder, advice="Keep one of them")
+            if present:
+                return present[0]
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,16 +18,17 @@ from pydantic import (
 )
 
 from advisor.errors import InputError, brief
-from advisor.runs.logfiles.config_files import ConfigSource
+from advisor.runs.logfiles.config_files import ConfigSource, flatten
 from advisor.runs.logfiles.logged import Logged, Table, nearest
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.pilot_run import parameters_from_name
 from advisor.runs.settings import PartialSettings, Positive, PositiveInt
 from advisor.runs.trainers import Derived, KeyTable, find_trainer, key_tables
 from advisor.runs.trainers import generic as own_loop
-from advisor.runs.trainers.derived import literal
+from advisor.runs.trainers.derived import literal, number
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import COLUMN_SETTINGS
+from advisor.runs.trainers.registry import trainers
 
 
 def _true_or_false(value: Any) -> bool:
@@ -104,10 +106,22 @@ def check_settings(
     for key, value in given.items():
         if key not in KEYS:
             problem = "this key is not one that the package reads"
-            raise InputError(problem, path=path, row=row, key=key, advice=nearest(key, known))
+            advice = _in_our_words({key: value}) or nearest(key, known)
+            raise InputError(problem, path=path, row=row, key=key, advice=advice)
         if value is not None:
             settings[key] = Setting(_check(key, value, path, row), path, row)
     return settings
+
+
+def _in_our_words(given: Mapping[str, Any]) -> str:
+    """What the package calls a setting that is given under a trainer's own name."""
+    names = "|".join(re.escape(key.rpartition(".")[2]) for key in flatten(given) or given)
+    for trainer in trainers():
+        called = {**trainer.setting_names, **trainer.asked_as}
+        found = [ours for ours in called if re.search(rf"(?<!\w)(?:{names})(?!\w)", called[ours])]
+        if found := [f"{ours} ({trainer.name}: {called[ours]})" for ours in found if ours in KEYS]:
+            return f"Write {', '.join(found)}"
+    return ""
 
 
 def _check(key: str, value: Any, path: Path | None, row: int | None) -> Any:
@@ -207,8 +221,38 @@ def derive_settings(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derive
             k: shallow[k] for k in shallow if k.rpartition(".")[2] not in ("adam_beta1", "beta1")
         }
     common = COMMON_KEYS.derive(shallow)
+    _put_model(common, merged, derived.facts.get("model", common.facts.get("model", "")))
     arithmetic = common.arithmetic | derived.arithmetic
     return replace(derived, facts=common.facts | derived.facts, arithmetic=arithmetic)
+
+
+def _put_model(found: Derived, settings: Mapping[str, Any], model: str) -> None:
+    """Name of a model in its own config; where that has no size, parameters of a dense one."""
+    config = {
+        key.removeprefix("model_config."): value
+        for key, value in settings.items()
+        if key.startswith("model_config.")
+    }
+    name = str(config.get("_name_or_path") or "")
+    if name and not model and not name.startswith(("/", ".", "~")):
+        model = name
+        found.note("model", name, "model_config._name_or_path")
+    shape = ("hidden_size", "intermediate_size", "num_hidden_layers", "vocab_size")
+    width, inner, layers, words, heads = (
+        number(config.get(name)) for name in (*shape, "num_attention_heads")
+    )
+    is_other = any("expert" in key or "vision" in key for key in config)
+    if parameters_from_name(model) or is_other:
+        return
+    if not (width and inner and layers and words and heads):
+        return
+    own = (number(config.get("head_dim")) or width / heads) * width
+    attention = 2 * own * (heads + (number(config.get("num_key_value_heads")) or heads))
+    matrices = 2 if config.get("hidden_act") in ("gelu", "gelu_new", "relu") else 3
+    tables = 1 if literal(config.get("tie_word_embeddings")) is True else 2
+    size = tables * words * width + layers * (attention + matrices * width * inner)
+    why = f"{layers:g} layers of width {width:g}, {inner:g} inside; {words:g} words"
+    found.put("parameters", float(f"{size:.3g}"), f"parameters {size:.3g} ({why})")
 
 
 def column_settings(table: Table, framework: KeyTable) -> Derived:

@@ -23,10 +23,10 @@ from advisor.runs.trainers.registry import (
 
 for _trainer in (trl.TRAINER, verl.TRAINER, openrlhf.TRAINER):
     register(_trainer)
-for _trainer in (tables_only.PRIME_RL, tables_only.TINKER, tables_only.CS336):
+for _trainer in (tables_only.TINKER, tables_only.CS336):
     register(_trainer)
 # Of these only tables are read: nothing of their consoles or settings.
-for _name in ("skyrl", "slime", "areal", "open_instruct"):
+for _name in ("prime_rl", "skyrl", "slime", "areal", "open_instruct"):
     register(read_trainer(_name))
 register(generic.TRAINER)
 

@@ -176,7 +176,7 @@ def reward_key(
             matches = [by_name[name] for name in level if name in by_name]
             if len(matches) > 1:
                 problem = f"{' and '.join(matches)} could each be the train reward"
-                advice = f'Say which in a column map: [columns] reward = "{matches[0]}"'
+                advice = f"Say which: --column reward={matches[0]}, or [columns] in pilots.toml"
                 raise InputError(problem, path=path, key="reward", advice=advice)
             if matches and plain(matches[0]) not in framework.never_reward:
                 return matches[0]
@@ -188,7 +188,7 @@ def no_reward(seen: Sequence[str], framework: KeyTable, path: Path) -> NoRewardE
     looked = [key for key in seen if plain(key) in framework.never_reward]
     why = f"; '{looked[0]}' is not it: {framework.never_reward[plain(looked[0])]}" if looked else ""
     problem = f"no key holds the train reward (keys seen: {show_keys(seen)}{why})"
-    advice = 'Name it in pilots.toml: [columns] reward = "..."'
+    advice = 'Name it: --column reward=COLUMN, or in pilots.toml [columns] reward = "..."'
     return NoRewardError(problem, path=path, key="reward", advice=advice)
 
 

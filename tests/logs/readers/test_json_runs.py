@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from processor_time import at_most
 
+from advisor import read_runs
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logs.tables import json_runs
+from advisor.runs.logs.tables import json_runs, table
 from advisor.testing.reader_conformance import ReaderConformance
 
 TRACE = [0.25, 0.5, 0.375, 0.625]
@@ -136,7 +137,7 @@ def test_failed_entries_are_counted(tmp_path: Path) -> None:
     failed = {"tag": "b", "status": "failed", "error": "403"}
     found = runs_of(tmp_path, {"results": [failed, {"tag": "a", "rewards": TRACE}, failed]})
     assert len(found) == 1
-    assert found[0].warnings == ("2 entries failed without rewards and were skipped",)
+    assert found[0].warnings == ("2 entries failed without rewards: part of no run",)
 
 
 def test_checkpoints_evaluated_offline(tmp_path: Path) -> None:
@@ -237,9 +238,10 @@ def test_claims_a_run_behind_long_texts(tmp_path: Path, rows: dict[str, Any]) ->
     assert not claimed(tmp_path, {"notes": ["a reward " * 20] * 9_000})
 
 
-def test_a_list_of_rows_is_read_when_it_is_named(tmp_path: Path) -> None:
-    (run,) = runs_of(tmp_path, steps())
-    assert run.table.column("reward").tolist() == TRACE
+def test_a_list_of_rows_is_a_table(tmp_path: Path) -> None:
+    assert not claimed(tmp_path, steps())
+    (run,) = read_runs(tmp_path)
+    assert (run.format, run.reward.tolist()) == (table.READER.name, TRACE)
 
 
 def test_a_mapped_key_counts_as_reward(tmp_path: Path) -> None:

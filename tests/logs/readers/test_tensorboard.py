@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from advisor import inspect
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import on_disk
@@ -378,8 +380,11 @@ def test_a_file_from_the_beginning_is_another_attempt(tmp_path: Path) -> None:
         **dict.fromkeys((7, 8), 1.5),
     }
     assert column(second, "train/reward") == dict.fromkeys(range(1, 6), 2.0)
-    assert (first.label, second.label) == ("1", "2")
-    assert any("1 aborted" in warning for warning in first.warnings)
+    assert (first.source, second.source) == (one, two)
+    (warning,) = first.warnings
+    assert (
+        warning == f"{short.name}: 1 row, an aborted attempt at the same settings, part of no run"
+    )
 
 
 def test_attempts_have_settings_of_their_own(tmp_path: Path) -> None:
@@ -391,3 +396,83 @@ def test_attempts_have_settings_of_their_own(tmp_path: Path) -> None:
         paths.append(write(tmp_path, content, f"events.out.tfevents.{place}"))
     runs = list(tensorboard.READER.read([on_disk(path) for path in paths], ALL))
     assert [run.settings["learning_rate"] for run in runs] == [1e-5, 2e-5]
+
+
+def with_rate(rate: float, rewards: Iterable[float], time: float, first: int = 1) -> bytes:
+    args = event(0, text("args/text_summary", f'{{"learning_rate": {rate}}}'), time=time)
+    return rewards_file(rewards, first, time) + args
+
+
+def test_a_short_file_of_other_settings_is_a_run_of_its_own_name(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    wave = [0.1 + 0.01 * (n * 7 % 5) for n in range(100)]
+    write(folder, with_rate(1e-6, wave, 100.0), "events.out.tfevents.100.host.1.0")
+    write(folder, with_rate(5e-3, [0.3, 0.1, 0.0, 0.0], 200.0), "events.out.tfevents.200.host.2.0")
+    write(folder, with_rate(1e-6, wave[:4], 300.0), "events.out.tfevents.300.host.3.0")
+    found = inspect(folder, columns={"reward": "train/reward"})
+    assert [(run.id, run.hyperparameters.learning_rate) for run in found.runs] == [
+        ("events.out.tfevents.100.host.1", 1e-6),
+        ("events.out.tfevents.200.host.2", 5e-3),
+    ]
+    (dropped,) = [line for run in found.runs for line in run.warnings if "part of no run" in line]
+    assert dropped.startswith("events.out.tfevents.300.host.3.0: 4 rows")
+
+
+def test_a_run_goes_on_in_the_file_of_its_own_settings(tmp_path: Path) -> None:
+    """Two runs that were trained in turns; the one with its rows far apart is no resumption."""
+    one = write(tmp_path, with_rate(1e-6, [1.0] * 4, 100.0), "events.out.tfevents.1")
+    other = write(tmp_path, with_rate(1e-5, [2.0] * 4, 200.0, first=5), "events.out.tfevents.2")
+    more = write(tmp_path, with_rate(1e-6, [1.5] * 4, 300.0, first=5), "events.out.tfevents.3")
+    logs = [on_disk(path) for path in (one, other, more)]
+    first, second = tensorboard.READER.read(logs, ALL)
+    assert column(first, "train/reward") == {n: 1.0 if n < 5 else 1.5 for n in range(1, 9)}
+    assert column(second, "train/reward") == dict.fromkeys(range(5, 9), 2.0)
+
+
+def test_a_config_beside_several_event_files_is_read_for_none(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    for place in (1, 2):
+        content = rewards_file([place / 4 + 0.01 * n for n in range(9)], time=100.0 * place)
+        write(folder, content, f"events.out.tfevents.{place}")
+    (folder / "config.json").write_text('{"learning_rate": 1e-5, "num_generations": 8}')
+    mapped = {"reward": "train/reward"}
+    assert {run.hyperparameters.learning_rate for run in inspect(folder, columns=mapped).runs} == {
+        None
+    }
+    (folder / "events.out.tfevents.2").unlink()
+    (alone,) = inspect(folder, columns=mapped).runs
+    assert (alone.id, alone.hyperparameters.learning_rate) == ("runs", 1e-5)
+
+
+QWEN_7B = {
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "vocab_size": 152064,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "hidden_act": "silu",
+    "tie_word_embeddings": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "size"),
+    [
+        ({}, 7.62e9),
+        ({"_name_or_path": "Qwen/Qwen2.5-7B"}, 7e9),  # as every other log of it says
+        ({"_name_or_path": "/mnt/checkpoints/best", "tie_word_embeddings": True}, 7.07e9),
+        ({"num_experts": 60}, None),
+        ({"vision_config": {"hidden_size": 1280}}, None),
+        ({"num_attention_heads": None}, None),
+    ],
+)
+def test_the_size_of_a_model_is_counted_by_its_config(
+    tmp_path: Path, changes: dict[str, object], size: float | None
+) -> None:
+    config = json.dumps({**QWEN_7B, **changes})
+    content = rewards_file([n * 7 % 5 / 10 for n in range(9)])
+    content += event(0, text("args/text_summary", '{"learning_rate": 1e-06, "beta": 0.0}'))
+    write(tmp_path / "x", content + event(0, text("model_config/text_summary", config)))
+    (run,) = inspect(tmp_path / "x", columns={"reward": "train/reward"}).runs
+    assert run.parameters == size

@@ -15,6 +15,7 @@ from advisor.runs.logfiles.config_files import Scalar, flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json
+from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers import plain
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, show_keys
@@ -54,7 +55,7 @@ def claims(log: LogFile) -> bool:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return _looks_like_runs(head)
-    return bool(_Search(log.path).runs(document, with_rows=False))
+    return bool(_Search(log.path).runs(document))
 
 
 def _looks_like_runs(text: bytes) -> bool:
@@ -82,7 +83,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         advice = 'Give rows [{"step": 1, "reward": 0.5}, ...] or a list "reward": [0.5, ...]'
         raise InputError(problem, path=log.path, advice=advice)
     entries = "entry" if search.failed == 1 else "entries"
-    skipped = f"{search.failed} {entries} failed without rewards and were skipped"
+    skipped = f"{search.failed} {entries} failed without rewards: {IN_NO_RUN}"
     used: set[str] = set()
     for run in runs:
         # Runs are told apart by their own names, else by their places.
@@ -126,13 +127,10 @@ class _Search:
     _found: list[_Run] = field(default_factory=list)
     _visited: int = 0
 
-    def runs(self, document: Any, *, with_rows: bool = True) -> list[_Run]:
-        """Runs of the document; ``with_rows`` also where it is itself a list of rows."""
+    def runs(self, document: Any) -> list[_Run]:
+        """Runs inside the document; a list of rows is a table."""
         if not (isinstance(document, list) and self.are_rows(document)):
             self._visit(document, (), ())
-        elif with_rows:
-            rows = [row for row in document if isinstance(row, dict)]
-            self._found.append(_Run(rows))
         return self._found
 
     def _visit(self, node: Any, place: tuple[str, ...], around: tuple[Cells, ...]) -> None:

@@ -74,18 +74,22 @@ def read_wide(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the rows of a table."""
     (log,) = logs
     builder = TableBuilder(log.path)
-    warnings: list[str] = []
-    if log.suffix in parsing.DELIMITED:
-        _fill_from_csv(log, builder, warnings)
-    else:
-        rows = (
-            parsing.json_rows(log, warnings) if _is_lines(log) else parsing.json_list(log, None)[0]
-        )
-        for number, cells in rows:
-            builder.add(number, _lifted(cells))
+    notes = fill(builder, log)
     if not len(builder):
         raise InputError("the file holds no list of rows", path=log.path, advice=HOW_TO_LIST)
-    yield Logged(builder.build(), warnings=tuple(warnings))
+    yield Logged(builder.build(), warnings=tuple(notes))
+
+
+def fill(builder: TableBuilder, log: LogFile) -> list[str]:
+    """Add the rows of a CSV, JSONL or JSON list, and say what of it was lost."""
+    notes: list[str] = []
+    if log.suffix in parsing.DELIMITED:
+        _fill_from_csv(log, builder, notes)
+    else:
+        rows = parsing.json_rows(log, notes) if _is_lines(log) else parsing.json_list(log, None)[0]
+        for number, cells in rows:
+            builder.add(number, _lifted(cells))
+    return notes
 
 
 def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> None:

@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from advisor.common import counted
 from advisor.errors import InputError
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Column, Columns, Logged, Reader, Table
 from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events, is_event_header
-from advisor.runs.logs.row_kinds import ABORTED
-from advisor.runs.pilot_run import LEAST_REWARDS
+from advisor.runs.logs.row_kinds import least_rows
+from advisor.runs.logs.stated_settings import derive_settings
+from advisor.runs.pilot_run import IN_NO_RUN
+from advisor.runs.trainers.key_table import COMMON_KEYS
 
 TIME_NAMED = re.compile(r"\d{9,11}\.\d+")
 HPARAMS = b"_hparams_/"
@@ -30,6 +33,9 @@ SETTINGS_TAG = re.compile(
 )
 OWN_TAGS = ("args", "arguments", "training_args", "config", "hparams", "hyperparameters")
 """Tags whose settings are handed over without the tag's name before theirs."""
+
+LENGTHS = ("planned_steps", "warmup_steps", "logging_steps")
+"""Settings that a run may change where it is resumed."""
 
 
 def claims(log: LogFile) -> bool:
@@ -55,56 +61,68 @@ def _is_settings_only(log: LogFile) -> bool:
 
 
 class _Attempt(NamedTuple):
-    """One attempt at a run: its cells by tag, its files, and what to know about them."""
+    """One attempt at a run: its file, cells by tag, settings, those it states, what to know."""
 
+    log: LogFile
     cells: dict[str, Cells]
-    files: list[Events]
+    settings: dict[str, Any]
+    stated: dict[str, Any]
     warnings: list[str]
 
     @property
     def length(self) -> int:
         return max((len(set(each.steps)) for each in self.cells.values()), default=0)
 
+    def may_be(self, other: Mapping[str, Any]) -> bool:
+        """Whether no setting is known to differ."""
+        return all(other[name] == self.stated[name] for name in other.keys() & self.stated)
+
+    def is_gone_on_with(self, cells: Mapping[str, Cells]) -> bool:
+        """Whether cells do not count again from where these began."""
+        pairs = [(cells[tag].steps, self.cells[tag].steps) for tag in cells.keys() & self.cells]
+        pairs = [(new, old) for new, old in pairs if len(new) and len(old)]
+        return not pairs or any(min(new) > min(old) for new, old in pairs)
+
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
-    """Read the runs of a folder: one, or several attempts."""
+    """Read the runs of a folder: files of other settings are runs of their own."""
     files, warnings = _read_files(logs)
     run = [(log, events) for log, events in files if not _is_settings_only(log)] or files
-    shared = [events for log, events in files if _is_settings_only(log)]
+    shared = _settings([events for log, events in files if _is_settings_only(log)])
     attempts: list[_Attempt] = []
     for log, events in sorted(run, key=lambda file: (file[1].started, file[0].path)):
-        before = attempts[-1].cells if attempts else {}
-        pairs = [
-            (new.steps, before[tag].steps) for tag, new in events.cells.items() if tag in before
-        ]
-        pairs = [(new, old) for new, old in pairs if len(new) and len(old)]
-        # A file that counts again from where those before it began does not go on with them.
-        starts_again = bool(pairs) and all(min(new) <= min(old) for new, old in pairs)
-        if not attempts or starts_again:
-            attempts.append(_Attempt({}, [], []))
-        attempt = attempts[-1]
-        attempt.files.append(events)
+        settings = _settings([events])
+        known = derive_settings(settings, COMMON_KEYS).facts
+        stated = {name: known[name] for name in known if name not in LENGTHS}
+        attempt = next((one for one in reversed(attempts) if one.may_be(stated)), None)
+        if attempt is None or not attempt.is_gone_on_with(events.cells):
+            attempt = _Attempt(log, {}, {}, {}, [])
+            attempts.append(attempt)
+        attempt.settings.update(settings)
+        attempt.stated.update(stated)
         replaced = _append(attempt.cells, events.cells)
         if replaced is not None:
             attempt.warnings.append(
-                f"steps from {replaced} on were logged before {log.name} too; this file counts"
+                f"steps from {replaced} on were logged before {log.name} too: those are {IN_NO_RUN}"
             )
     if not any(attempt.cells for attempt in attempts):
         advice = "Give the folder of the run's own event file, with the scalars of its steps"
         raise InputError("the event file holds no scalars", path=logs[0].path, advice=advice)
-    longest = max(attempt.length for attempt in attempts)
-    least = max(LEAST_REWARDS, ABORTED * longest) if len(attempts) > 1 else 0
-    kept = [attempt for attempt in attempts if attempt.length >= least] or attempts[-1:]
-    if len(kept) > 1:
-        warnings.append(f"the step starts again in later files: {len(kept)} runs")
-    if len(kept) < len(attempts):
-        warnings.append(f"{len(attempts) - len(kept)} aborted attempts were left out")
-    for place, attempt in enumerate(kept, start=1):
+    kept = []
+    for one in attempts:
+        alike = [other for other in attempts if other.may_be(one.stated)]
+        longest = max(alike, key=lambda other: other.length)
+        if one.length < min(longest.length, least_rows(longest.length)):
+            what = f"{counted(one.length, 'row')}, an aborted attempt at the same settings"
+            longest.warnings.append(f"{one.log.name}: {what}, {IN_NO_RUN}")
+        else:
+            kept.append(one)
+    for one in kept:
         yield Logged(
-            _table(attempt.cells),
-            label=str(place) if len(kept) > 1 else None,
-            settings=_settings([*shared, *attempt.files]),
-            warnings=(*warnings, *attempt.warnings),
+            _table(one.cells),
+            source=one.log.path if len(kept) > 1 else None,
+            settings=shared | one.settings,
+            warnings=(*warnings, *one.warnings),
         )
 
 
@@ -117,7 +135,7 @@ def _read_files(logs: Sequence[LogFile]) -> tuple[list[tuple[LogFile, Events]], 
             files.append((log, Events(log, SETTINGS_TAG.fullmatch, warnings)))
         except InputError as error:
             failed = error
-            warnings.append(f"{log.name} was left out: {error.problem}")
+            warnings.append(f"{log.name}: {error.problem}: {IN_NO_RUN}")
     if not files and failed is not None:
         raise failed
     return files, warnings

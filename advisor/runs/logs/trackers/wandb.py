@@ -18,6 +18,7 @@ from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Column, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.records import MARK, OWN_COUNTER, read_store
+from advisor.runs.logs.tables.table import fill
 from advisor.runs.trainers import all_key_tables, key_tables, plain, spellings
 from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
 from advisor.runs.trainers.registry import cached
@@ -124,26 +125,9 @@ def is_history(log: LogFile) -> bool:
 def read_history(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the run of a history."""
     (log,) = logs
-    notes: list[str] = []
     builder = TableBuilder(log.path)
-    for number, cells in enumerate(_rows(log, notes), start=1):
-        builder.add(number, cells)
+    notes = fill(builder, log)
     yield tracked(builder, COUNTER, notes, is_export=True)
-
-
-def _rows(log: LogFile, notes: list[str]) -> Iterator[dict[str, Any]]:
-    if log.suffix in (".csv", ".tsv"):
-        table = parsing.csv_rows(log, notes)
-        _, header = next(table)
-        for _, row in table:
-            yield {key: cell for key, cell in zip(header, row, strict=False) if key and cell}
-    else:
-        rows = (
-            parsing.json_list(log, None)[0]
-            if log.suffix == ".json"
-            else parsing.json_rows(log, notes)
-        )
-        yield from (row.cells for row in rows)
 
 
 STORE = Reader("W&B run file", is_store, read_run_file)
