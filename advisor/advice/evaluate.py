@@ -161,7 +161,9 @@ class Evaluator:
         planned, times = settings.planned_over(steps), curve_steps(steps)
         chances = np.mean(self.forecaster.outcome(planned, times) >= goal, axis=0)
         found = first_reaching(chances, times, self.objective.confidence)
-        steps = steps if found is None else max(1, int(np.ceil(found)))
+        if found is not None:
+            interval = settings.refresh_interval
+            steps = min(steps, interval * max(1, int(np.ceil(found / interval))))
         draws, _, (chance,), _ = ends(self.forecaster, planned, steps)
         price, value = self.cost(planned, steps), -np.inf
         if found is not None and self.budget.steps_of(settings, self.cost) > 0:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.cost import fresh_completions
 from advisor.advice.pilot_choice import FEWEST_RUNS, Action, Worth
+from advisor.advice.request import whole_batches
 from advisor.advice.wording import short_text
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
@@ -250,6 +251,7 @@ def plan(
     InputError
         The share leaves no room for three pilots, or is none.
     """
+    steps = whole_batches(steps, settings.refresh_interval)
     if not 0 < share < 1:
         raise InputError(
             f"{share:g} is no share of a run's price", argument="share", advice="Give 0.2, say"

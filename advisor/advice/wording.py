@@ -258,7 +258,7 @@ def _body(advice: AnswerFields) -> list[str]:
         f"For {advice.target.subject}, to {_aim(advice)}: learning rate "
         f"{settings.learning_rate:.3g}, group size {settings.group_size}, refresh interval "
         f"{settings.refresh_interval} ({batches} x {counted(settings.epochs_per_refresh, 'epoch')})"
-        f", {prompts_text(settings)} per step, {steps}.",
+        f", {prompts_text(settings)} per step, {steps}{_batches(advice)}.",
         f"{advice.measure.capitalize()} after {steps}{stable if least < advice.level else ''}: "
         f"{reward.mean:.3f}, 80 % interval [{reward.low:.3f}, {reward.high:.3f}] for one run. "
         f"P(stable to step {advice.steps}) = "
@@ -268,6 +268,16 @@ def _body(advice: AnswerFields) -> list[str]:
         _price_line(advice),
         *([] if advice.promotion is None else [advice.promotion.text]),
     ]
+
+
+def _batches(advice: AnswerFields) -> str:
+    """Steps in batches of rollouts, which some trainers count, and how many were asked for."""
+    interval, asked = advice.settings.refresh_interval, advice.budget.steps
+    if interval == 1 or advice.steps % interval:
+        return ""
+    whole = f"{counted(advice.steps // interval, 'batch')} of rollouts"
+    is_cut = advice.objective.kind == "reward" and asked not in (None, advice.steps)
+    return f" ({whole}; of the {asked} asked those that are whole)" if is_cut else f" ({whole})"
 
 
 def _support(advice: AnswerFields) -> list[str]:

@@ -32,6 +32,7 @@ class Asked:
     """What the full run is to achieve and may cost, and among what is chosen."""
 
     steps: int | None = None
+    batches: int | None = None
     completions: float | None = None
     gpu_hours: float | None = None
     to_reward: float | None = None

@@ -184,7 +184,9 @@ class Watch:
             )
             if 1 - p_unstable < self.level:
                 gentler = self._gentler(run, forecaster, observed, rest.curve[:, 0])
-        reward = forecaster.in_reward_units(rest.path)
+        bounds = meta.floor, meta.ceiling
+        reward = np.clip(forecaster.in_reward_units(rest.path), *bounds)
+        final = self._final(rest, observed, forecaster, run, bounds)
         held_out = None
         if forecaster.is_evaluated and not fall.unstable:
             held_out = forecast.interval_of(forecaster.outcome_of(rest.curve[:, -1:])[:, 0])
@@ -199,9 +201,9 @@ class Watch:
             reward=latest,
             start=float(forecaster.in_reward_units(start.mean())),
             band=forecast.band_of(rest.step, reward),
-            final=self._final(rest, observed, forecaster, run),
+            final=final,
             final_eval=held_out,
-            p_reach=self._p_reach(rest, observed, forecaster, reward),
+            p_reach=self._p_reach(rest, observed, forecaster, reward, final),
             p_unstable=p_unstable,
             p_little_left=float(np.mean(gain - gained < LITTLE)),
             share_made=float(np.clip(gained.mean() / max(gain.mean(), 1e-9), 0.0, 1.0)),
@@ -255,7 +257,12 @@ class Watch:
         return replace(rest, path=np.broadcast_to(stands[:, None], rest.path.shape))
 
     def _final(
-        self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, run: PilotRun
+        self,
+        rest: RestOfRun,
+        observed: ObservedRun,
+        forecaster: Forecaster,
+        run: PilotRun,
+        bounds: tuple[float, float],
     ) -> Interval:
         """Mean reward over the run's last tenth, of which some may be logged already."""
         rows = (run.step > (1 - forecast.FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
@@ -265,11 +272,10 @@ class Watch:
         )
         corpus = forecast.corpus_for([run])
         if corpus is None or logged.size or observed.fall.unstable:
-            return forecast.interval_of(final)
+            return forecast.interval_of(np.clip(final, *bounds))
         steps = forecast.final_steps(observed.end).astype(float)
-        bounds = (self.posterior.meta.floor, self.posterior.meta.ceiling)
         ended = forecast.end_of_begun_run(run, steps, corpus=corpus, bounds=bounds, curve=final)
-        return forecast.interval_of(ended.draws)
+        return forecast.interval_of(np.clip(ended.draws, *bounds))
 
     def _p_unstable(
         self,
@@ -301,11 +307,18 @@ class Watch:
         return None
 
     def _p_reach(
-        self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, reward: FloatArray
+        self,
+        rest: RestOfRun,
+        observed: ObservedRun,
+        forecaster: Forecaster,
+        reward: FloatArray,
+        final: Interval,
     ) -> float | None:
         """Probability of reaching the target before the run ends or collapses."""
         if self.target_reward is None:
             return None
+        if observed.last >= observed.end:
+            return float(final.mean >= self.target_reward)
         reached = reward >= self.target_reward
         first = rest.step[reached.argmax(axis=1)]
         share = (first - observed.last) / max(observed.end - observed.last, 1)

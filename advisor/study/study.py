@@ -258,9 +258,11 @@ class Study:
         """Name the pilot whose result would improve the decision most; see `advisor.next_pilot`."""
         return next_pilot(self.posterior, self.recommendation, steps=steps, seed=seed)
 
-    def export(self, trainer: str | None = None, devices: int | None = None) -> str:
+    def export(
+        self, trainer: str | None = None, devices: int | None = None, schedule: str | None = None
+    ) -> str:
         """Text of a trainer's configuration; see `advisor.export`."""
-        return export(self.recommendation, trainer, devices)
+        return export(self.recommendation, trainer, devices, schedule)
 
     def plot(self, path: str | Path, *, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
         """Draw all figures into a folder; see `advisor.plot`."""
