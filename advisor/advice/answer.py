@@ -348,10 +348,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
         )
     except CannotTellError as error:
         return None, [str(error)]
-    # What a pilot is worth outside the evidence is told by priors that do not reach there.
-    is_idle = question.outside is None and (
-        pilot.gain < WORTH_A_PILOT or not pilot.is_worth_its_price
-    )
+    is_idle = pilot.gain < WORTH_A_PILOT or not pilot.is_worth_its_price
     return (None if decision.kind == "recommendation" and is_idle else pilot), []
 
 

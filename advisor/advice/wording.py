@@ -124,6 +124,9 @@ TOO_FEW = "the pilots, too few to tell what other settings do"
 SHOWN_CAUTIONS = 2
 """Cautions that stand in the answer itself; the others stand among its details."""
 
+LITTLE_DATA = 0.05
+"""Share of data in a term below which it is called the prior's."""
+
 NEARLY_ALL = 0.95
 """Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
 
@@ -241,9 +244,10 @@ def _prior_check(advice: AnswerFields, check: PriorCheck) -> str:
 def stability_interval(stability: Stability) -> str:
     """Where P(stable) lies, between tables or repositories; empty where no line was learned."""
     if stability.low == stability.high:
-        return "as the model says: no line was learned for it"
+        return "as the model says: no runs of known outcome recalibrate it"
     low, high = percent(stability.low), percent(stability.high)
-    return f"{low} in 80 % of tables too" if low == high else f"80 % of tables: {low} to {high}"
+    where = "in 80 % of tables of finished runs"
+    return f"{low} {where} too" if low == high else f"{low} to {high} {where}"
 
 
 def _body(advice: AnswerFields) -> list[str]:
@@ -303,12 +307,16 @@ def _is_bound(advice: AnswerFields) -> bool:
 def _particulars(advice: AnswerFields) -> list[str]:
     """What the numbers mean, what limits the answer and what it rests on."""
     stability = advice.stability
+    by_model, stated = percent(stability.by_model), percent(stability.probability)
+    recalibrated = f". Recalibrated on runs whose outcome is known: {stated}"
+    recalibrated = "" if by_model == stated else recalibrated
     none_failed = "" if advice.collapsed else " It is the preset's word: no pilot failed."
     return [
         "The interval is that of the mean of a run's last tenth, with its seed noise and slow "
         "wander. P(stable) has parts, by the model: rollouts refreshed often enough "
         f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
-        f"fluctuation small {percent(stability.fluctuation)}.{none_failed}",
+        f"fluctuation small {percent(stability.fluctuation)}; in all {by_model}{recalibrated}."
+        f"{none_failed}",
         *([] if _is_bound(advice) else [_limit(advice)]),
         *_evidence(advice),
     ]
@@ -397,8 +405,11 @@ def _others(advice: AnswerFields) -> list[str]:
 
 
 def _evidence(advice: AnswerFields) -> list[str]:
+    # What is known of how the risk rises with the rate is the data's where pilots of several fell.
+    is_prior = advice.informed.get("hazard.learning_rate", 1.0) < LITTLE_DATA
+    slope = "; how steeply the risk rises with it is the prior's word" if is_prior else ""
     failed = (
-        f"{advice.collapsed} of them collapsed, which is what bounds the learning rate"
+        f"{advice.collapsed} of them collapsed, which bounds the learning rate{slope}"
         if advice.collapsed
         else "none of them collapsed, so the bound on the learning rate is the prior's"
     )

@@ -45,6 +45,8 @@ def next_pilot(
     if to is not None:
         echo(export_pilot(advice, pilot, to, schedule=schedule), nl=False)
         return
+    if not pilot.is_worth_its_price:
+        echo("No pilot is expected to be worth its price. The best would be:")
     echo(
         f"{in_trainer_names(pilot.settings, advice.trainer)}\n\n{pilot.steps} steps. "
         f"Why: {pilot_reason(pilot)}"

@@ -27,6 +27,7 @@ from advisor.runs import (
 )
 from advisor.runs import difference as standard_errors
 from advisor.study.outcomes import (
+    ASSUMED,
     Comparison,
     Judged,
     Section,
@@ -165,14 +166,15 @@ def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Compari
         "studies",
         paths,
         (
+            _section("Advice", (_advice(measure, side) for side in answers)),
             _section("Pilots", _pilots(*posteriors)),
             _section("Asked", map(_asked, answers)),
-            _section("Priors", map(_priors, posteriors)),
-            _section("Provenance", map(_provenance, posteriors)),
             _section(
                 "Posterior", (_scalars(error, side) for side in posteriors), _notes(*posteriors)
             ),
-            _section("Advice", (_advice(measure, side) for side in answers)),
+            _section("Priors", map(_priors, posteriors)),
+            _section("Provenance", map(_provenance, posteriors)),
+            _section(ASSUMED, ({("assumed", it): it for it in one.assumptions} for one in answers)),
         ),
     )
 
@@ -342,7 +344,6 @@ def _advice(measure: str, advice: Recommendation) -> Facts:
         f"group size {pilot.settings.group_size}, K {pilot.settings.refresh_interval}, "
         f"{pilot.steps} steps",
         **{("caution", text): text for text in advice.cautions},
-        **{("assumed", text): text for text in advice.assumptions},
     }
 
 

@@ -16,6 +16,9 @@ from advisor.forecast import FINAL_SHARE, Forecaster, final_rows
 from advisor.model import Posterior
 from advisor.runs import PilotRun, Settings, diagnose
 
+ASSUMED = "Assumptions"
+"""Title of the section that is long, and shown only where everything is."""
+
 SIDES = ("forecast", "outcome", "difference")
 """Heads of the columns of forecasts and outcomes."""
 
