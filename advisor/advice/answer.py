@@ -269,6 +269,10 @@ def explain(
     def named(name: str, found: Evaluation) -> Alternative:
         return as_alternative(name, decision.at_end, found, gained)
 
+    def rival(name: str, found: Evaluation) -> Alternative:
+        chance = p_better(decision.at_end, chosen, found)
+        return named(name, found).model_copy(update={"p_beaten": chance})
+
     return Recommendation(
         kind=decision.kind,
         settings=planned,
@@ -289,9 +293,8 @@ def explain(
         binding=decision.limit,
         alternatives=trade_offs(evaluate, chosen, level, gained),
         equal_completions=at_equal_completions(evaluate, chosen, gained, request.devices),
-        recipes=tuple(named(name, found) for name, found in _recipes(question, decision.at_end)),
-        best_piloted=named("best pilot", piloted),
-        p_better=p_better(decision.at_end, chosen, piloted),
+        recipes=tuple(rival(name, found) for name, found in _recipes(question, decision.at_end)),
+        best_piloted=rival("best pilot", piloted),
         frontier=tuple(named("frontier", one) for one in frontier),
         informed={
             name: share for name, share in informed_share(posterior).items() if name in INFORMED

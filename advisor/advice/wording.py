@@ -167,9 +167,13 @@ def summary_text(advice: AnswerFields) -> str:
 
 
 def explanation_text(advice: AnswerFields) -> str:
-    """Write the answer without lines to paste: what it speaks of, its numbers and cautions."""
-    lines = [*_lead(advice), *_body(advice), *_particulars(advice)]
-    return "\n".join([*lines, "", *(f"Caution: {line}" for line in advice.cautions)]).rstrip()
+    """Write the answer without lines to paste: what it speaks of, and its numbers."""
+    return "\n".join([*_lead(advice), *_body(advice), *_particulars(advice)])
+
+
+def support_text(advice: AnswerFields) -> str:
+    """Write what the numbers do not show: whether the pilots support them, and what to do."""
+    return "\n".join([*_support(advice), *_promoted(advice)])
 
 
 def _lead(advice: AnswerFields) -> list[str]:
@@ -270,7 +274,7 @@ def _body(advice: AnswerFields) -> list[str]:
         f"{level_text(advice.level)}).",
         *_support(advice),
         _price_line(advice),
-        *([] if advice.promotion is None else [advice.promotion.text]),
+        *_promoted(advice),
     ]
 
 
@@ -297,6 +301,10 @@ def _support(advice: AnswerFields) -> list[str]:
         f"NOT SUPPORTED by these pilots ({pilots}): the run is more than {SUPPORT:g} times as "
         f"long. Let one run to step {enough}, or plan {SUPPORT * advice.longest_pilot:.0f} steps.",
     ]
+
+
+def _promoted(advice: AnswerFields) -> list[str]:
+    return [] if advice.promotion is None else [advice.promotion.text]
 
 
 def _is_bound(advice: AnswerFields) -> bool:
@@ -389,7 +397,7 @@ def _others(advice: AnswerFields) -> list[str]:
         _row(one, own, timed=True) for one in (*advice.alternatives, *advice.equal_completions)
     ]
     more = advice.reward.mean - piloted.reward
-    chance = "" if advice.p_better is None else f" and better with P {percent(advice.p_better)}"
+    chance = "" if piloted.p_beaten is None else f" and better with P {percent(piloted.p_beaten)}"
     best = [
         f"The advice is expected to end {more:+.3f} from the best pilot's settings{chance}:",
         _row(piloted, own),
