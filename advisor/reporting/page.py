@@ -158,7 +158,7 @@ def report_html(
             _figure(one)
             for one in drawn or drawings_made(posterior, advice)
             # With one price there is nothing that more money would buy.
-            if one.name != "frontier" or len({run.cost.paid for run in advice.frontier}) > 1
+            if one.name != "frontier" or len({run.cost.paid for run in advice.frontier}) != 1
         ],
         learned=_table(posterior.table),
         diagnoses=[
