@@ -72,7 +72,7 @@ def gpu_time(hours: float) -> str:
 
 def gpu_unit(hours: float) -> tuple[str, float]:
     """Unit in which a number of GPU-hours is read best, and how many make an hour."""
-    if hours < 0.1:
+    if hours < 1:
         return ("GPU-seconds", 3600.0) if hours < 1 / 60 else ("GPU-minutes", 60.0)
     return "GPU-hours", 1.0
 

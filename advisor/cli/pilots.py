@@ -41,7 +41,7 @@ def plan(
     devices: int = 1,
     priors: str | None = None,
     out: Path | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
