@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -43,7 +43,7 @@ app = typer.Typer(
     "143 stopped by SIGTERM.",
 )
 
-PANELS = {
+PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo,),
     "Logs": (inspect, diagnose, backtest),
     "Pilots": (plan, pilots, next_pilot),

@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transformers import TrainerCallback
 
 from advisor.errors import AdvisorError
 from advisor.model import Posterior
 from advisor.monitoring import RunWatch, WatchReport, watch
 from advisor.runs import PartialSettings, choose_framework
+
+try:
+    from transformers import TrainerCallback
+except ModuleNotFoundError as error:
+    advice = "transformers is missing. Install it with: pip install 'grpo-advisor[trl]'"
+    raise ModuleNotFoundError(advice, name=error.name) from error
 
 TRL = choose_framework((), "TRL")
 

@@ -212,7 +212,9 @@ def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str,
         saved = saving(posterior, advice, other)
         note = ""
         if saved is not None:
-            note = f"as good by step {saved.steps:,}, for {paid(saved)} in place of {paid(other.cost)}"
+            note = (
+                f"as good by step {saved.steps:,}, for {paid(saved)} in place of {paid(other.cost)}"
+            )
         if other.p_beaten is not None:
             note = f"better with probability {percent(other.p_beaten)}" + (note and "; ") + note
         name = f"Over {'the ' if other is advice.best_piloted else ''}{other.name}"

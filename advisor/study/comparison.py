@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,9 +39,15 @@ from advisor.study.outcomes import (
 from advisor.study.study import Study, is_study
 from advisor.theory import FloatArray
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 CHANCE = 4.0
 """Monte Carlo standard errors beyond which two samplers do not disagree by chance: of a hundred
 scalars not one in a hundred comparisons."""
+
+ENDS = 5
+"""Rewards of which a table shows the mean at either end of a run."""
 
 APART = 2.0
 """Standard errors from which two levels are called different."""
@@ -359,6 +365,37 @@ def _judge_outcomes(one: dict[str, float], other: dict[str, float]) -> Judged:
 
 
 # Runs --------------------------------------------------------------------------------------------
+
+
+def table(runs: Sequence[PilotRun]) -> pd.DataFrame:
+    """A row for each run: what it trains, its settings, its length, and its reward at both ends.
+
+    Parameters
+    ----------
+    runs : sequence of PilotRun
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        With the ids of the runs as its index; what no log tells is missing.
+    """
+    import pandas as pd
+
+    rows = []
+    for run in runs:
+        settings, reward = run.hyperparameters, run.reward[np.isfinite(run.reward)]
+        rows.append(
+            {
+                "model": run.model,
+                "learning rate": settings.learning_rate,
+                "G": settings.group_size,
+                "K": settings.refresh_interval,
+                "steps": run.step[-1] if run.step.size else None,
+                "first reward": reward[:ENDS].mean() if reward.size else None,
+                "last reward": reward[-ENDS:].mean() if reward.size else None,
+            }
+        )
+    return pd.DataFrame(rows, index=pd.Index([run.id for run in runs], name="run"))
 
 
 def compare_runs(paths: tuple[str, str], one: PilotRun, other: PilotRun) -> Comparison:

@@ -178,7 +178,7 @@ def _settings(advice: Recommendation, posterior: Posterior, run: PilotRun) -> Se
     for what, own, wanted in (("model", run.model, target.model), ("task", run.task, target.task)):
         if own != wanted and (own is not None or len(posterior.meta.groups) > 1):
             raise InputError(
-                f"{run.id} is of {what} {own or 'that it does not name'}, and the study advises on '{wanted}'",
+                f"{run.id} is of {what} '{own or '-'}', and the study advises on '{wanted}'",
                 path=run.path,
                 advice=f"Give finished runs of {target.model} on {target.task}, and their {what}",
             )

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from advisor import common
 from advisor.advice import (
+    AXES,
     NextPilot,
     Recommendation,
     export,
@@ -214,6 +216,7 @@ class Study:
         epochs_per_refresh: npt.ArrayLike | None = None,
         prompts_per_step: npt.ArrayLike | None = None,
         steps: npt.ArrayLike | None = None,
+        **unknown: object,
     ) -> pd.DataFrame:
         """Evaluate other settings under the answer's target, price and seed noise.
 
@@ -232,9 +235,15 @@ class Study:
         Raises
         ------
         InputError
-            A value is impossible, or the shapes do not broadcast.
+            A value is impossible, the shapes do not broadcast, or there is no such setting.
         """
         import pandas as pd
+
+        for name in unknown:
+            near = get_close_matches(name, (*AXES, "steps"), 1, 0.0)[0]
+            raise InputError(
+                f"there is no setting '{name}'", advice=f"Is {near} meant?"
+            )
 
         return pd.DataFrame(
             self.what_if_rows(
@@ -264,11 +273,22 @@ class Study:
         """Text of a trainer's configuration; see `advisor.export`."""
         return export(self.recommendation, trainer, devices, schedule)
 
-    def plot(self, path: str | Path, *, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
-        """Draw all figures into a folder; see `advisor.plot`."""
-        from advisor.reporting import plot
+    def plot(
+        self,
+        name: str = "all",
+        path: str | Path | None = None,
+        *,
+        formats: Sequence[str] = ("png", "svg"),
+    ) -> list[Path]:
+        """Draw a figure, or all, into a folder: by default the study's; see `advisor.plot`."""
+        from advisor.reporting import drawings, plot
 
-        return plot(self.posterior, self.recommendation, path, formats=formats)
+        named = None if name == "all" else [name]
+        drawn = drawings(self.posterior, self.recommendation, named)
+        if path is not None:
+            return plot(self.posterior, self.recommendation, path, formats=formats, drawn=drawn)
+        shown = {f"{one.name}.{kind}": one.rendered(kind) for one in drawn for kind in formats}
+        return self.add_figures(shown)
 
     def report(
         self, path: str | Path | None = None, *, more: Sequence[Drawn | Missing] = ()

@@ -57,7 +57,9 @@ def test_steps_of_a_budget_worked_out_by_hand():
 
 @STEADY
 @given(configurations(), prices(), st.floats(1e3, 1e6))
-def test_completions_are_spent_but_for_the_rest_of_a_batch_of_rollouts(settings, price, completions):
+def test_completions_are_spent_but_for_the_rest_of_a_batch_of_rollouts(
+    settings, price, completions
+):
     steps = Budget(completions=completions).steps_of(settings, price)
     slack = 1e-9 * completions
     assert price(settings, steps).completions <= completions + slack
@@ -82,8 +84,16 @@ def test_no_budget_buys_more_than_a_million_steps():
 
 
 BAD = [
-    ({"steps": 5, "completions": 9.0}, "completions and steps were given", "steps, batches, complet"),
-    ({"gpu_hours": 5.0, "completions": 9.0}, "completions and gpu_hours were", "steps, batches, compl"),
+    (
+        {"steps": 5, "completions": 9.0},
+        "completions and steps were given",
+        "steps, batches, complet",
+    ),
+    (
+        {"gpu_hours": 5.0, "completions": 9.0},
+        "completions and gpu_hours were",
+        "steps, batches, compl",
+    ),
     ({"steps": 0}, "a budget of 0 steps", "steps"),
     ({"steps": -5}, "a budget of -5 steps", "steps"),
     ({"steps": MOST_STEPS + 1}, "1,000,001 planned steps", "steps"),
