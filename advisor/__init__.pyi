@@ -77,7 +77,6 @@ class _Fields(TypedDict, total=False):
     known: Mapping[str, float] | None
     projects: int
     trials: int
-    sampler: str
     storage: Any
     seed: int
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.advice.candidates import AXES
 from advisor.advice.cost import Cost, CostModel, learn_cost
 from advisor.advice.request import Budget, Objective, Request
 from advisor.advice.support import is_supported, outside, piloted
@@ -292,16 +293,9 @@ def what_if(
     InputError
         A value is impossible, or the shapes do not broadcast.
     """
+    changes = {name: value for name, value in locals().items() if name in (*AXES, "steps")}
     import pandas as pd
 
-    changes = {
-        "learning_rate": learning_rate,
-        "group_size": group_size,
-        "minibatches_per_refresh": minibatches_per_refresh,
-        "epochs_per_refresh": epochs_per_refresh,
-        "prompts_per_step": prompts_per_step,
-        "steps": steps,
-    }
     asked = request or Request()
     target = asked.target_in(posterior)
     if steps is None:

@@ -85,52 +85,23 @@ class Design(BaseModel):
 
 
 class PilotPlan(BaseModel):
-    """Which pilots to run before a full run.
-
-    Attributes
-    ----------
-    kind : {"pilots", "run"}
-        ``run`` where no design is worth its price.
-    pilots : tuple of PlannedPilot
-        Of the best design, also where it is not worth its price.
-    designs : tuple of Design
-        The best of each number of pilots and model.
-    run_gain : float
-        What the full run is expected to gain without pilots, as a share of the reward range.
-    settings : Settings
-        Of the full run as it would be launched now.
-    steps : int
-        Of the full run.
-    share : float
-        Of its price that pilots may cost.
-    model : str
-    parameters : float
-        N of the full run's model.
-    task : str
-    start_reward : float or None
-        Mean reward before training, if it was told.
-    trainer : str or None
-        For which the pilots' scripts were written.
-    devices : int
-        Among which the completions of a step divide.
-    priors : str
-    """
+    """Which pilots to run before a full run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: str
-    pilots: tuple[PlannedPilot, ...]
-    designs: tuple[Design, ...]
-    run_gain: float
-    settings: Settings
-    steps: int
-    share: float
+    kind: str  # "pilots", or "run" where no design is worth its price
+    pilots: tuple[PlannedPilot, ...]  # of the best design, also where it is not worth its price
+    designs: tuple[Design, ...]  # the best of each number of pilots and model
+    run_gain: float  # expected of the full run without pilots, as a share of the reward range
+    settings: Settings  # of the full run as it would be launched now
+    steps: int  # of the full run
+    share: float  # of its price that pilots may cost
     model: str
     parameters: float
     task: str
-    start_reward: float | None
-    trainer: str | None
-    devices: int
+    start_reward: float | None  # mean reward before training, if it is known
+    trainer: str | None  # for which the pilots' scripts were written
+    devices: int  # among which the completions of a step divide
     priors: str
 
     @classmethod

@@ -22,9 +22,6 @@ from advisor.model import KnownOptimum, Posterior
 from advisor.runs import Settings
 from advisor.theory import FloatArray
 
-SAMPLERS = ("tpe", "gp")
-"""Tree-structured Parzen estimator, and Gaussian process, which needs PyTorch."""
-
 RESOLUTION = 0.01
 """Share of the reward range below which two expected rewards count as equal: the cheaper one, then
 the safer one, wins. Seed-to-seed spread is larger."""
@@ -54,33 +51,11 @@ class _Asked(BaseModel):
 
 
 class Search(_Asked):
-    """How the best configuration is searched for; no run is launched.
+    """How the best configuration is searched for; no run is launched."""
 
-    Attributes
-    ----------
-    trials : int
-        Optuna trials over the posterior.
-    sampler : {"tpe", "gp"}
-        Tree-structured Parzen estimator, or Gaussian process (needs PyTorch).
-    storage : str, optuna storage or None
-        Where the Optuna study is kept: what ``optuna.create_study`` takes, passed through.
-    seed : int
-        Of the search and of the seed noise.
-    """
-
-    trials: int = 300
-    sampler: str = "tpe"
-    storage: Any = None
-    seed: int = DEFAULT_SEED
-
-    @model_validator(mode="after")
-    def _check(self) -> Search:
-        """Refuse a sampler that there is not."""
-        if self.sampler not in SAMPLERS:
-            raise InputError(
-                f"there is no sampler '{self.sampler}'", argument="sampler", advice="Use tpe or gp"
-            )
-        return self
+    trials: int = 300  # of Optuna over the posterior
+    storage: Any = None  # where the Optuna study is kept, as ``optuna.create_study`` takes it
+    seed: int = DEFAULT_SEED  # of the search and of the seed noise
 
 
 class Request(_Asked):

@@ -138,13 +138,13 @@ def _doubted(forecaster: Forecaster, steps: int) -> str:
     alive = [
         run
         for run in pilots_of(forecaster.posterior, forecaster.target)
-        if run.collapse_step is None and not run.steps > steps
+        if run.collapse_step is None
     ]
-    if not alive:
-        return ""
-    run = max(alive, key=lambda one: one.settings.learning_rate)
-    chance = stability(forecaster, run.settings.planned_over(steps), steps).probability
-    if chance >= IMPOSSIBLE:
+    run = max(alive, key=lambda one: one.settings.learning_rate, default=None)
+    if (
+        run is None
+        or stability(forecaster, run.settings.planned_over(steps), steps).probability >= IMPOSSIBLE
+    ):
         return ""
     return (
         f"Pilot '{run.id}' counts as alive after {counted(int(run.steps), 'step')} at learning "

@@ -89,19 +89,7 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
 
     @classmethod
     def attach(cls, trainer: Any, posterior: Posterior | str | Path, **wanted: Any) -> Any:
-        """Add a callback to a trainer before those that report to trackers.
-
-        Parameters
-        ----------
-        trainer : transformers.Trainer
-        posterior : Posterior or path-like
-        **wanted
-            As for the class.
-
-        Returns
-        -------
-        callback : AdvisorCallback
-        """
+        """Add a callback, made as by the class, to a trainer before those that feed trackers."""
         callback = cls(posterior, **wanted)
         trainer.callback_handler.callbacks.insert(0, callback)
         return callback

@@ -184,9 +184,8 @@ class Watch:
             )
             if 1 - p_unstable < self.level:
                 gentler = self._gentler(run, forecaster, observed, rest.curve[:, 0])
-        bounds = meta.floor, meta.ceiling
-        reward = np.clip(forecaster.in_reward_units(rest.path), *bounds)
-        final = self._final(rest, observed, forecaster, run, bounds)
+        reward = np.clip(forecaster.in_reward_units(rest.path), meta.floor, meta.ceiling)
+        final = self._final(rest, observed, forecaster, run)
         held_out = None
         if forecaster.is_evaluated and not fall.unstable:
             held_out = forecast.interval_of(forecaster.outcome_of(rest.curve[:, -1:])[:, 0])
@@ -203,7 +202,7 @@ class Watch:
             band=forecast.band_of(rest.step, reward),
             final=final,
             final_eval=held_out,
-            p_reach=self._p_reach(rest, observed, forecaster, reward, final),
+            p_reach=self._p_reach(rest, observed, forecaster, final),
             p_unstable=p_unstable,
             p_little_left=float(np.mean(gain - gained < LITTLE)),
             share_made=float(np.clip(gained.mean() / max(gain.mean(), 1e-9), 0.0, 1.0)),
@@ -257,12 +256,7 @@ class Watch:
         return replace(rest, path=np.broadcast_to(stands[:, None], rest.path.shape))
 
     def _final(
-        self,
-        rest: RestOfRun,
-        observed: ObservedRun,
-        forecaster: Forecaster,
-        run: PilotRun,
-        bounds: tuple[float, float],
+        self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, run: PilotRun
     ) -> Interval:
         """Mean reward over the run's last tenth, of which some may be logged already."""
         rows = (run.step > (1 - forecast.FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
@@ -270,7 +264,8 @@ class Watch:
         final = forecaster.in_reward_units(
             forecast.final_of_rest(rest, observed, forecaster, logged)
         )
-        corpus = forecast.corpus_for([run])
+        meta, corpus = self.posterior.meta, forecast.corpus_for([run])
+        bounds = meta.floor, meta.ceiling
         if corpus is None or logged.size or observed.fall.unstable:
             return forecast.interval_of(np.clip(final, *bounds))
         steps = forecast.final_steps(observed.end).astype(float)
@@ -307,19 +302,14 @@ class Watch:
         return None
 
     def _p_reach(
-        self,
-        rest: RestOfRun,
-        observed: ObservedRun,
-        forecaster: Forecaster,
-        reward: FloatArray,
-        final: Interval,
+        self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, final: Interval
     ) -> float | None:
         """Probability of reaching the target before the run ends or collapses."""
         if self.target_reward is None:
             return None
         if observed.last >= observed.end:
             return float(final.mean >= self.target_reward)
-        reached = reward >= self.target_reward
+        reached = forecaster.in_reward_units(rest.path) >= self.target_reward
         first = rest.step[reached.argmax(axis=1)]
         share = (first - observed.last) / max(observed.end - observed.last, 1)
         rate = forecast.collapse_rate(forecaster, observed.settings)

@@ -46,9 +46,6 @@ CHANCE = 4.0
 """Monte Carlo standard errors beyond which two samplers do not disagree by chance: of a hundred
 scalars not one in a hundred comparisons."""
 
-ENDS = 5
-"""Rewards of which a table shows the mean at either end of a run."""
-
 APART = 2.0
 """Standard errors from which two levels are called different."""
 
@@ -381,21 +378,13 @@ def table(runs: Sequence[PilotRun]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = []
-    for run in runs:
-        settings, reward = run.hyperparameters, run.reward[np.isfinite(run.reward)]
-        rows.append(
-            {
-                "model": run.model,
-                "learning rate": settings.learning_rate,
-                "G": settings.group_size,
-                "K": settings.refresh_interval,
-                "steps": run.step[-1] if run.step.size else None,
-                "first reward": reward[:ENDS].mean() if reward.size else None,
-                "last reward": reward[-ENDS:].mean() if reward.size else None,
-            }
-        )
-    return pd.DataFrame(rows, index=pd.Index([run.id for run in runs], name="run"))
+    rows = [{**_settings(run), **_lengths(run), **_levels(run)} for run in runs]
+    cells = [
+        {name: one.value["mean"] if isinstance(one, Value) else one for name, one in row.items()}
+        for row in rows
+    ]
+    found = pd.DataFrame(cells, index=pd.Index([run.id for run in runs], name="run"))
+    return found.dropna(axis="columns", how="all")
 
 
 def compare_runs(paths: tuple[str, str], one: PilotRun, other: PilotRun) -> Comparison:

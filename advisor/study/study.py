@@ -237,24 +237,14 @@ class Study:
         InputError
             A value is impossible, the shapes do not broadcast, or there is no such setting.
         """
+        changes = {name: value for name, value in locals().items() if name in (*AXES, "steps")}
         import pandas as pd
 
         for name in unknown:
             near = get_close_matches(name, (*AXES, "steps"), 1, 0.0)[0]
-            raise InputError(
-                f"there is no setting '{name}'", advice=f"Is {near} meant?"
-            )
+            raise InputError(f"there is no setting '{name}'", advice=f"Is {near} meant?")
 
-        return pd.DataFrame(
-            self.what_if_rows(
-                learning_rate=learning_rate,
-                group_size=group_size,
-                minibatches_per_refresh=minibatches_per_refresh,
-                epochs_per_refresh=epochs_per_refresh,
-                prompts_per_step=prompts_per_step,
-                steps=steps,
-            )
-        )
+        return pd.DataFrame(self.what_if_rows(**changes))
 
     def what_if_rows(self, **changes: npt.ArrayLike | None) -> list[dict[str, Any]]:
         """Rows of `what_if`, of the same changes, without pandas, whose import takes longer."""
@@ -326,22 +316,7 @@ class Study:
             raise unwritable("the report", error, out, "study") from error
 
     def add_figures(self, files: Mapping[str, bytes]) -> list[Path]:
-        """Write figures into the study's folder, in place of those of the same name.
-
-        Parameters
-        ----------
-        files : mapping of str to bytes
-            By file name.
-
-        Returns
-        -------
-        paths : list of Path
-
-        Raises
-        ------
-        InputError
-            The study was not saved, or its folder cannot be written.
-        """
+        """Write figures, bytes by file name, into the folder in place of those of the same name."""
         if self.path is None:
             raise InputError("the study has no folder yet", argument="out", advice="Name a file")
         folder = self.path / "figures"
@@ -380,13 +355,7 @@ class Study:
         return {"diagnoses": self.diagnoses, "configs": configs, "outcome": outcome}
 
     def outcome(self) -> Comparison | None:
-        """Forecasts beside what the finished runs came to; None without any.
-
-        Returns
-        -------
-        comparison : Comparison or None
-            As from `advisor.compare` of a study and runs.
-        """
+        """Forecasts beside what the finished runs came to, as `advisor.compare` has them."""
         if not self.finished:
             return None
         paths = str(self.path or "study"), "finished runs"
