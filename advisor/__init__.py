@@ -31,7 +31,7 @@ _NAMES = {
     "advisor.reporting": "plot report",
     "advisor.runs.pilot_run": "PilotRun",
     "advisor.runs.settings": "PartialSettings Settings",
-    "advisor.study.comparison": "compare",
+    "advisor.study.comparison": "compare table",
     "advisor.study.study": "Study",
 }
 """Public names by the module that they come from."""

@@ -1,10 +1,12 @@
 """Public names for type checkers; a test holds them to the table in ``__init__.py``."""
 
+from collections.abc import Mapping
+from typing import Any, TypedDict, Unpack
+
 from advisor.advice import CostModel as CostModel
 from advisor.advice import Recommendation as Recommendation
 from advisor.advice import Request as Request
 from advisor.advice import Search as Search
-from advisor.advice import advise as advise
 from advisor.advice import export as export
 from advisor.advice import next_pilot as next_pilot
 from advisor.advice import what_if as what_if
@@ -12,6 +14,7 @@ from advisor.advice.pilot_plan import PilotPlan as PilotPlan
 from advisor.advice.pilot_plan import plan as plan
 from advisor.advice.piloting import pilots as pilots
 from advisor.backtesting import backtest as backtest
+from advisor.common import Progress as _Progress
 from advisor.errors import AdvisorError as AdvisorError
 from advisor.errors import CannotTellError as CannotTellError
 from advisor.errors import InputError as InputError
@@ -43,6 +46,45 @@ from advisor.runs.pilot_run import PilotRun as PilotRun
 from advisor.runs.settings import PartialSettings as PartialSettings
 from advisor.runs.settings import Settings as Settings
 from advisor.study.comparison import compare as compare
+from advisor.study.comparison import table as table
 from advisor.study.study import Study as Study
 
 __version__: str
+
+class _Fields(TypedDict, total=False):
+    """Fields of `Request` and `Search`; a test holds them to these."""
+
+    steps: int | None
+    batches: int | None
+    completions: float | None
+    gpu_hours: float | None
+    level: float
+    to_reward: float | None
+    to_share: float | None
+    risk: float | None
+    model: str | None
+    task: str | None
+    parameters: float | None
+    start_reward: float | None
+    gpus: int
+    seconds_per_step: float | None
+    devices: int
+    group_sizes: tuple[int | float, ...] | None
+    learning_rates: tuple[float, ...] | None
+    choose_from: tuple[Settings, ...] | None
+    indifference: float
+    weigh_pilots: bool
+    known: Mapping[str, float] | None
+    projects: int
+    trials: int
+    storage: Any
+    seed: int
+
+def advise(
+    posterior: Posterior,
+    request: Request | None = ...,
+    *,
+    search: Search | None = ...,
+    progress: bool | _Progress | None = ...,
+    **fields: Unpack[_Fields],
+) -> Recommendation: ...

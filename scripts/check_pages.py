@@ -296,6 +296,7 @@ REACHABLE = "[...document.querySelectorAll('a[href], button, input, summary, [ta
 def unreadable(page: Page) -> list[str]:
     """Complaints about words of figures that are too small, too pale or cut."""
     found = []
+    page.js("document.querySelectorAll('details').forEach(one => { one.open = true })")
     for text, height, contrast, cut in page.js(DRAWN_WORDS):
         if cut > MOST_CUT:
             found.append(f"'{text}' reaches {cut:.1f} px beyond its figure")

@@ -108,7 +108,10 @@ def test_text_keeps_what_is_no_argument():
     ("flags", "said"),
     [
         (["--level", "2"], "Error: --level: level 2 is no probability"),
-        (["--steps", "5", "--completions", "9"], "Error: --steps, --completions, --gpu-hours: a r"),
+        (
+            ["--steps", "5", "--completions", "9"],
+            "Error: --steps, --batches, --completions, --gpu-hours: a r",
+        ),
         (["--to-share", "2"], "Error: --to-share: 2 is no share"),
         (["--group-sizes", "1"], "Error: --group-sizes: the choices [1] are empty"),
     ],

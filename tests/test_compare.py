@@ -27,7 +27,7 @@ from advisor.testing import (
     rising,
 )
 
-EVERY = ("Pilots", "Asked", "Priors", "Provenance", "Posterior", "Advice")
+EVERY = ("Advice", "Pilots", "Asked", "Posterior", "Priors", "Provenance", "Assumptions")
 
 
 def answered(posterior, **asked):

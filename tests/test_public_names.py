@@ -28,11 +28,18 @@ ELSEWHERE = ("demo", "priors")
 """Commands that are no verb of Python."""
 
 
+def is_private(node):
+    """Whether a stub's import is for its own annotations."""
+    return all(name.asname is None or name.asname.startswith("_") for name in node.names)
+
+
 def stubbed():
     """Names that the stub imports, by their modules."""
     found = {}
     for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom):
+        if isinstance(node, ast.FunctionDef):  # written out, for its keywords
+            found.setdefault(advisor._HOME[node.name], set()).add(node.name)
+        if isinstance(node, ast.ImportFrom) and not is_private(node):
             found.setdefault(node.module, set()).update(name.name for name in node.names)
             # A name is public in a stub only where it is imported under itself.
             assert all(name.asname == name.name for name in node.names)
@@ -41,6 +48,17 @@ def stubbed():
 
 def test_type_checkers_read_the_same_names():
     assert stubbed() == {home: set(names.split()) for home, names in advisor._NAMES.items()}
+
+
+def test_keywords_of_advise_are_written_out_for_completion():
+    """Control: the fields of the models themselves, which the stub must not fall behind."""
+    (fields,) = [
+        node
+        for node in ast.parse(STUB.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    written = [node.target.id for node in fields.body if isinstance(node, ast.AnnAssign)]
+    assert written == [*advisor.Request.model_fields, *advisor.Search.model_fields]
 
 
 def test_every_name_is_there():

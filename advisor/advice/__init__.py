@@ -51,4 +51,5 @@ from advisor.advice.wording import level_text as level_text
 from advisor.advice.wording import percent as percent
 from advisor.advice.wording import pilot_reason as pilot_reason
 from advisor.advice.wording import stability_interval as stability_interval
+from advisor.advice.wording import support_text as support_text
 from advisor.advice.wording import weightiest as weightiest

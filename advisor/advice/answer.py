@@ -6,9 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
-from advisor.advice.answer_fields import Alternative, NextPilot
+from advisor.advice.answer_fields import NextPilot
 from advisor.advice.candidates import Lattice, default_lattice, place_of, within_reach
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.evaluate import (
@@ -17,7 +15,6 @@ from advisor.advice.evaluate import (
     base_settings,
     curve_steps,
     steps_to_share,
-    utilities,
 )
 from advisor.advice.pilot_choice import is_first_contact, weighed_pilot
 from advisor.advice.promotion import Promotion, promotion
@@ -32,6 +29,7 @@ from advisor.advice.trade_offs import (
     best_piloted,
     bound,
     limiting_factor,
+    p_better,
     prior_checks,
     shortfall,
     trade_offs,
@@ -243,13 +241,6 @@ def _kept_unless_surely_better(
     return chosen if p_better(at_end, chosen, piloted) >= SURELY else piloted
 
 
-def p_better(at_end: Evaluator, one: Evaluation, other: Evaluation) -> float:
-    """Probability that a run of some settings is worth more than one of others."""
-    settings, steps = [one.settings, other.settings], [one.cost.steps, other.cost.steps]
-    utility = utilities(at_end.forecaster, settings, steps)
-    return float(np.mean(utility[0] > utility[1]) + np.mean(utility[0] == utility[1]) / 2)
-
-
 def explain(
     question: Question, decision: Decision, pilot: NextPilot | None, notes: list[str]
 ) -> Recommendation:
@@ -262,13 +253,10 @@ def explain(
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
 
-    piloted = best_piloted(decision.at_end, posterior)
+    at_end = decision.at_end
+    piloted = as_alternative("best pilot", at_end, best_piloted(at_end, posterior), gained, chosen)
     frontier = undominated(evaluate.tried)
-    decision.at_end.prepare_curves((one.settings, one.cost.steps) for one in frontier)
-
-    def named(name: str, found: Evaluation) -> Alternative:
-        return as_alternative(name, decision.at_end, found, gained)
-
+    at_end.prepare_curves((one.settings, one.cost.steps) for one in frontier)
     return Recommendation(
         kind=decision.kind,
         settings=planned,
@@ -289,10 +277,13 @@ def explain(
         binding=decision.limit,
         alternatives=trade_offs(evaluate, chosen, level, gained),
         equal_completions=at_equal_completions(evaluate, chosen, gained, request.devices),
-        recipes=tuple(named(name, found) for name, found in _recipes(question, decision.at_end)),
-        best_piloted=named("best pilot", piloted),
-        p_better=p_better(decision.at_end, chosen, piloted),
-        frontier=tuple(named("frontier", one) for one in frontier),
+        recipes=tuple(
+            as_alternative(name, at_end, found, gained, chosen)
+            for name, found in _recipes(question, at_end)
+        ),
+        best_piloted=piloted,
+        p_better=piloted.p_beaten,
+        frontier=tuple(as_alternative("frontier", at_end, one, gained) for one in frontier),
         informed={
             name: share for name, share in informed_share(posterior).items() if name in INFORMED
         },
@@ -349,10 +340,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
         )
     except CannotTellError as error:
         return None, [str(error)]
-    # What a pilot is worth outside the evidence is told by priors that do not reach there.
-    is_idle = question.outside is None and (
-        pilot.gain < WORTH_A_PILOT or not pilot.is_worth_its_price
-    )
+    is_idle = pilot.gain < WORTH_A_PILOT or not pilot.is_worth_its_price
     return (None if decision.kind == "recommendation" and is_idle else pilot), []
 
 

@@ -25,6 +25,7 @@ class Alternative(BaseModel):
     stability: Stability
     cost: Cost
     steps_to_95: float | None  # at which its mean curve has 95 % of the advised gain; None: never
+    p_beaten: float | None = None  # probability that the advised run is worth more
 
 
 class NextPilot(BaseModel):

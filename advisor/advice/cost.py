@@ -38,30 +38,17 @@ class Cost(BaseModel):
 
 
 class CostModel(BaseModel):
-    """Time of an optimizer step, linear in what is generated and what is trained on.
-
-    Attributes
-    ----------
-    fixed : float or None
-        Seconds per optimizer step whatever its batch; None where times are unknown.
-    generated, trained : float
-        Seconds per generated completion, and per completion in an optimizer step.
-    tokens : float or None
-        Per completion.
-    gpus : int
-        GPUs that the times are of.
-    source : str
-        Where the times come from.
-    """
+    """Time of an optimizer step, linear in what is generated and what is trained on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    # Seconds per optimizer step whatever its batch; None where times are unknown.
     fixed: float | None = Field(default=None, ge=0)
-    generated: float = Field(default=0.0, ge=0)
-    trained: float = Field(default=0.0, ge=0)
-    tokens: float | None = Field(default=None, gt=0)
-    gpus: int = Field(default=1, ge=1)
-    source: str
+    generated: float = Field(default=0.0, ge=0)  # seconds per generated completion
+    trained: float = Field(default=0.0, ge=0)  # seconds per completion in an optimizer step
+    tokens: float | None = Field(default=None, gt=0)  # per completion
+    gpus: int = Field(default=1, ge=1)  # that the times are of
+    source: str  # where the times come from
 
     def seconds_per_step(self, settings: Settings) -> float | None:
         """Wall-clock seconds of one optimizer step of a configuration."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.advice.candidates import AXES
 from advisor.advice.cost import Cost, CostModel, learn_cost
 from advisor.advice.request import Budget, Objective, Request
 from advisor.advice.support import is_supported, outside, piloted
@@ -161,7 +162,9 @@ class Evaluator:
         planned, times = settings.planned_over(steps), curve_steps(steps)
         chances = np.mean(self.forecaster.outcome(planned, times) >= goal, axis=0)
         found = first_reaching(chances, times, self.objective.confidence)
-        steps = steps if found is None else max(1, int(np.ceil(found)))
+        if found is not None:
+            interval = settings.refresh_interval
+            steps = min(steps, interval * max(1, int(np.ceil(found / interval))))
         draws, _, (chance,), _ = ends(self.forecaster, planned, steps)
         price, value = self.cost(planned, steps), -np.inf
         if found is not None and self.budget.steps_of(settings, self.cost) > 0:
@@ -290,16 +293,9 @@ def what_if(
     InputError
         A value is impossible, or the shapes do not broadcast.
     """
+    changes = {name: value for name, value in locals().items() if name in (*AXES, "steps")}
     import pandas as pd
 
-    changes = {
-        "learning_rate": learning_rate,
-        "group_size": group_size,
-        "minibatches_per_refresh": minibatches_per_refresh,
-        "epochs_per_refresh": epochs_per_refresh,
-        "prompts_per_step": prompts_per_step,
-        "steps": steps,
-    }
     asked = request or Request()
     target = asked.target_in(posterior)
     if steps is None:

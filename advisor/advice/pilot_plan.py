@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.cost import fresh_completions
 from advisor.advice.pilot_choice import FEW_PROJECTS, FEWEST_RUNS, Action, Worth
+from advisor.advice.request import whole_batches
 from advisor.advice.wording import short_text
 from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import InputError
@@ -85,56 +86,25 @@ class Design(BaseModel):
 
 
 class PilotPlan(BaseModel):
-    """Which pilots to run before a full run.
-
-    Attributes
-    ----------
-    kind : {"pilots", "run"}
-        ``run`` where no design is worth its price.
-    pilots : tuple of PlannedPilot
-        Of the best design, also where it is not worth its price.
-    designs : tuple of Design
-        The best of each number of pilots and model.
-    run_gain : float
-        What the full run is expected to gain without pilots, as a share of the reward range.
-    settings : Settings
-        Of the full run as it would be launched now.
-    steps : int
-        Of the full run.
-    share : float
-        Of its price that pilots may cost.
-    model : str
-    parameters : float
-        N of the full run's model.
-    task : str
-    start_reward : float or None
-        Mean reward before training, if it was told.
-    trainer : str or None
-        For which the pilots' scripts were written.
-    devices : int
-        Among which the completions of a step divide.
-    priors : str
-    projects : int
-        From which the settings are known.
-    """
+    """Which pilots to run before a full run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: str
-    pilots: tuple[PlannedPilot, ...]
-    designs: tuple[Design, ...]
-    run_gain: float
-    settings: Settings
-    steps: int
-    share: float
+    kind: str  # "pilots", or "run" where no design is worth its price
+    pilots: tuple[PlannedPilot, ...]  # of the best design, also where it is not worth its price
+    designs: tuple[Design, ...]  # the best of each number of pilots and model
+    run_gain: float  # expected of the full run without pilots, as a share of the reward range
+    settings: Settings  # of the full run as it would be launched now
+    steps: int  # of the full run
+    share: float  # of its price that pilots may cost
     model: str
     parameters: float
     task: str
-    start_reward: float | None
-    trainer: str | None
-    devices: int
+    start_reward: float | None  # mean reward before training, if it is known
+    trainer: str | None  # for which the pilots' scripts were written
+    devices: int  # among which the completions of a step divide
     priors: str
-    projects: int = 1
+    projects: int = 1  # from which the settings are known
 
     @classmethod
     def load(cls, path: str | Path) -> PilotPlan:
@@ -263,6 +233,7 @@ def plan(
     InputError
         The share leaves no room for three pilots, or is none.
     """
+    steps = whole_batches(steps, settings.refresh_interval)
     if not 0 < share < 1:
         raise InputError(
             f"{share:g} is no share of a run's price", argument="share", advice="Give 0.2, say"

@@ -10,7 +10,14 @@ from advisor.advice.answer_fields import AnswerFields, NextPilot
 from advisor.advice.promotion import goes_on
 from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text
 from advisor.errors import InputError
-from advisor.runs import UNNAMED_MODEL, Settings, export_config, exports, find_trainer
+from advisor.runs import (
+    UNNAMED_MODEL,
+    Settings,
+    checked_settings,
+    export_config,
+    exports,
+    find_trainer,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +107,10 @@ class Recommendation(AnswerFields):
 
 
 def export(
-    recommendation: Recommendation, trainer: str | None = None, devices: int | None = None
+    recommendation: Recommendation,
+    trainer: str | None = None,
+    devices: int | None = None,
+    schedule: str | None = None,
 ) -> str:
     """Text of a trainer's configuration that runs what was advised: the run, or the next pilot.
 
@@ -111,6 +121,8 @@ def export(
         ``trl``, ``verl``, ``openrlhf`` or a registered one; by default that of the pilots.
     devices : int, optional
         By default those that the advice was for.
+    schedule : {"constant", "linear", "cosine"}, optional
+        In place of the pilots', where a trainer has no such schedule.
 
     Returns
     -------
@@ -127,7 +139,7 @@ def export(
     run with a goal is then stopped by hand where the goal is reached.
     """
     if recommendation.kind == "next_pilot" and recommendation.next_pilot is not None:
-        return export_pilot(recommendation, recommendation.next_pilot, trainer, devices)
+        return export_pilot(recommendation, recommendation.next_pilot, trainer, devices, schedule)
     settings, steps = recommendation.settings, recommendation.steps
     if not goes_on(settings):
         steps = settings.planned_steps or steps
@@ -136,7 +148,7 @@ def export(
         mark = f"NOT a recommendation ({recommendation.kind}): see recommendation.json.\n"
     if recommendation.promotion is not None:
         mark = f"{recommendation.promotion.text}\n"
-    return _config(recommendation, settings, steps, trainer, devices, mark)
+    return _config(recommendation, settings, steps, trainer, devices, schedule, mark)
 
 
 def export_pilot(
@@ -144,10 +156,12 @@ def export_pilot(
     pilot: NextPilot,
     trainer: str | None = None,
     devices: int | None = None,
+    schedule: str | None = None,
 ) -> str:
     """Text of a trainer's configuration that runs a next pilot; parameters as for `export`."""
     mark = f"A pilot of {pilot.steps} steps, not the full run. {pilot.reason}\n"
-    return _config(recommendation, pilot.settings, pilot.steps, trainer, devices, mark)
+    settings = pilot.settings.planned_over(pilot.steps)
+    return _config(recommendation, settings, pilot.steps, trainer, devices, schedule, mark)
 
 
 def _config(
@@ -156,6 +170,7 @@ def _config(
     steps: int,
     name: str | None,
     devices: int | None,
+    schedule: str | None,
     mark: str,
 ) -> str:
     """Config of a run or a pilot for a trainer, with where it comes from after its mark."""
@@ -167,6 +182,12 @@ def _config(
             argument="to",
             advice=f"Choose one of {', '.join(exports())}",
         )
+    if schedule not in (None, settings.schedule):
+        asked = checked_settings({"schedule": schedule}, argument="schedule")
+        mark += f"A {schedule} schedule, as asked; the answer is for a {settings.schedule} one.\n"
+        settings = settings.model_copy(update={"schedule": asked.schedule})
+    if not goes_on(settings):
+        mark += f"The learning rate decays to 0 over these {steps} steps: {settings.schedule}.\n"
     return export_config(
         settings,
         steps,

@@ -22,9 +22,6 @@ from advisor.model import KnownOptimum, Posterior
 from advisor.runs import Settings
 from advisor.theory import FloatArray
 
-SAMPLERS = ("tpe", "gp")
-"""Tree-structured Parzen estimator, and Gaussian process, which needs PyTorch."""
-
 RESOLUTION = 0.01
 """Share of the reward range below which two expected rewards count as equal: the cheaper one, then
 the safer one, wins. Seed-to-seed spread is larger."""
@@ -54,33 +51,11 @@ class _Asked(BaseModel):
 
 
 class Search(_Asked):
-    """How the best configuration is searched for; no run is launched.
+    """How the best configuration is searched for; no run is launched."""
 
-    Attributes
-    ----------
-    trials : int
-        Optuna trials over the posterior.
-    sampler : {"tpe", "gp"}
-        Tree-structured Parzen estimator, or Gaussian process (needs PyTorch).
-    storage : str, optuna storage or None
-        Where the Optuna study is kept: what ``optuna.create_study`` takes, passed through.
-    seed : int
-        Of the search and of the seed noise.
-    """
-
-    trials: int = 300
-    sampler: str = "tpe"
-    storage: Any = None
-    seed: int = DEFAULT_SEED
-
-    @model_validator(mode="after")
-    def _check(self) -> Search:
-        """Refuse a sampler that there is not."""
-        if self.sampler not in SAMPLERS:
-            raise InputError(
-                f"there is no sampler '{self.sampler}'", argument="sampler", advice="Use tpe or gp"
-            )
-        return self
+    trials: int = 300  # of Optuna over the posterior
+    storage: Any = None  # where the Optuna study is kept, as ``optuna.create_study`` takes it
+    seed: int = DEFAULT_SEED  # of the search and of the seed noise
 
 
 class Request(_Asked):
@@ -88,8 +63,9 @@ class Request(_Asked):
 
     Attributes
     ----------
-    steps, completions, gpu_hours : int, float, float or None
-        Budget of the full run, one of them: optimizer steps, generated completions, GPU-hours; by
+    steps, batches, completions, gpu_hours : int, int, float, float or None
+        Budget of the full run, one of them: optimizer steps, batches of rollouts (what verl calls
+        steps; of each configuration K optimizer steps), generated completions, GPU-hours; by
         default three times the longest pilot's steps.
     level : float
         P(stable) wanted, in (0, 1).
@@ -135,6 +111,7 @@ class Request(_Asked):
     """
 
     steps: int | None = None
+    batches: int | None = None
     completions: float | None = None
     gpu_hours: float | None = None
     level: float = 0.9
@@ -159,7 +136,7 @@ class Request(_Asked):
     @property
     def budget(self) -> Budget:
         """How long the run may last; empty where nothing was named."""
-        return Budget(steps=self.steps, completions=self.completions, gpu_hours=self.gpu_hours)
+        return Budget(**{name: getattr(self, name) for name in Budget.model_fields})
 
     @property
     def objective(self) -> Objective:
@@ -236,7 +213,7 @@ class Request(_Asked):
         if len(given) > 1:
             raise InputError(
                 f"a run has one budget, but {' and '.join(sorted(given))} were given",
-                argument="steps, completions, gpu_hours",
+                argument=", ".join(Budget.model_fields),
                 advice="Give one of them",
             )
         for name, value in given.items():
@@ -244,9 +221,11 @@ class Request(_Asked):
                 raise InputError(
                     f"a budget of {value:g} {name}", argument=name, advice="Plan at least one step"
                 )
-        if self.steps is not None and self.steps > MOST_STEPS:
+        if (self.steps or self.batches or 0) > MOST_STEPS:
             raise InputError(
-                f"{self.steps:,} planned steps", argument="steps", advice="Count optimizer steps"
+                f"{self.steps or self.batches:,} planned steps",
+                argument="steps" if self.steps else "batches",
+                advice="Count optimizer steps, or batches of rollouts",
             )
 
 
@@ -304,20 +283,25 @@ class Objective(BaseModel):
 
 
 class Budget(BaseModel):
-    """How long the full run may last; one of the three."""
+    """How long the full run may last; one of the four."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: int | None = None  # optimizer steps
+    batches: int | None = None  # of rollouts, as verl counts: each K optimizer steps
     completions: float | None = None  # larger groups then mean fewer steps
     gpu_hours: float | None = None
 
     def steps_of(self, settings: Settings, cost: CostModel) -> int:
-        """Whole optimizer steps that the budget pays for; 0 where it does not pay for one."""
+        """Steps that the budget pays for, in whole batches of rollouts; 0 where for none."""
+        interval = settings.refresh_interval
+        if self.batches is not None:
+            return self.batches * interval
         if self.steps is not None:
-            return self.steps
+            return whole_batches(self.steps, interval)
         if self.completions is not None:
-            return min(int(self.completions / fresh_completions(settings)), MOST_STEPS)
+            steps = min(int(self.completions / fresh_completions(settings)), MOST_STEPS)
+            return whole_batches(steps, interval)
         seconds = cost.seconds_per_step(settings)
         if seconds is None or self.gpu_hours is None:
             raise InputError(
@@ -325,4 +309,13 @@ class Budget(BaseModel):
                 argument="gpu_hours",
                 advice="Give `seconds_per_step`, or plan in `steps` or `completions`",
             )
-        return min(int(self.gpu_hours * 3600 / cost.gpus / seconds), MOST_STEPS)
+        steps = min(int(self.gpu_hours * 3600 / cost.gpus / seconds), MOST_STEPS)
+        return whole_batches(steps, interval)
+
+
+def whole_batches(steps: int, interval: int) -> int:
+    """Optimizer steps without those of a batch of rollouts that is begun and not used up.
+
+    Some trainers count batches, and all would generate the last one in part for nothing.
+    """
+    return steps - steps % interval if steps > interval else steps

@@ -6,7 +6,6 @@ import math
 import secrets
 import warnings
 from collections.abc import Iterable
-from importlib.util import find_spec
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +98,7 @@ def search(
         study = optuna.create_study(
             storage=memory,
             direction="maximize",
-            sampler=_sampler("random" if is_small else how.sampler, how.seed),
+            sampler=_sampler(how.seed, is_small=is_small),
         )
         provenance = evaluate.forecaster.posterior.meta.provenance
         study.set_user_attr("provenance", provenance.model_dump())
@@ -192,19 +191,9 @@ def _missed(evaluation: Evaluation, goal: float | None) -> float:
     return max(OUT_OF_REACH, 0.0 if goal is None else goal - evaluation.reward)
 
 
-def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
+def _sampler(seed: int, *, is_small: bool) -> optuna.samplers.BaseSampler:
     import optuna
 
-    if name == "random":
+    if is_small:
         return optuna.samplers.RandomSampler(seed=seed)
-    if name == "gp":
-        if find_spec("torch") is None:
-            raise InputError(
-                "the Gaussian-process sampler needs PyTorch, which is not installed",
-                argument="sampler",
-                advice="Install torch, or leave it out",
-            )
-        return optuna.samplers.GPSampler(
-            seed=seed, n_startup_trials=STARTUP, deterministic_objective=True
-        )
     return optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=STARTUP)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from advisor.advice.candidates import RATE_REACH
 from advisor.common import counted
-from advisor.forecast import SUPPORT, Forecaster
+from advisor.forecast import SUPPORT, Forecaster, pilots_of, stability
 from advisor.model import FIRST_LOOK, Posterior, misfit_caution
 from advisor.runs import NONE_MOVED, Settings, weighty
 
@@ -20,6 +20,9 @@ KNOBS = {
     "parameters": "model size",
 }
 """What a pilot tells the effect of, in words."""
+
+IMPOSSIBLE = 0.01
+"""P(stable) below which a pilot that lives contradicts the model."""
 
 SAME = 1.001
 """Factor within which two settings are one: rates are rounded when they are written."""
@@ -122,6 +125,7 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
             f"{SUPPORT:g} times, {_beyond(forecaster)}.",
         ),
         ((misfit := misfit_caution(posterior)) != "", misfit),
+        ((doubted := _doubted(forecaster, steps)) != "", doubted),
         (
             not all(one.importance_ratio for one in settings),
             "Some pilots ran without an importance ratio; all of their staleness counts.",
@@ -133,6 +137,26 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
         ),
     ]
     return tuple(line for holds, line in found if holds)
+
+
+def _doubted(forecaster: Forecaster, steps: int) -> str:
+    """The living pilot of the highest rate, where a run of its settings is thought impossible."""
+    alive = [
+        run
+        for run in pilots_of(forecaster.posterior, forecaster.target)
+        if run.collapse_step is None
+    ]
+    run = max(alive, key=lambda one: one.settings.learning_rate, default=None)
+    if (
+        run is None
+        or stability(forecaster, run.settings.planned_over(steps), steps).probability >= IMPOSSIBLE
+    ):
+        return ""
+    return (
+        f"Pilot '{run.id}' counts as alive after {counted(int(run.steps), 'step')} at learning "
+        f"rate {run.settings.learning_rate:.3g}, where P(stable to step {steps}) is under 1 %: "
+        "look whether it learns at all, or is about to fall."
+    )
 
 
 def _beyond(forecaster: Forecaster) -> str:

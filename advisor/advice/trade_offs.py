@@ -7,7 +7,14 @@ import numpy as np
 from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
 from advisor.advice.candidates import RATE_REACH, Lattice
 from advisor.advice.cost import Cost
-from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, ends, stacked
+from advisor.advice.evaluate import (
+    Evaluation,
+    Evaluator,
+    curve_steps,
+    ends,
+    stacked,
+    utilities,
+)
 from advisor.advice.request import Budget, Objective
 from advisor.advice.wording import level_text, percent, short_text
 from advisor.forecast import Forecaster, line_for, log_update_norm, pilots_of, recalibrated
@@ -34,8 +41,14 @@ NOTICED = 0.01
 """Share of the reward range that a freed constraint must give to be named."""
 
 
-def as_alternative(name: str, evaluate: Evaluator, found: Evaluation, goal: float) -> Alternative:
-    """Name an evaluation, with its time to a reward ``goal``."""
+def as_alternative(
+    name: str,
+    evaluate: Evaluator,
+    found: Evaluation,
+    goal: float,
+    chosen: Evaluation | None = None,
+) -> Alternative:
+    """Name an evaluation, with its time to a reward ``goal`` and P that what was chosen wins."""
     return Alternative(
         name=name,
         settings=found.settings,
@@ -43,7 +56,15 @@ def as_alternative(name: str, evaluate: Evaluator, found: Evaluation, goal: floa
         stability=found.stability,
         cost=found.cost,
         steps_to_95=evaluate.steps_to(found.settings, found.cost.steps, goal),
+        p_beaten=None if chosen is None else p_better(evaluate, chosen, found),
     )
+
+
+def p_better(at_end: Evaluator, one: Evaluation, other: Evaluation) -> float:
+    """Probability that a run of some settings is worth more than one of others."""
+    settings, steps = [one.settings, other.settings], [one.cost.steps, other.cost.steps]
+    utility = utilities(at_end.forecaster, settings, steps)
+    return float(np.mean(utility[0] > utility[1]) + np.mean(utility[0] == utility[1]) / 2)
 
 
 def advised_goal(forecaster: Forecaster, settings: Settings, steps: int) -> float:

@@ -72,7 +72,7 @@ def gpu_time(hours: float) -> str:
 
 def gpu_unit(hours: float) -> tuple[str, float]:
     """Unit in which a number of GPU-hours is read best, and how many make an hour."""
-    if hours < 0.1:
+    if hours < 1:
         return ("GPU-seconds", 3600.0) if hours < 1 / 60 else ("GPU-minutes", 60.0)
     return "GPU-hours", 1.0
 
@@ -124,6 +124,9 @@ TOO_FEW = "the pilots, too few to tell what other settings do"
 SHOWN_CAUTIONS = 2
 """Cautions that stand in the answer itself; the others stand among its details."""
 
+LITTLE_DATA = 0.05
+"""Share of data in a term below which it is called the prior's."""
+
 NEARLY_ALL = 0.95
 """Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
 
@@ -164,9 +167,13 @@ def summary_text(advice: AnswerFields) -> str:
 
 
 def explanation_text(advice: AnswerFields) -> str:
-    """Write the answer without lines to paste: what it speaks of, its numbers and cautions."""
-    lines = [*_lead(advice), *_body(advice), *_particulars(advice)]
-    return "\n".join([*lines, "", *(f"Caution: {line}" for line in advice.cautions)]).rstrip()
+    """Write the answer without lines to paste: what it speaks of, and its numbers."""
+    return "\n".join([*_lead(advice), *_body(advice), *_particulars(advice)])
+
+
+def support_text(advice: AnswerFields) -> str:
+    """Write what the numbers do not show: whether the pilots support them, and what to do."""
+    return "\n".join([*_support(advice), *_promoted(advice)])
 
 
 def _lead(advice: AnswerFields) -> list[str]:
@@ -241,9 +248,10 @@ def _prior_check(advice: AnswerFields, check: PriorCheck) -> str:
 def stability_interval(stability: Stability) -> str:
     """Where P(stable) lies, between tables or repositories; empty where no line was learned."""
     if stability.low == stability.high:
-        return "as the model says: no line was learned for it"
+        return "as the model says: no runs of known outcome recalibrate it"
     low, high = percent(stability.low), percent(stability.high)
-    return f"{low} in 80 % of tables too" if low == high else f"80 % of tables: {low} to {high}"
+    where = "in 80 % of tables of finished runs"
+    return f"{low} {where} too" if low == high else f"{low} to {high} {where}"
 
 
 def _body(advice: AnswerFields) -> list[str]:
@@ -258,7 +266,7 @@ def _body(advice: AnswerFields) -> list[str]:
         f"For {advice.target.subject}, to {_aim(advice)}: learning rate "
         f"{settings.learning_rate:.3g}, group size {settings.group_size}, refresh interval "
         f"{settings.refresh_interval} ({batches} x {counted(settings.epochs_per_refresh, 'epoch')})"
-        f", {prompts_text(settings)} per step, {steps}.",
+        f", {prompts_text(settings)} per step, {steps}{_batches(advice)}.",
         f"{advice.measure.capitalize()} after {steps}{stable if least < advice.level else ''}: "
         f"{reward.mean:.3f}, 80 % interval [{reward.low:.3f}, {reward.high:.3f}] for one run. "
         f"P(stable to step {advice.steps}) = "
@@ -266,8 +274,18 @@ def _body(advice: AnswerFields) -> list[str]:
         f"{level_text(advice.level)}).",
         *_support(advice),
         _price_line(advice),
-        *([] if advice.promotion is None else [advice.promotion.text]),
+        *_promoted(advice),
     ]
+
+
+def _batches(advice: AnswerFields) -> str:
+    """Steps in batches of rollouts, which some trainers count, and how many were asked for."""
+    interval, asked = advice.settings.refresh_interval, advice.budget.steps
+    if interval == 1 or advice.steps % interval:
+        return ""
+    whole = f"{counted(advice.steps // interval, 'batch')} of rollouts"
+    is_cut = advice.objective.kind == "reward" and asked not in (None, advice.steps)
+    return f" ({whole}; of the {asked} asked those that are whole)" if is_cut else f" ({whole})"
 
 
 def _support(advice: AnswerFields) -> list[str]:
@@ -294,6 +312,10 @@ def _support(advice: AnswerFields) -> list[str]:
     ]
 
 
+def _promoted(advice: AnswerFields) -> list[str]:
+    return [] if advice.promotion is None else [advice.promotion.text]
+
+
 def _is_bound(advice: AnswerFields) -> bool:
     """Whether what limits the answer is a part of it: no recommendation, or of too few pilots."""
     return advice.kind != "recommendation" or advice.binding.startswith(TOO_FEW)
@@ -302,12 +324,16 @@ def _is_bound(advice: AnswerFields) -> bool:
 def _particulars(advice: AnswerFields) -> list[str]:
     """What the numbers mean, what limits the answer and what it rests on."""
     stability = advice.stability
+    by_model, stated = percent(stability.by_model), percent(stability.probability)
+    recalibrated = f". Recalibrated on runs whose outcome is known: {stated}"
+    recalibrated = "" if by_model == stated else recalibrated
     none_failed = "" if advice.collapsed else " It is the preset's word: no pilot failed."
     return [
         "The interval is that of the mean of a run's last tenth, with its seed noise and slow "
         "wander. P(stable) has parts, by the model: rollouts refreshed often enough "
         f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
-        f"fluctuation small {percent(stability.fluctuation)}.{none_failed}",
+        f"fluctuation small {percent(stability.fluctuation)}; in all {by_model}{recalibrated}."
+        f"{none_failed}",
         *([] if _is_bound(advice) else [_limit(advice)]),
         *_evidence(advice),
     ]
@@ -380,7 +406,7 @@ def _others(advice: AnswerFields) -> list[str]:
         _row(one, own, timed=True) for one in (*advice.alternatives, *advice.equal_completions)
     ]
     more = advice.reward.mean - piloted.reward
-    chance = "" if advice.p_better is None else f" and better with P {percent(advice.p_better)}"
+    chance = "" if piloted.p_beaten is None else f" and better with P {percent(piloted.p_beaten)}"
     best = [
         f"The advice is expected to end {more:+.3f} from the best pilot's settings{chance}:",
         _row(piloted, own),
@@ -396,8 +422,11 @@ def _others(advice: AnswerFields) -> list[str]:
 
 
 def _evidence(advice: AnswerFields) -> list[str]:
+    # What is known of how the risk rises with the rate is the data's where pilots of several fell.
+    is_prior = advice.informed.get("hazard.learning_rate", 1.0) < LITTLE_DATA
+    slope = "; how steeply the risk rises with it is the prior's word" if is_prior else ""
     failed = (
-        f"{advice.collapsed} of them collapsed, which is what bounds the learning rate"
+        f"{advice.collapsed} of them collapsed, which bounds the learning rate{slope}"
         if advice.collapsed
         else "none of them collapsed, so the bound on the learning rate is the prior's"
     )

@@ -32,6 +32,7 @@ class Asked:
     """What the full run is to achieve and may cost, and among what is chosen."""
 
     steps: int | None = None
+    batches: int | None = None
     completions: float | None = None
     gpu_hours: float | None = None
     to_reward: float | None = None
@@ -69,7 +70,6 @@ def advise(
     out: Path = Path("advisor-study"),
     stated: flags.Stated,
     asked: Asked,
-    sampler: str = "tpe",
     storage: str | None = None,
     priors: str | None = None,
     fast: bool = False,
@@ -93,7 +93,7 @@ def advise(
         stated=stated.keywords,
         priors=priors,
         request=asked.request,
-        search=Search(sampler=sampler, storage=storage, seed=seed),
+        search=Search(storage=storage, seed=seed),
         quiet=quiet,
         details=details,
         as_json=as_json,

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -43,23 +43,15 @@ app = typer.Typer(
     "143 stopped by SIGTERM.",
 )
 
-IN_ORDER_OF_USE = (
-    demo,
-    plan,
-    pilots,
-    inspect,
-    diagnose,
-    fit,
-    advise,
-    backtest,
-    what_if,
-    next_pilot,
-    plot,
-    export,
-    report,
-    compare,
-    watch,
-)
+PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Start": (demo,),
+    "Logs": (inspect, diagnose, backtest),
+    "Pilots": (plan, pilots, next_pilot),
+    "Answer": (advise, fit),
+    "After the answer: of a study": (export, what_if, report, plot, compare),
+    "The full run": (watch,),
+}
+"""Commands by what is at hand."""
 
 priors_app = typer.Typer(
     name="priors",
@@ -69,10 +61,12 @@ priors_app = typer.Typer(
 )
 
 
-for group, commands in ((app, IN_ORDER_OF_USE), (priors_app, (show, learn))):
+for panel, commands in PANELS.items():
     for command in commands:
-        group.command()(flags.command(command))
-app.add_typer(priors_app)
+        app.command(rich_help_panel=panel)(flags.command(command))
+for command in (show, learn):
+    priors_app.command()(flags.command(command))
+app.add_typer(priors_app, rich_help_panel="Priors")
 
 
 def _print_version(is_asked: bool) -> None:
@@ -90,13 +84,17 @@ def shared(
             "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks; after any command.")
+    ] = False,
 ) -> None:
     """Take the flags that stand before any command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code; a traceback only with ``--debug``."""
-    argv = list(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    argv = [word for word in given if word != "--debug"]
     try:
         with _stopped_in_order() as signals:
             code = _called(argv)
@@ -106,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
         sys.exit(code)
     except AdvisorError as error:
-        if "--debug" in argv:
+        if argv != given:
             raise
         _complain(f"Error: {with_flags(str(error), _parameters(argv))}", error.exit_code)
     except BrokenPipeError:
@@ -114,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
-        if "--debug" in argv:
+        if argv != given:
             raise
         _complain(
             f"Internal error ({type(error).__name__}: {error}). This is our fault: please report "
@@ -134,6 +132,9 @@ def _called(argv: Sequence[str]) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            echo(str(error))
+            return 0
         from typer.rich_utils import rich_format_error
 
         error.message = harmless(str(error.message))  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import typer
 
 from advisor.cli import flags
 from advisor.cli.flags import echo
-from advisor.common import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import CannotTellError, InputError, NotConvergedError
 
 if TYPE_CHECKING:
@@ -54,12 +54,17 @@ def show(found: Comparison, console: HarmlessConsole, *, everything: bool) -> No
     from rich.text import Text
 
     from advisor.cli.terminal import table
+    from advisor.study import ASSUMED
 
     same = []
     for section in found.sections:
-        lines = [line for line in section.lines if everything or line.differs]
+        differing = [line for line in section.lines if line.differs]
+        lines = list(section.lines) if everything else differing
         if not lines:
             same.append(section.title.lower())
+            continue
+        if section.title == ASSUMED and not everything:
+            console.say(f"\n{counted(len(lines), 'assumption')} differ: --all shows them.")
             continue
         console.say(f"\n{section.title}", style="bold")
         width = 3 if any(line.note for line in lines) else 2

@@ -79,9 +79,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             }
         else:
             taken[at] = hints[at], one.default
-    taken["debug"] = bool, False  # `advisor.cli.app.main` looks for it
 
-    def called(debug: bool, **given: Any) -> None:
+    def called(**given: Any) -> None:
         for at, kind in groups.items():
             given[at] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
         function(**given)
@@ -110,9 +109,11 @@ def _worded(command: str, parameter: str, kind: Any) -> Any:
     argument, flag = given.pop("argument", None), given.pop("flag", None)
     if argument is not None:
         return Argument(metavar=argument if isinstance(argument, str) else None, **given)
-    if flag is None and kind is bool:
-        flag = f"--{parameter.replace('_', '-')}"  # and no --no-...
-    return Option(*([flag] if flag else []), **given)
+    if parameter in words["panels"]["advanced"]:
+        given["rich_help_panel"] = "Advanced"
+    # With its name a flag has no --no-...
+    named = flag or f"--{parameter.replace('_', '-')}"
+    return Option(*([named] if isinstance(named, str) else named), **given)
 
 
 @cache

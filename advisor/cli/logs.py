@@ -202,7 +202,7 @@ def watch(
     target_reward: float | None = None,
     steps: int | None = None,
     level: float = 0.9,
-    gpus: int = 1,
+    gpus: int | None = None,
     once: bool = False,
     every: float = 10.0,
     silent_after: float = 30.0,
@@ -256,18 +256,18 @@ class Forecast:
     """What a run's rows say under the posterior, fitted again with the run where that is due."""
 
     def __init__(
-        self, posterior: Path, pilots: list[str], gpus: int, asked: dict[str, Any]
+        self, posterior: Path, pilots: list[str], gpus: int | None, asked: dict[str, Any]
     ) -> None:
         from advisor.cli.terminal import noted
         from advisor.monitoring import Refitter, Watch, load_posterior
         from advisor.runs import read_runs
 
         with noted():
-            known, self._advised_steps = load_posterior(posterior)
+            known, advised = load_posterior(posterior)
         self._watch = Watch(known, **asked)
         self._is_length_given = asked["planned_steps"] is not None
         self._refit = Refitter(read_runs(pilots)) if pilots else None
-        self._gpus = gpus
+        self._advised_steps, self._gpus = advised.steps, gpus or advised.gpus
         self.refused: set[str] = set()
 
     def __call__(self, run: PilotRun, view: View) -> WatchReport:

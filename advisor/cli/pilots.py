@@ -29,7 +29,8 @@ LOOKS = 20
 
 def plan(
     model: str,
-    steps: int,
+    steps: int | None = None,
+    batches: int | None = None,
     settings: list[str] | None = None,
     parameters: float | None = None,
     pilot_model: str | None = None,
@@ -41,7 +42,7 @@ def plan(
     devices: int = 1,
     priors: str | None = None,
     out: Path | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
@@ -66,6 +67,13 @@ def plan(
             "the pilots' model has a size and no name", argument="pilot_model", advice="Name it"
         )
     stated, assumed = planned_settings(flags.pairs(settings, "--set"))
+    if (steps is None) == (batches is None):
+        raise InputError(
+            "the length of the full run is given in optimizer steps or in batches of rollouts",
+            key="--steps",
+            advice="Give either --steps or --batches",
+        )
+    steps = steps or (batches or 0) * stated.refresh_interval
     small = None
     if pilot_model is not None:
         small = (pilot_model, size_of(pilot_model, pilot_parameters, "pilot_parameters"))

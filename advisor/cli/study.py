@@ -25,6 +25,7 @@ def next_pilot(
     steps: int | None = None,
     seed: int | None = None,
     to: str | None = None,
+    schedule: str | None = None,
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
@@ -42,8 +43,10 @@ def next_pilot(
         echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
         return
     if to is not None:
-        echo(export_pilot(advice, pilot, to), nl=False)
+        echo(export_pilot(advice, pilot, to, schedule=schedule), nl=False)
         return
+    if not pilot.is_worth_its_price:
+        echo("No pilot is expected to be worth its price. The best would be:")
     echo(
         f"{in_trainer_names(pilot.settings, advice.trainer)}\n\n{pilot.steps} steps. "
         f"Why: {pilot_reason(pilot)}"
@@ -54,6 +57,7 @@ def export(
     study: Path,
     to: str | None = None,
     devices: int | None = None,
+    schedule: str | None = None,
     out: Path | None = None,
     quiet: bool = False,
 ) -> None:
@@ -63,7 +67,7 @@ def export(
     """
     from advisor.cli.terminal import load, write_new
 
-    text = load(study, quiet=quiet).export(to, devices)
+    text = load(study, quiet=quiet).export(to, devices, schedule)
     if out is None:
         echo(text, nl=False)
         return
@@ -81,6 +85,7 @@ def what_if(
     epochs: list[int] | None = None,
     prompts_per_step: list[float] | None = None,
     steps: int | None = None,
+    batches: int | None = None,
     at_step: int | None = None,
     quiet: bool = False,
     as_json: bool = False,
@@ -102,6 +107,8 @@ def what_if(
             key="--refresh-interval",
             advice="Give --minibatches and --epochs, or --refresh-interval alone",
         )
+    if steps is not None and batches is not None:
+        raise InputError("two lengths were given", key="--batches, --steps", advice="Give one")
     loaded = load(study, quiet=quiet)
     own = loaded.recommendation.settings
     choices: dict[str, Sequence[float]] = {
@@ -111,9 +118,12 @@ def what_if(
         "epochs_per_refresh": [1] if refresh_interval else epochs or [own.epochs_per_refresh],
         "prompts_per_step": prompts_per_step or [own.prompts_per_step],
     }
-    columns = zip(*product(*choices.values()), strict=True)
-    asked = dict(zip(choices, columns, strict=True))
-    rows = loaded.what_if_rows(**asked, steps=steps, at_step=at_step)
+    asked = dict(zip(choices, zip(*product(*choices.values()), strict=True), strict=True))
+    length: int | list[float] | None = steps
+    if batches is not None:
+        intervals = zip(asked["minibatches_per_refresh"], asked["epochs_per_refresh"], strict=True)
+        length = [batches * minibatches * epochs for minibatches, epochs in intervals]
+    rows = loaded.what_if_rows(**asked, steps=length, at_step=at_step)
     if as_json:
         echo(json.dumps(rows, indent=2, allow_nan=False))
         return
@@ -178,7 +188,7 @@ def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -
         ),
         "prompts": marked(f"{row['prompts_per_step']:g}", "prompts_per_step"),
         "steps": str(row["steps"]),
-        f"{measure} [80 %]": marked(reward, *beyond),
+        f"{measure} if stable [80 %]": marked(reward, *beyond),
         "P(stable)": marked(percent(row["p_stable"]), *beyond),
         "refresh": percent(row["p_refresh"]),
         "rate": percent(row["p_tolerance"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -12,11 +13,11 @@ from advisor.common import SAMPLING_AGAIN, Progress, progress_of
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.analogues import describe, kind_of
 from advisor.model import Posterior, Priors, Sampling
-from advisor.runs import LEAST_REWARDS, NONE_MOVED, PilotRun, none_moved
+from advisor.runs import LEAST_REWARDS, NONE_MOVED, PilotRun, none_moved, read_runs
 
 
 def fit(
-    runs: Sequence[PilotRun],
+    runs: Sequence[PilotRun] | str | Path,
     *,
     priors: Priors | str | None = None,
     family: str = model.SPECTRUM.name,
@@ -27,8 +28,8 @@ def fit(
 
     Parameters
     ----------
-    runs : sequence of PilotRun
-        From :func:`advisor.read_runs`.
+    runs : sequence of PilotRun, or path-like
+        From :func:`advisor.read_runs`, or what that reads.
     priors : Priors or str, optional
         A preset or its name [default: the one whose evidence the runs lie in, `preset_for`].
     family : str
@@ -51,6 +52,7 @@ def fit(
         also under the narrower one.
     """
     tell = model.FitClock(progress_of(progress))
+    runs = read_runs(runs) if isinstance(runs, str | Path) else runs
     chosen_priors, why = (priors, None) if priors is not None else model.preset_for(runs)
     preset = model.load_priors(chosen_priors) if isinstance(chosen_priors, str) else chosen_priors
     settings = sampling or Sampling()

@@ -207,7 +207,9 @@ class Posterior(FittedDraws):
         -------
         data : arviz.InferenceData or xarray.DataTree
             The former under ArviZ 0.23, the latter under 1.x; groups as in
-            `model.storage.inference_groups`.
+            `model.storage.inference_groups`. There are several observed variables: name one, as in
+            ``az.plot_ppc(data, var_names=["train_reward"])`` and, run by run,
+            ``az.loo(data, var_name="whole_run")``.
 
         Raises
         ------

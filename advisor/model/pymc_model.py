@@ -11,6 +11,7 @@ and its gradient to those of this model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,17 +28,20 @@ from advisor.model.likelihood import (
 )
 from advisor.model.parameters import GROUP_LEVELS, LAWS, STACKED, TASK_LEVELS
 from advisor.model.priors import SPECTRUM, Priors, family_of, load_priors
+from advisor.runs import PilotRun
 
 
 def build_model(
-    cohort: Cohort, priors: Priors | str = "full_finetuning", family: str = SPECTRUM.name
+    cohort: Cohort | Sequence[PilotRun],
+    priors: Priors | str = "full_finetuning",
+    family: str = SPECTRUM.name,
 ) -> pm.Model:
     """Build the model of a cohort.
 
     Parameters
     ----------
-    cohort : Cohort
-        From `advisor.cohort_of`; its tasks, models and runs label the dimensions.
+    cohort : Cohort or sequence of PilotRun
+        From `advisor.cohort_of`, as runs too become one; tasks, models and runs label dimensions.
     priors : Priors or str
         A preset or its name.
     family : str
@@ -61,6 +65,9 @@ def build_model(
     Equations: docs/theory; priors: docs/model. The closed form is that of arXiv:2606.30789,
     averaged over a spectrum of stiffnesses.
     """
+    from advisor.model.sampling import cohort_of
+
+    cohort = cohort if isinstance(cohort, Cohort) else cohort_of(cohort)
     chosen = family_of(family)
     preset = chosen.priors(load_priors(priors) if isinstance(priors, str) else priors)
     preset = preset.at(cohort.reference)

@@ -119,10 +119,9 @@ def converged(
     if posterior.convergence.complaint(*loose) is None:
         if settings.is_first_look:
             return posterior.with_note(FIRST_LOOK)
-        return posterior.with_note(
-            f"the chains agree only loosely ({complaint} after {attempt + 1} attempts): take the "
-            "last digit of every number as unknown"
-        )
+        how = "the chains agree" if agrees else "the chains agree only loosely"
+        so = "" if agrees else ": take the last digit of every number as unknown"
+        return posterior.with_note(f"{how} ({complaint} after {attempt + 1} attempts){so}")
     worst = worst_fits(posterior)
     raise NotConvergedError(
         f"The sampler did not converge in {counted(len(attempts), 'attempt')}: {complaint}. "

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from advisor.advice import CostModel, learn_cost, percent
+from advisor.advice import CostModel, learn_cost, level_text, percent
 from advisor.common import Progress, silent
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import Target, fit
@@ -121,10 +121,8 @@ def _rule(
         )
         return "change", "surprise", reason, _go_back(update, None)
     if update.p_unstable > 1 - level:
-        reason = (
-            f"it ends unstable with probability {percent(update.p_unstable)}, more than the "
-            f"{percent(1 - level)} allowed"
-        )
+        stays = percent(1 - update.p_unstable, level)
+        reason = f"it stays stable with probability {stays}, and {level_text(level)} are wanted"
         return "change", "unstable", reason, _gentler(update)
     if failed:
         reason = f"{failed[0].title}: {failed[0].headline.rstrip('.')}"

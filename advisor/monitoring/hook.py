@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -132,8 +132,15 @@ def watch(
     return RunWatch(watch, given, task=task, model=model, every=every)
 
 
-def load_posterior(path: str | Path) -> tuple[Posterior, int | None]:
-    """Load a posterior from its file or a study's folder, and the steps that the study planned."""
+class Advised(NamedTuple):
+    """What a study says of its full run; empty where a posterior lies alone."""
+
+    steps: int | None = None
+    gpus: int = 1
+
+
+def load_posterior(path: str | Path) -> tuple[Posterior, Advised]:
+    """Load a posterior from its file or a study's folder, and what the study advised."""
     at = Path(path)
     file = at / "posterior.nc" if at.is_dir() else at
     if not file.is_file():
@@ -144,8 +151,8 @@ def load_posterior(path: str | Path) -> tuple[Posterior, int | None]:
             advice="Give posterior.nc, or the folder that advisor advise wrote",
         )
     try:
-        answer = (file.parent / "recommendation.json").read_text(encoding="utf-8")
-        steps = json.loads(answer).get("steps")
-    except (OSError, ValueError, AttributeError):
-        steps = None
-    return Posterior.load(file), steps if isinstance(steps, int) else None
+        answer = json.loads((file.parent / "recommendation.json").read_text(encoding="utf-8"))
+        advised = Advised(int(answer["steps"]), int(answer["cost_model"]["gpus"]))
+    except (OSError, ValueError, TypeError, LookupError):
+        advised = Advised()
+    return Posterior.load(file), advised

@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transformers import TrainerCallback
 
 from advisor.errors import AdvisorError
 from advisor.model import Posterior
 from advisor.monitoring import RunWatch, WatchReport, watch
 from advisor.runs import PartialSettings, choose_framework
+
+try:
+    from transformers import TrainerCallback
+except ModuleNotFoundError as error:
+    advice = "transformers is missing. Install it with: pip install 'grpo-advisor[trl]'"
+    raise ModuleNotFoundError(advice, name=error.name) from error
 
 TRL = choose_framework((), "TRL")
 
@@ -84,19 +89,7 @@ class AdvisorCallback(TrainerCallback):  # type: ignore[misc]
 
     @classmethod
     def attach(cls, trainer: Any, posterior: Posterior | str | Path, **wanted: Any) -> Any:
-        """Add a callback to a trainer before those that report to trackers.
-
-        Parameters
-        ----------
-        trainer : transformers.Trainer
-        posterior : Posterior or path-like
-        **wanted
-            As for the class.
-
-        Returns
-        -------
-        callback : AdvisorCallback
-        """
+        """Add a callback, made as by the class, to a trainer before those that feed trackers."""
         callback = cls(posterior, **wanted)
         trainer.callback_handler.callbacks.insert(0, callback)
         return callback

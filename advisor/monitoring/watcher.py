@@ -184,7 +184,8 @@ class Watch:
             )
             if 1 - p_unstable < self.level:
                 gentler = self._gentler(run, forecaster, observed, rest.curve[:, 0])
-        reward = forecaster.in_reward_units(rest.path)
+        reward = np.clip(forecaster.in_reward_units(rest.path), meta.floor, meta.ceiling)
+        final = self._final(rest, observed, forecaster, run)
         held_out = None
         if forecaster.is_evaluated and not fall.unstable:
             held_out = forecast.interval_of(forecaster.outcome_of(rest.curve[:, -1:])[:, 0])
@@ -199,9 +200,9 @@ class Watch:
             reward=latest,
             start=float(forecaster.in_reward_units(start.mean())),
             band=forecast.band_of(rest.step, reward),
-            final=self._final(rest, observed, forecaster, run),
+            final=final,
             final_eval=held_out,
-            p_reach=self._p_reach(rest, observed, forecaster, reward),
+            p_reach=self._p_reach(rest, observed, forecaster, final),
             p_unstable=p_unstable,
             p_little_left=float(np.mean(gain - gained < LITTLE)),
             share_made=float(np.clip(gained.mean() / max(gain.mean(), 1e-9), 0.0, 1.0)),
@@ -263,13 +264,13 @@ class Watch:
         final = forecaster.in_reward_units(
             forecast.final_of_rest(rest, observed, forecaster, logged)
         )
-        corpus = forecast.corpus_for([run])
+        meta, corpus = self.posterior.meta, forecast.corpus_for([run])
+        bounds = meta.floor, meta.ceiling
         if corpus is None or logged.size or observed.fall.unstable:
-            return forecast.interval_of(final)
+            return forecast.interval_of(np.clip(final, *bounds))
         steps = forecast.final_steps(observed.end).astype(float)
-        bounds = (self.posterior.meta.floor, self.posterior.meta.ceiling)
         ended = forecast.end_of_begun_run(run, steps, corpus=corpus, bounds=bounds, curve=final)
-        return forecast.interval_of(ended.draws)
+        return forecast.interval_of(np.clip(ended.draws, *bounds))
 
     def _p_unstable(
         self,
@@ -301,12 +302,14 @@ class Watch:
         return None
 
     def _p_reach(
-        self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, reward: FloatArray
+        self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, final: Interval
     ) -> float | None:
         """Probability of reaching the target before the run ends or collapses."""
         if self.target_reward is None:
             return None
-        reached = reward >= self.target_reward
+        if observed.last >= observed.end:
+            return float(final.mean >= self.target_reward)
+        reached = forecaster.in_reward_units(rest.path) >= self.target_reward
         first = rest.step[reached.argmax(axis=1)]
         share = (first - observed.last) / max(observed.end - observed.last, 1)
         rate = forecast.collapse_rate(forecaster, observed.settings)

@@ -31,6 +31,7 @@ from advisor.advice import (
     piloted,
     saving,
     stability_interval,
+    support_text,
     weightiest,
 )
 from advisor.common import counted, write_whole
@@ -72,6 +73,7 @@ SAID_BY_PAGE = (
     percent,
     pilot_reason,
     stability_interval,
+    support_text,
     weightiest,
 )
 """Functions that the template calls by their names."""
@@ -152,7 +154,12 @@ def report_html(
         beyond=_beyond(posterior, advice),
         sliders=_sliders(explorer, advice) if explorer else [],
         cards=_cards_of(advice),
-        figures=[_figure(one) for one in drawn or drawings_made(posterior, advice)],
+        figures=[
+            _figure(one)
+            for one in drawn or drawings_made(posterior, advice)
+            # With one price there is nothing that more money would buy.
+            if one.name != "frontier" or len({run.cost.paid for run in advice.frontier}) != 1
+        ],
         learned=_table(posterior.table),
         diagnoses=[
             {
@@ -190,18 +197,8 @@ def _beyond(posterior: Posterior, advice: Recommendation) -> str:
         for name in outside(chosen, ranges)
     ]
     text = f"Outside what was piloted: {', '.join(parts)}. " if parts else ""
-    if advice.steps > SUPPORT * advice.longest_pilot:
-        text += (
-            f"The run is more than {SUPPORT:g} times as long as the longest pilot "
-            f"({advice.longest_pilot:.0f} steps). "
-        )
-    return f"{text}Grey numbers are extrapolated." if text else ""
-
-
-def _saved(whole: Cost, part: Cost) -> str:
-    if whole.gpu_hours is None or part.gpu_hours is None:
-        return f"{whole.completions - part.completions:,.0f}"
-    return gpu_time(whole.gpu_hours - part.gpu_hours)
+    is_far = advice.steps > SUPPORT * advice.longest_pilot
+    return f"{text}Grey numbers are extrapolated." if parts or is_far else ""
 
 
 def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str, str]]:
@@ -216,9 +213,10 @@ def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str,
         note = ""
         if saved is not None:
             note = (
-                f"has its {other.reward:.3f} by step {saved.steps:,.0f} and so saves "
-                f"{_saved(other.cost, saved)} of {paid(other.cost)}"
+                f"as good by step {saved.steps:,}, for {paid(saved)} in place of {paid(other.cost)}"
             )
+        if other.p_beaten is not None:
+            note = f"better with probability {percent(other.p_beaten)}" + (note and "; ") + note
         name = f"Over {'the ' if other is advice.best_piloted else ''}{other.name}"
         out.append((name, f"{advice.reward.mean - other.reward:+.3f}", note))
     return out

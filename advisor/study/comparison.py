@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from advisor.runs import (
 )
 from advisor.runs import difference as standard_errors
 from advisor.study.outcomes import (
+    ASSUMED,
     Comparison,
     Judged,
     Section,
@@ -37,6 +38,9 @@ from advisor.study.outcomes import (
 )
 from advisor.study.study import Study, is_study
 from advisor.theory import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CHANCE = 4.0
 """Monte Carlo standard errors beyond which two samplers do not disagree by chance: of a hundred
@@ -165,14 +169,15 @@ def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Compari
         "studies",
         paths,
         (
+            _section("Advice", (_advice(measure, side) for side in answers)),
             _section("Pilots", _pilots(*posteriors)),
             _section("Asked", map(_asked, answers)),
-            _section("Priors", map(_priors, posteriors)),
-            _section("Provenance", map(_provenance, posteriors)),
             _section(
                 "Posterior", (_scalars(error, side) for side in posteriors), _notes(*posteriors)
             ),
-            _section("Advice", (_advice(measure, side) for side in answers)),
+            _section("Priors", map(_priors, posteriors)),
+            _section("Provenance", map(_provenance, posteriors)),
+            _section(ASSUMED, ({("assumed", it): it for it in one.assumptions} for one in answers)),
         ),
     )
 
@@ -342,7 +347,6 @@ def _advice(measure: str, advice: Recommendation) -> Facts:
         f"group size {pilot.settings.group_size}, K {pilot.settings.refresh_interval}, "
         f"{pilot.steps} steps",
         **{("caution", text): text for text in advice.cautions},
-        **{("assumed", text): text for text in advice.assumptions},
     }
 
 
@@ -358,6 +362,29 @@ def _judge_outcomes(one: dict[str, float], other: dict[str, float]) -> Judged:
 
 
 # Runs --------------------------------------------------------------------------------------------
+
+
+def table(runs: Sequence[PilotRun]) -> pd.DataFrame:
+    """A row for each run: what it trains, its settings, its length, and its reward at both ends.
+
+    Parameters
+    ----------
+    runs : sequence of PilotRun
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        With the ids of the runs as its index; what no log tells is missing.
+    """
+    import pandas as pd
+
+    rows = [{**_settings(run), **_lengths(run), **_levels(run)} for run in runs]
+    cells = [
+        {name: one.value["mean"] if isinstance(one, Value) else one for name, one in row.items()}
+        for row in rows
+    ]
+    found = pd.DataFrame(cells, index=pd.Index([run.id for run in runs], name="run"))
+    return found.dropna(axis="columns", how="all")
 
 
 def compare_runs(paths: tuple[str, str], one: PilotRun, other: PilotRun) -> Comparison:

@@ -16,6 +16,9 @@ from advisor.forecast import FINAL_SHARE, Forecaster, final_rows
 from advisor.model import Posterior
 from advisor.runs import PilotRun, Settings, diagnose
 
+ASSUMED = "Assumptions"
+"""Title of the section that is long, and shown only where everything is."""
+
 SIDES = ("forecast", "outcome", "difference")
 """Heads of the columns of forecasts and outcomes."""
 
@@ -146,7 +149,7 @@ def compare_outcomes(
     roles |= {one.name: one.settings for one in advice.recipes}
     found = []
     for run in runs:
-        settings = _settings(advice, run)
+        settings = _settings(advice, posterior, run)
         names = [name for name, role in roles.items() if _is_same(role, settings)]
         found.append((list(roles).index(names[0]) if names else len(roles), names, settings, run))
     found.sort(key=lambda one: one[0])
@@ -169,13 +172,13 @@ def compare_outcomes(
     )
 
 
-def _settings(advice: Recommendation, run: PilotRun) -> Settings:
-    """Settings of a run that the study can forecast."""
+def _settings(advice: Recommendation, posterior: Posterior, run: PilotRun) -> Settings:
+    """Settings of a run that the study can forecast: one that names no model has its only one."""
     target = advice.target
     for what, own, wanted in (("model", run.model, target.model), ("task", run.task, target.task)):
-        if own != wanted:
+        if own != wanted and (own is not None or len(posterior.meta.groups) > 1):
             raise InputError(
-                f"{run.id} is of {what} '{own}', and the study advises on '{wanted}'",
+                f"{run.id} is of {what} '{own or '-'}', and the study advises on '{wanted}'",
                 path=run.path,
                 advice=f"Give finished runs of {target.model} on {target.task}, and their {what}",
             )

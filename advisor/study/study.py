@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from advisor import common
 from advisor.advice import (
+    AXES,
     NextPilot,
     Recommendation,
     export,
@@ -215,6 +217,7 @@ class Study:
         prompts_per_step: npt.ArrayLike | None = None,
         steps: npt.ArrayLike | None = None,
         at_step: int | None = None,
+        **unknown: object,
     ) -> pd.DataFrame:
         """Evaluate other settings under the answer's target, price and seed noise.
 
@@ -236,21 +239,16 @@ class Study:
         Raises
         ------
         InputError
-            A value is impossible, or the shapes do not broadcast.
+            A value is impossible, the shapes do not broadcast, or there is no such setting.
         """
+        changes = {name: value for name, value in locals().items() if name in (*AXES, "steps")}
         import pandas as pd
 
-        return pd.DataFrame(
-            self.what_if_rows(
-                learning_rate=learning_rate,
-                group_size=group_size,
-                minibatches_per_refresh=minibatches_per_refresh,
-                epochs_per_refresh=epochs_per_refresh,
-                prompts_per_step=prompts_per_step,
-                steps=steps,
-                at_step=at_step,
-            )
-        )
+        for name in unknown:
+            near = get_close_matches(name, (*AXES, "steps"), 1, 0.0)[0]
+            raise InputError(f"there is no setting '{name}'", advice=f"Is {near} meant?")
+
+        return pd.DataFrame(self.what_if_rows(at_step=at_step, **changes))
 
     def what_if_rows(
         self, *, at_step: int | None = None, **changes: npt.ArrayLike | None
@@ -266,15 +264,28 @@ class Study:
         """Name the pilot whose result would improve the decision most; see `advisor.next_pilot`."""
         return next_pilot(self.posterior, self.recommendation, steps=steps, seed=seed)
 
-    def export(self, trainer: str | None = None, devices: int | None = None) -> str:
+    def export(
+        self, trainer: str | None = None, devices: int | None = None, schedule: str | None = None
+    ) -> str:
         """Text of a trainer's configuration; see `advisor.export`."""
-        return export(self.recommendation, trainer, devices)
+        return export(self.recommendation, trainer, devices, schedule)
 
-    def plot(self, path: str | Path, *, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
-        """Draw all figures into a folder; see `advisor.plot`."""
-        from advisor.reporting import plot
+    def plot(
+        self,
+        name: str = "all",
+        path: str | Path | None = None,
+        *,
+        formats: Sequence[str] = ("png", "svg"),
+    ) -> list[Path]:
+        """Draw a figure, or all, into a folder: by default the study's; see `advisor.plot`."""
+        from advisor.reporting import drawings, plot
 
-        return plot(self.posterior, self.recommendation, path, formats=formats)
+        named = None if name == "all" else [name]
+        drawn = drawings(self.posterior, self.recommendation, named)
+        if path is not None:
+            return plot(self.posterior, self.recommendation, path, formats=formats, drawn=drawn)
+        shown = {f"{one.name}.{kind}": one.rendered(kind) for one in drawn for kind in formats}
+        return self.add_figures(shown)
 
     def report(
         self, path: str | Path | None = None, *, more: Sequence[Drawn | Missing] = ()
@@ -312,22 +323,7 @@ class Study:
             raise unwritable("the report", error, out, "study") from error
 
     def add_figures(self, files: Mapping[str, bytes]) -> list[Path]:
-        """Write figures into the study's folder, in place of those of the same name.
-
-        Parameters
-        ----------
-        files : mapping of str to bytes
-            By file name.
-
-        Returns
-        -------
-        paths : list of Path
-
-        Raises
-        ------
-        InputError
-            The study was not saved, or its folder cannot be written.
-        """
+        """Write figures, bytes by file name, into the folder in place of those of the same name."""
         if self.path is None:
             raise InputError("the study has no folder yet", argument="out", advice="Name a file")
         folder = self.path / "figures"
@@ -366,13 +362,7 @@ class Study:
         return {"diagnoses": self.diagnoses, "configs": configs, "outcome": outcome}
 
     def outcome(self) -> Comparison | None:
-        """Forecasts beside what the finished runs came to; None without any.
-
-        Returns
-        -------
-        comparison : Comparison or None
-            As from `advisor.compare` of a study and runs.
-        """
+        """Forecasts beside what the finished runs came to, as `advisor.compare` has them."""
         if not self.finished:
             return None
         paths = str(self.path or "study"), "finished runs"

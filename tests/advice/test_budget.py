@@ -45,29 +45,35 @@ def test_steps_of_a_budget_worked_out_by_hand():
     assert Budget(steps=70).steps_of(settings, price) == 70
     # 128 completions are trained on, 64 of them generated for every step.
     assert Budget(completions=6400.0).steps_of(settings, price) == 100
-    assert Budget(completions=6399.0).steps_of(settings, price) == 99
+    assert Budget(completions=6399.0).steps_of(settings, price) == 98
+    assert Budget(steps=71).steps_of(settings, price) == 70
+    assert Budget(batches=70).steps_of(settings, price) == 140
     assert Budget(completions=63.0).steps_of(settings, price) == 0
     # 2 s + 64 x 0.25 s + 128 x 0.125 s = 34 s on four GPUs.
     assert price.seconds_per_step(settings) == 34
     assert Budget(gpu_hours=4 * 3400.5 / 3600).steps_of(settings, price) == 100
-    assert Budget(gpu_hours=4 * 3399.5 / 3600).steps_of(settings, price) == 99
+    assert Budget(gpu_hours=4 * 3399.5 / 3600).steps_of(settings, price) == 98
 
 
 @STEADY
 @given(configurations(), prices(), st.floats(1e3, 1e6))
-def test_completions_are_spent_but_for_the_rest_of_a_step(settings, price, completions):
+def test_completions_are_spent_but_for_the_rest_of_a_batch_of_rollouts(
+    settings, price, completions
+):
     steps = Budget(completions=completions).steps_of(settings, price)
     slack = 1e-9 * completions
     assert price(settings, steps).completions <= completions + slack
-    assert price(settings, steps + 1).completions > completions - slack or steps == MOST_STEPS
+    more = steps + (settings.refresh_interval if steps else 1)
+    assert price(settings, more).completions > completions - slack or more > MOST_STEPS
 
 
 @STEADY
 @given(configurations(), prices(), st.floats(0.1, 1e4))
-def test_gpu_hours_are_spent_but_for_the_rest_of_a_step(settings, price, hours):
+def test_gpu_hours_are_spent_but_for_the_rest_of_a_batch_of_rollouts(settings, price, hours):
     steps = Budget(gpu_hours=hours).steps_of(settings, price)
     assert price(settings, steps).gpu_hours <= hours * (1 + 1e-9)
-    assert price(settings, steps + 1).gpu_hours > hours * (1 - 1e-9) or steps == MOST_STEPS
+    more = steps + (settings.refresh_interval if steps else 1)
+    assert price(settings, more).gpu_hours > hours * (1 - 1e-9) or more > MOST_STEPS
 
 
 def test_no_budget_buys_more_than_a_million_steps():
@@ -78,11 +84,20 @@ def test_no_budget_buys_more_than_a_million_steps():
 
 
 BAD = [
-    ({"steps": 5, "completions": 9.0}, "completions and steps were given", "steps, complet"),
-    ({"gpu_hours": 5.0, "completions": 9.0}, "completions and gpu_hours were", "steps, compl"),
+    (
+        {"steps": 5, "completions": 9.0},
+        "completions and steps were given",
+        "steps, batches, complet",
+    ),
+    (
+        {"gpu_hours": 5.0, "completions": 9.0},
+        "completions and gpu_hours were",
+        "steps, batches, compl",
+    ),
     ({"steps": 0}, "a budget of 0 steps", "steps"),
     ({"steps": -5}, "a budget of -5 steps", "steps"),
     ({"steps": MOST_STEPS + 1}, "1,000,001 planned steps", "steps"),
+    ({"batches": MOST_STEPS + 1}, "1,000,001 planned steps", "batches"),
     ({"completions": 0.0}, "a budget of 0 completions", "completions"),
     ({"completions": float("nan")}, "a budget of nan completions", "completions"),
     ({"gpu_hours": 0.0}, "a budget of 0 gpu_hours", "gpu_hours"),

@@ -51,15 +51,17 @@ def test_what_evaluations_share_moves_no_number(is_evaluated):
         for change in ({"importance_ratio": False}, {"lag": 4.0}, {"momentum": 0.5})
     ]
     warm = [evaluate(settings) for settings in few]
-    worth = utilities(evaluate.forecaster, few, [STEPS] * len(few))
+    worth = utilities(evaluate.forecaster, few, [one.cost.steps for one in warm])
     for settings, found, utility in zip(few, warm, worth, strict=True):
         alone, _ = decision(posterior)
-        forecaster, planned = alone.forecaster, settings.planned_over(STEPS)
-        reward = forecaster.outcome(planned, [STEPS])[:, 0]
-        stable = stability_draws(forecaster, planned, STEPS)
+        forecaster, planned = alone.forecaster, alone.planned(settings)
+        steps = planned.planned_steps
+        assert steps == STEPS - STEPS % settings.refresh_interval
+        reward = forecaster.outcome(planned, [steps])[:, 0]
+        stable = stability_draws(forecaster, planned, steps)
         assert found == alone(settings)
         assert found.reward == reward.mean()
-        assert found.stability == stability(forecaster, planned, STEPS)
+        assert found.stability == stability(forecaster, planned, steps)
         assert found.stability.by_model == stable.mean()
         floor = forecaster.outcome_bounds[0]
         np.testing.assert_array_equal(utility, floor + stable * (reward - floor))

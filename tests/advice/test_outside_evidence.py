@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.advice import advise
+from advisor.advice import advise, next_pilot
+from advisor.advice.answer import WORTH_A_PILOT
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
 from advisor.model.presets import outside_evidence
@@ -120,7 +121,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("preset", CASES)
-def test_advice_outside_the_evidence_is_capped_and_names_the_next_pilot(preset):
+def test_advice_outside_the_evidence_is_capped_and_names_a_pilot_only_where_it_is_worth_it(preset):
     target, reason = CASES[preset]
     posterior = of_preset(preset)
     # So mild that the highest rate on offer would be advised.
@@ -132,10 +133,11 @@ def test_advice_outside_the_evidence_is_capped_and_names_the_next_pilot(preset):
     assert found.settings.learning_rate <= 3e-3
     for other in (*found.alternatives, *found.frontier, *found.equal_completions):
         assert other.settings.learning_rate <= 3e-3
-    assert found.next_pilot is not None
-    assert found.next_pilot.settings.learning_rate <= 3e-3
+    best = next_pilot(posterior, found)
+    assert best.settings.learning_rate <= 3e-3
+    is_named = best.gain >= WORTH_A_PILOT and best.is_worth_its_price
+    assert (found.next_pilot is not None) == ("Next pilot, " in found.text) == is_named
     assert f"Outside the evidence: {found.outside}." in found.text
-    assert "Next pilot, " in found.text
     (line,) = [x for x in found.assumptions if x.startswith("learning rates stop at three times")]
     assert reason in line
 

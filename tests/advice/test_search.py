@@ -8,8 +8,6 @@ from decisions import LEVEL, STEPS, again, decision, exhaustive, searched
 
 from advisor.advice import Budget, Lattice, Objective
 from advisor.advice.candidates import AXES
-from advisor.advice.search import STARTUP
-from advisor.errors import InputError
 from advisor.testing import (
     made_up_posterior,
 )
@@ -199,23 +197,3 @@ def test_same_seed_same_search(landscape):
         searched(fresh, lattice, seed, trials=60)
         orders.append([e.settings for e in fresh.tried])
     assert orders[0] == orders[1] != orders[2]
-
-
-@pytest.mark.evidence
-def test_gaussian_process_without_pytorch_is_refused(landscape, monkeypatch):
-    evaluate, lattice, _ = landscape
-    monkeypatch.setattr("advisor.advice.search.find_spec", lambda name: None)
-    with pytest.raises(InputError, match="needs PyTorch") as caught:
-        searched(again(evaluate), lattice, sampler="gp")
-    assert caught.value.argument == "sampler"
-
-
-def test_gaussian_process_searches_too(posterior):
-    pytest.importorskip("torch")
-    evaluate, lattice = decision(posterior)
-    # Two trials beyond those that are drawn at random; each takes it a second.
-    best, _ = searched(evaluate, lattice, trials=STARTUP + 2, sampler="gp")
-    assert best.stability.least >= LEVEL
-    other = again(evaluate)
-    searched(other, lattice, trials=STARTUP + 2)
-    assert [e.settings for e in evaluate.tried] != [e.settings for e in other.tried]

@@ -133,7 +133,10 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     )
     assert f"refreshed often enough {percent(chances.refresh)}" in said.text
     assert f"learning rate tolerated {percent(chances.tolerance)}" in said.text
-    assert f"fluctuation small {percent(chances.fluctuation)}." in said.text
+    assert f"fluctuation small {percent(chances.fluctuation)}; in all " in said.text
+    # Parts whose product is another number are not left without a word.
+    is_moved = percent(chances.by_model) != percent(chances.probability)
+    assert ("Recalibrated on runs" in said.text) == is_moved
     peak = numbers(r"Peak on the way: ([\d.]+) \[([\d.]+), ([\d.]+)\]", said.text)
     assert peak == pytest.approx([said.peak.mean, said.peak.low, said.peak.high], abs=6e-4)
     settings = said.settings

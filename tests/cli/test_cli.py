@@ -209,8 +209,6 @@ def fitted(monkeypatch):
         (["--gpus", "0"], ["Invalid value for '--gpus'"]),
         (["--devices", "0"], ["Invalid value for '--devices'"]),
         (["--seed", "-1"], ["Invalid value for '--seed'"]),
-        (["--sampler", "nonsense"], ["--sampler", "'nonsense'", "tpe or gp"]),
-        (["--sampler", "TPE"], ["--sampler", "'TPE'", "tpe or gp"]),
         (["--storage", "."], ["--storage", "cannot be kept there"]),
         (["--storage", "/proc/nothing/studies.log"], ["--storage", "cannot be kept there"]),
         (["--storage", "nonsense://somewhere"], ["--storage", "cannot be kept there", "driver"]),

@@ -59,7 +59,6 @@ def flags_of(command):
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
 def test_every_command_has_the_common_flags(words):
     flags = flags_of(EVERY[words])
-    assert "--debug" in flags
     assert ("--json" in flags) == (words not in WITHOUT_JSON)
     assert ("--quiet" in flags) == (words not in WITHOUT_QUIET)
 

@@ -59,21 +59,25 @@ def text(posterior: Posterior, advice: Recommendation) -> str:
 def test_the_answer_comes_first_and_all_parts_follow(text: str, advice: Recommendation) -> None:
     found = Page(text)
     assert found.texts["h1"] == ["Recommended configuration"]
-    drawn = [spec.title for spec in FIGURES.values()]
+    decided, bought, trajectories, *statistics = [kind.title for kind in FIGURES.values()]
     assert found.texts["h2"] == [
         "Answer",
-        drawn[0],
+        decided,
         "What if",
         "Settings beside alternatives and common recipes",
-        *drawn[1:],
-        "Posterior",
+        bought,
+        trajectories,
         "Diagnosis of the pilots",
         "Next pilot",
         "Assumptions",
-        "Convergence of the sampler",
         "How to read this page",
+        *statistics,
+        "Posterior",
+        "Convergence of the sampler",
         "Provenance",
     ]
+    folded = text[text.index('<details id="statistics">') : text.index("provenance")]
+    assert all(title in folded for title in statistics)
     first = advice.text.splitlines()[0]
     assert text.index(first) < text.index("<nav")
     assert any("lag = 0.0 assumed" in line for line in found.texts["li"])
@@ -145,6 +149,18 @@ def drawings_in(text: str) -> list[str]:
 
 
 @pytest.mark.evidence
+def test_where_all_have_one_price_nothing_is_drawn_of_what_more_money_would_buy(
+    posterior: Posterior, advice: Recommendation
+) -> None:
+    one = advice.best_piloted
+    same = report_html(posterior, advice.model_copy(update={"frontier": (one, one)}))
+    assert "What more money would buy" not in same
+    dear = one.model_copy(update={"cost": advice.cost_model(one.settings, 10 * advice.steps)})
+    other = report_html(posterior, advice.model_copy(update={"frontier": (one, dear)}))
+    assert "What more money would buy" in other
+
+
+@pytest.mark.evidence
 def test_words_on_marks_are_text_on_paper(text: str) -> None:
     """Outlines of letters, as of a rim, could not be searched or read aloud."""
     decision, frontier, *_ = drawings_in(text)
@@ -191,8 +207,8 @@ def test_a_section_that_cannot_be_made_costs_no_other(
         raise ValueError("the <b>sky</b> fell")
 
     kept = report_html(posterior, advice)
-    broken = dataclasses.replace(FIGURES["frontier"], info=fails)
-    monkeypatch.setitem(figures.FIGURES, "frontier", broken)
+    broken = dataclasses.replace(FIGURES["exponents"], info=fails)
+    monkeypatch.setitem(figures.FIGURES, "exponents", broken)
     unrendered = dataclasses.replace(FIGURES["trajectories"], draw=lambda info: object())
     monkeypatch.setitem(figures.FIGURES, "trajectories", unrendered)
     monkeypatch.setattr(page, "explorer_data", fails)
@@ -267,7 +283,9 @@ def test_the_gain_stands_beside_the_answer(posterior: Posterior, advice: Recomme
     for recipe in advice.recipes:
         assert f"Over {recipe.name}" in first
         assert f"{advice.reward.mean - recipe.reward:+.3f}" in first
-    assert re.search(r"by step [\d,]+ and so saves [\d,]+ of [\d,]+ completions", first)
+    assert re.search(
+        r"as good by step [\d,]+, for [\d,]+ completions in place of [\d,]+ comp", first
+    )
 
 
 @pytest.mark.evidence
@@ -285,7 +303,8 @@ def test_what_leaves_the_pilots_is_grey_and_said(posterior: Posterior, advise: B
     far = block(report_html(posterior, advise(posterior, Pilot(1e-1, 8, 8), steps=900)), "Answer")
     assert 'class="extrapolated"' in far
     assert "Outside what was piloted: learning rate 0.1 (piloted: 1e-4 to 0.003)." in far
-    assert "more than 3 times as long as the longest pilot (60 steps)" in far
+    assert "NOT SUPPORTED by these pilots (5 pilots of up to 60 steps)" in far
+    assert "Grey numbers are extrapolated." in far
 
 
 @pytest.mark.evidence

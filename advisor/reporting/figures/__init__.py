@@ -33,6 +33,9 @@ def drawings(
     posterior: Posterior, recommendation: Recommendation, names: Sequence[str] | None = None
 ) -> list[Drawn]:
     """Draw figures of ``FIGURES``, each once; by default all."""
+    for name in set(names or ()) - set(FIGURES):
+        advice = f"Choose among {', '.join(FIGURES)}, or all"
+        raise InputError(f"there is no figure '{name}'", argument="name", advice=advice)
     kinds = [FIGURES[name] for name in (FIGURES if names is None else names)]
     return [kind.drawn(kind.info(posterior, recommendation)) for kind in kinds]
 
