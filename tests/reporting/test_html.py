@@ -284,7 +284,7 @@ def test_the_gain_stands_beside_the_answer(posterior: Posterior, advice: Recomme
         assert f"Over {recipe.name}" in first
         assert f"{advice.reward.mean - recipe.reward:+.3f}" in first
     assert re.search(
-        r"as good by step [\d,]+, for [\d,]+ completions in place of [\d,]+ comp", first
+        r"as good by step [\d,]+: [\d,]+ completions, not [\d,]+ comp [\d,]+ comp", first
     )
 
 
