@@ -190,14 +190,13 @@ def _asset(name: str) -> str:
 
 def _beyond(posterior: Posterior, advice: Recommendation) -> str:
     """In what the numbers leave the ground of the pilots; empty where they do not."""
-    ranges = piloted(posterior)
+    is_far, ranges = advice.steps > SUPPORT * advice.longest_pilot, piloted(posterior)
     chosen = {**advice.settings.model_dump(), "parameters": advice.target.parameters}
     parts = [
         f"{KNOBS[name]} {_short(chosen[name])} (piloted: {_range(*ranges[name])})"
         for name in outside(chosen, ranges)
     ]
     text = f"Outside what was piloted: {', '.join(parts)}. " if parts else ""
-    is_far = advice.steps > SUPPORT * advice.longest_pilot
     return f"{text}Grey numbers are extrapolated." if parts or is_far else ""
 
 
