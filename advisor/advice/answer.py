@@ -43,10 +43,6 @@ from advisor.model import Posterior, informed_share, outside_evidence
 from advisor.runs import NONE_MOVED, Settings
 from advisor.runs import recipes as trainer_recipes
 
-WORTH_A_PILOT = 0.005
-"""Expected rise of the final reward, as a share of its range, from which a pilot is suggested."""
-
-
 SURELY = 0.8
 """Probability with which settings nobody piloted must beat the best piloted ones of a language
 model to be advised. What its curve says between pilots has named leads that were noise; in small
@@ -340,8 +336,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
         )
     except CannotTellError as error:
         return None, [str(error)]
-    is_idle = pilot.gain < WORTH_A_PILOT or not pilot.is_worth_its_price
-    return (None if decision.kind == "recommendation" and is_idle else pilot), []
+    return (pilot if pilot.is_worth_its_price or decision.kind != "recommendation" else None), []
 
 
 def _without(pilot: NextPilot, decision: Decision) -> Decision:

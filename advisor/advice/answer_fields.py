@@ -13,6 +13,9 @@ from advisor.forecast import SUPPORT, Interval, Stability, Target
 from advisor.model import Provenance
 from advisor.runs import Settings
 
+WORTH_A_PILOT = 0.005
+"""Expected rise of the final reward, as a share of its range, from which a pilot is suggested."""
+
 
 class Alternative(BaseModel):
     """Another configuration under the same posterior: a recipe, a trade-off, the best pilot."""
@@ -49,7 +52,7 @@ class NextPilot(BaseModel):
     @property
     def is_worth_its_price(self) -> bool:
         """Whether its result gains more than a run loses by being shorter by its price."""
-        return self.loss is None or self.gain > self.loss
+        return self.gain >= WORTH_A_PILOT and (self.loss is None or self.gain > self.loss)
 
 
 class PriorCheck(BaseModel):

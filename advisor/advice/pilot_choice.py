@@ -296,13 +296,6 @@ def next_pilot(
     Returns
     -------
     pilot : NextPilot
-
-    Raises
-    ------
-    InputError
-        So long a pilot is none.
-    CannotTellError
-        No pilot is likely enough to survive.
     """
     if steps is not None and not 2 <= steps <= recommendation.steps:
         raise InputError(

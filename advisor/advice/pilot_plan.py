@@ -227,11 +227,6 @@ def plan(
     Returns
     -------
     plan : PilotPlan
-
-    Raises
-    ------
-    InputError
-        The share leaves no room for three pilots, or is none.
     """
     steps = whole_batches(steps, settings.refresh_interval)
     if not 0 < share < 1:

@@ -63,13 +63,6 @@ def pilots(
     Returns
     -------
     piloting : Piloting
-
-    Raises
-    ------
-    InputError
-        The pilots cost more than the full run, or the plan's preset is not known.
-    NotConvergedError
-        The sampler did not converge.
     """
     report = progress_of(progress)
     logs = match_logs(plan, runs)

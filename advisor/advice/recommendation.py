@@ -133,8 +133,6 @@ def export(
     InputError
         There is no such trainer, or it cannot run these settings; nothing is rounded.
 
-    Notes
-    -----
     A decaying schedule keeps the length of the budget: cut short, it would be another schedule. A
     run with a goal is then stopped by hand where the goal is reached.
     """

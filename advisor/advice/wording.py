@@ -124,9 +124,6 @@ TOO_FEW = "the pilots, too few to tell what other settings do"
 SHOWN_CAUTIONS = 2
 """Cautions that stand in the answer itself; the others stand among its details."""
 
-LITTLE_DATA = 0.05
-"""Share of data in a term below which it is called the prior's."""
-
 NEARLY_ALL = 0.95
 """Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
 
@@ -422,8 +419,7 @@ def _others(advice: AnswerFields) -> list[str]:
 
 
 def _evidence(advice: AnswerFields) -> list[str]:
-    # What is known of how the risk rises with the rate is the data's where pilots of several fell.
-    is_prior = advice.informed.get("hazard.learning_rate", 1.0) < LITTLE_DATA
+    is_prior = advice.informed.get("hazard.learning_rate", 1.0) < 1 - NEARLY_ALL
     slope = "; how steeply the risk rises with it is the prior's word" if is_prior else ""
     failed = (
         f"{advice.collapsed} of them collapsed, which bounds the learning rate{slope}"

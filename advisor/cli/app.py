@@ -94,7 +94,7 @@ def shared(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code; a traceback only with ``--debug``."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    argv = [word for word in given if word != "--debug"]
+    argv = [word for word in given if word != "--debug"] or ["--help"]
     try:
         with _stopped_in_order() as signals:
             code = _called(argv)
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
         sys.exit(code)
     except AdvisorError as error:
-        if argv != given:
+        if "--debug" in given:
             raise
         _complain(f"Error: {with_flags(str(error), _parameters(argv))}", error.exit_code)
     except BrokenPipeError:
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
-        if argv != given:
+        if "--debug" in given:
             raise
         _complain(
             f"Internal error ({type(error).__name__}: {error}). This is our fault: please report "
@@ -132,9 +132,6 @@ def _called(argv: Sequence[str]) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        if type(error).__name__ == "NoArgsIsHelpError":
-            echo(str(error))
-            return 0
         from typer.rich_utils import rich_format_error
 
         error.message = harmless(str(error.message))  # type: ignore[attr-defined]

@@ -54,16 +54,14 @@ def show(found: Comparison, console: HarmlessConsole, *, everything: bool) -> No
     from rich.text import Text
 
     from advisor.cli.terminal import table
-    from advisor.study import ASSUMED
 
     same = []
     for section in found.sections:
-        differing = [line for line in section.lines if line.differs]
-        lines = list(section.lines) if everything else differing
+        lines = [line for line in section.lines if everything or line.differs]
         if not lines:
             same.append(section.title.lower())
             continue
-        if section.title == ASSUMED and not everything:
+        if section.is_long and not everything:
             console.say(f"\n{counted(len(lines), 'assumption')} differ: --all shows them.")
             continue
         console.say(f"\n{section.title}", style="bold")

@@ -68,11 +68,8 @@ def plan(
         )
     stated, assumed = planned_settings(flags.pairs(settings, "--set"))
     if (steps is None) == (batches is None):
-        raise InputError(
-            "the length of the full run is given in optimizer steps or in batches of rollouts",
-            key="--steps",
-            advice="Give either --steps or --batches",
-        )
+        problem = "a full run has one length"
+        raise InputError(problem, key="--steps", advice="Give --steps or --batches")
     steps = steps or (batches or 0) * stated.refresh_interval
     small = None
     if pilot_model is not None:

@@ -109,9 +109,6 @@ def learn(
     )
 
 
-ROOM_FOR_SOURCES = 140
-"""Columns from which sources stand beside their numbers; below, they follow the table."""
-
 READ_AS = {"exp": "e^x", "logistic": "share", "as is": "x"}
 
 
@@ -126,14 +123,14 @@ def show_presets(console: HarmlessConsole) -> None:
 
 
 def show_preset(priors: Priors, console: HarmlessConsole) -> None:
-    """Print every entry of a preset with its interval on the natural scale, and its source."""
+    """Print every entry of a preset with its interval on the natural scale, then its source."""
     from rich.text import Text
 
     from advisor.cli.terminal import table
     from advisor.model import INTERVAL, prior_table
 
-    rows, is_wide = prior_table(priors), console.width >= ROOM_FOR_SOURCES
-    names = ("entry", "mean", "sd", f"{INTERVAL:.0%} interval", "scale", "source")
+    rows = prior_table(priors)
+    names = ("entry", "mean", "sd", f"{INTERVAL:.0%} interval", "scale")
     cells = [
         (
             row.name,
@@ -141,18 +138,14 @@ def show_preset(priors: Priors, console: HarmlessConsole) -> None:
             f"{row.sd:g}",
             f"{row.lower:.2g} to {row.upper:.2g}",
             READ_AS[row.scale],
-            row.source,
         )
         for row in rows
     ]
-    kept = len(names) if is_wide else -1
     title = f"{priors.name}: {priors.description}"
-    shown = [own[:kept] for own in cells]
-    console.print(table(names[:kept], shown, right=names[1:4], title=title))
-    if not is_wide:
-        for row in rows:
-            console.print(Text.assemble((row.name, "bold"), f": {row.source}"))
-        console.say()
+    console.print(table(names, cells, right=names[1:4], title=title))
+    for row in rows:
+        console.print(Text.assemble((row.name, "bold"), f": {row.source}"))
+    console.say()
     console.say(f"Evidence: {priors.evidence}.")
     if priors.learned_from:
         runs = counted(len(priors.learned_from), "run")

@@ -119,11 +119,9 @@ def what_if(
         "prompts_per_step": prompts_per_step or [own.prompts_per_step],
     }
     asked = dict(zip(choices, zip(*product(*choices.values()), strict=True), strict=True))
-    length: int | list[float] | None = steps
-    if batches is not None:
-        intervals = zip(asked["minibatches_per_refresh"], asked["epochs_per_refresh"], strict=True)
-        length = [batches * minibatches * epochs for minibatches, epochs in intervals]
-    rows = loaded.what_if_rows(**asked, steps=length, at_step=at_step)
+    each = zip(asked["minibatches_per_refresh"], asked["epochs_per_refresh"], strict=True)
+    lengths = [batches * cuts * passes for cuts, passes in each] if batches else steps
+    rows = loaded.what_if_rows(**asked, steps=lengths, at_step=at_step)
     if as_json:
         echo(json.dumps(rows, indent=2, allow_nan=False))
         return
@@ -228,10 +226,12 @@ def plot(
     / advisor plot study all --out figures
     """
     from advisor.cli.terminal import load, refuse_existing, write_new
-    from advisor.reporting import FIGURES, drawings
+    from advisor.reporting import FIGURES, check_format, drawings
 
     names = _names(name, has_pilots=bool(pilots))
-    chosen = _format(kind, None if name == ALL else out)
+    ends = "" if out is None or name == ALL else out.suffix.removeprefix(".").lower()
+    chosen = kind or ends or "png"
+    check_format(chosen, "--format" if kind else "--out")
     files = {}
     if out is not None:
         files = {one: out / f"{one}.{chosen}" if name == ALL else out for one in names}
@@ -292,12 +292,10 @@ def report(
 
 def _names(name: str, *, has_pilots: bool) -> list[str]:
     """Figures to draw; refuses an unknown one, and pilots that are missing or not needed."""
-    from advisor.reporting import FIGURES, FORECAST_CHECK
+    from advisor.reporting import FIGURES, FORECAST_CHECK, check_figures
 
     check = FORECAST_CHECK.name
-    known = (*FIGURES, check, ALL)
-    if name not in known:
-        raise InputError(f"there is no figure '{name}'", advice=f"Choose among {', '.join(known)}")
+    check_figures({name} - {check, ALL})
     if name == check and not has_pilots:
         raise InputError(
             "forecast_check needs the logs that the study was made from",
@@ -314,16 +312,6 @@ def _names(name: str, *, has_pilots: bool) -> list[str]:
         *(FIGURES if name == ALL else [name] if name in FIGURES else []),
         *([check] if has_pilots else []),
     ]
-
-
-def _format(kind: str | None, out: Path | None) -> str:
-    """Format that is asked for: by name, by the file's ending, or png."""
-    from advisor.reporting import check_format
-
-    ends = "" if out is None else out.suffix.removeprefix(".").lower()
-    chosen = kind or ends or "png"
-    check_format(chosen, "--out" if kind is None and ends else "--format")
-    return chosen
 
 
 def check_forecasts(

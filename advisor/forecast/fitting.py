@@ -48,15 +48,13 @@ def fit(
     InputError
         The runs do not hold what a fit needs, or the family is unknown.
     NotConvergedError
-        R-hat, effective sample size or divergences failed in three attempts, of a learned preset
-        also under the narrower one.
+        R-hat, effective sample size or divergences failed in three attempts.
     """
     tell = model.FitClock(progress_of(progress))
     runs = read_runs(runs) if isinstance(runs, str | Path) else runs
-    chosen_priors, why = (priors, None) if priors is not None else model.preset_for(runs)
-    preset = model.load_priors(chosen_priors) if isinstance(chosen_priors, str) else chosen_priors
-    settings = sampling or Sampling()
-    chosen = model.family_of(family)
+    named, why = (priors, None) if priors is not None else model.preset_for(runs)
+    preset = model.load_priors(named) if isinstance(named, str) else named
+    settings, chosen = sampling or Sampling(), model.family_of(family)
     cohort = model.cohort_of(runs)
     if why is not None:
         note = f"prior preset '{preset.name}' chosen: {why}"

@@ -210,11 +210,6 @@ class Posterior(FittedDraws):
             `model.storage.inference_groups`. There are several observed variables: name one, as in
             ``az.plot_ppc(data, var_names=["train_reward"])`` and, run by run,
             ``az.loo(data, var_name="whole_run")``.
-
-        Raises
-        ------
-        StudyError
-            The posterior was made by hand, without pilots.
         """
         from advisor.model.compat import as_inference_data
 

@@ -28,6 +28,7 @@ from advisor.model.likelihood import (
 )
 from advisor.model.parameters import GROUP_LEVELS, LAWS, STACKED, TASK_LEVELS
 from advisor.model.priors import SPECTRUM, Priors, family_of, load_priors
+from advisor.model.sampling import cohort_of
 from advisor.runs import PilotRun
 
 
@@ -36,7 +37,9 @@ def build_model(
     priors: Priors | str = "full_finetuning",
     family: str = SPECTRUM.name,
 ) -> pm.Model:
-    """Build the model of a cohort.
+    """Build the model of a cohort: equations in docs/theory, priors in docs/model.
+
+    The closed form is that of arXiv:2606.30789, averaged over a spectrum of stiffnesses.
 
     Parameters
     ----------
@@ -59,14 +62,7 @@ def build_model(
         over the peak; censored where the run did not collapse). Deterministic, per group at the
         reference configuration: ``start`` and ``plateau`` (reward units), ``stiffness`` and
         ``collapse_rate`` (per optimizer step).
-
-    Notes
-    -----
-    Equations: docs/theory; priors: docs/model. The closed form is that of arXiv:2606.30789,
-    averaged over a spectrum of stiffnesses.
     """
-    from advisor.model.sampling import cohort_of
-
     cohort = cohort if isinstance(cohort, Cohort) else cohort_of(cohort)
     chosen = family_of(family)
     preset = chosen.priors(load_priors(priors) if isinstance(priors, str) else priors)

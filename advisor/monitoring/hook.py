@@ -133,7 +133,7 @@ def watch(
 
 
 class Advised(NamedTuple):
-    """What a study says of its full run; empty where a posterior lies alone."""
+    """What a study says of its full run."""
 
     steps: int | None = None
     gpus: int = 1

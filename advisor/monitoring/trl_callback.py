@@ -19,8 +19,7 @@ from advisor.runs import PartialSettings, choose_framework
 try:
     from transformers import TrainerCallback
 except ModuleNotFoundError as error:
-    advice = "transformers is missing. Install it with: pip install 'grpo-advisor[trl]'"
-    raise ModuleNotFoundError(advice, name=error.name) from error
+    raise ModuleNotFoundError("transformers is missing: pip install 'grpo-advisor[trl]'") from error
 
 TRL = choose_framework((), "TRL")
 

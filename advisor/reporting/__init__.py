@@ -5,6 +5,7 @@ from advisor.reporting.figure import Missing as Missing
 from advisor.reporting.figure import reason_of as reason_of
 from advisor.reporting.figure import render as render
 from advisor.reporting.figures import FIGURES as FIGURES
+from advisor.reporting.figures import check_figures as check_figures
 from advisor.reporting.figures import check_format as check_format
 from advisor.reporting.figures import drawings as drawings
 from advisor.reporting.figures import drawings_made as drawings_made

@@ -154,16 +154,16 @@ def report_html(
         beyond=_beyond(posterior, advice),
         sliders=_sliders(explorer, advice) if explorer else [],
         cards=_cards_of(advice),
-        figures=[
-            _figure(one)
-            for one in drawn or drawings_made(posterior, advice)
-            # With one price there is nothing that more money would buy.
-            if one.name != "frontier" or len({run.cost.paid for run in advice.frontier}) != 1
-        ],
+        figures=[_figure(one) for one in drawn or drawings_made(posterior, advice)],
         learned=_table(posterior.table),
         diagnoses=[
             {
-                "row": (one.id, one.verdict, _step(one.collapse_step), worst(one)),
+                "row": (
+                    one.id,
+                    one.verdict,
+                    one.collapse_step,
+                    worst(one),
+                ),
                 "findings": "\n".join(line for card in one.cards for line in card_lines(card)),
             }
             for one in diagnoses
@@ -190,14 +190,13 @@ def _asset(name: str) -> str:
 
 def _beyond(posterior: Posterior, advice: Recommendation) -> str:
     """In what the numbers leave the ground of the pilots; empty where they do not."""
-    ranges = piloted(posterior)
+    is_far, ranges = advice.steps > SUPPORT * advice.longest_pilot, piloted(posterior)
     chosen = {**advice.settings.model_dump(), "parameters": advice.target.parameters}
     parts = [
         f"{KNOBS[name]} {_short(chosen[name])} (piloted: {_range(*ranges[name])})"
         for name in outside(chosen, ranges)
     ]
     text = f"Outside what was piloted: {', '.join(parts)}. " if parts else ""
-    is_far = advice.steps > SUPPORT * advice.longest_pilot
     return f"{text}Grey numbers are extrapolated." if parts or is_far else ""
 
 
@@ -212,9 +211,7 @@ def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str,
         saved = saving(posterior, advice, other)
         note = ""
         if saved is not None:
-            note = (
-                f"as good by step {saved.steps:,}, for {paid(saved)} in place of {paid(other.cost)}"
-            )
+            note = f"as good by step {saved.steps:,}: {paid(saved)}, not {paid(other.cost)}"
         if other.p_beaten is not None:
             note = f"better with probability {percent(other.p_beaten)}" + (note and "; ") + note
         name = f"Over {'the ' if other is advice.best_piloted else ''}{other.name}"
@@ -265,10 +262,6 @@ def _short(value: float) -> str:
 
 def _range(low: float, high: float) -> str:
     return _short(low) if low == high else f"{_short(low)} to {_short(high)}"
-
-
-def _step(step: float | None) -> str:
-    return "–" if step is None else f"{step:.0f}"
 
 
 def _figure(one: Drawn | Missing) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,6 @@ from advisor.runs import (
 )
 from advisor.runs import difference as standard_errors
 from advisor.study.outcomes import (
-    ASSUMED,
     Comparison,
     Judged,
     Section,
@@ -177,7 +177,7 @@ def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Compari
             ),
             _section("Priors", map(_priors, posteriors)),
             _section("Provenance", map(_provenance, posteriors)),
-            _section(ASSUMED, ({("assumed", it): it for it in one.assumptions} for one in answers)),
+            replace(_section("Assumptions", map(_assumed, answers)), is_long=True),
         ),
     )
 
@@ -348,6 +348,10 @@ def _advice(measure: str, advice: Recommendation) -> Facts:
         f"{pilot.steps} steps",
         **{("caution", text): text for text in advice.cautions},
     }
+
+
+def _assumed(advice: Recommendation) -> Facts:
+    return {("assumed", text): text for text in advice.assumptions}
 
 
 def _outcome(found: Interval) -> Value:

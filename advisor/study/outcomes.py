@@ -16,9 +16,6 @@ from advisor.forecast import FINAL_SHARE, Forecaster, final_rows
 from advisor.model import Posterior
 from advisor.runs import PilotRun, Settings, diagnose
 
-ASSUMED = "Assumptions"
-"""Title of the section that is long, and shown only where everything is."""
-
 SIDES = ("forecast", "outcome", "difference")
 """Heads of the columns of forecasts and outcomes."""
 
@@ -46,6 +43,7 @@ class Section:
     title: str
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = ()
+    is_long: bool = False  # shown only where everything is
 
     def table(self, heads: Sequence[str]) -> dict[str, Any]:
         """Title, columns, rows of texts, and notes, as the page lays out tables."""

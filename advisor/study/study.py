@@ -221,25 +221,10 @@ class Study:
     ) -> pd.DataFrame:
         """Evaluate other settings under the answer's target, price and seed noise.
 
-        Parameters
-        ----------
-        learning_rate, group_size, minibatches_per_refresh, epochs_per_refresh : array_like
-        prompts_per_step, steps : array_like
-            Broadcast against each other; what is not given is as advised, so that
-            ``study.what_if()`` repeats the answer's numbers.
-        at_step : int, optional
-            Step at which the advised run changes to these settings on its way. What is said then
-            holds for a run that is alive by then; no pilot has shown such a change.
-
-        Returns
-        -------
-        table : pandas.DataFrame
-            As from `advisor.what_if`.
-
-        Raises
-        ------
-        InputError
-            A value is impossible, the shapes do not broadcast, or there is no such setting.
+        As `advisor.what_if`, but what is not given is as advised, so that ``study.what_if()``
+        repeats the answer's numbers.
+        With ``at_step`` the advised run changes to these settings on its way: what is said then
+        holds for one that is alive by that step; no pilot has shown such a change.
         """
         changes = {name: value for name, value in locals().items() if name in (*AXES, "steps")}
         import pandas as pd
@@ -290,24 +275,7 @@ class Study:
     def report(
         self, path: str | Path | None = None, *, more: Sequence[Drawn | Missing] = ()
     ) -> Path:
-        """Write the report: one page with figures, what-if sliders and configs.
-
-        Parameters
-        ----------
-        path : path-like, optional
-            By default ``report.html`` in the study's folder, which it replaces.
-        more : sequence of Drawn or Missing
-            Figures besides those that every report shows: the check of forecasts.
-
-        Returns
-        -------
-        path : Path
-
-        Raises
-        ------
-        InputError
-            The study was not saved and no path is given, or the file cannot be written.
-        """
+        """Write the report, by default in place of the study's own; ``more`` are more figures."""
         from advisor.reporting import drawings_made, report
 
         if path is None and self.path is None:

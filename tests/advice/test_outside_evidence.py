@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.advice import advise, next_pilot
-from advisor.advice.answer import WORTH_A_PILOT
+from advisor.advice.answer_fields import WORTH_A_PILOT
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
 from advisor.model.presets import outside_evidence

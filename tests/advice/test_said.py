@@ -10,7 +10,7 @@ import pytest
 from decisions import decision
 
 from advisor.advice import Cost, advise
-from advisor.advice.answer import WORTH_A_PILOT
+from advisor.advice.answer_fields import WORTH_A_PILOT
 from advisor.advice.trade_offs import bound
 from advisor.advice.wording import (
     SAID,

@@ -283,9 +283,7 @@ def test_the_gain_stands_beside_the_answer(posterior: Posterior, advice: Recomme
     for recipe in advice.recipes:
         assert f"Over {recipe.name}" in first
         assert f"{advice.reward.mean - recipe.reward:+.3f}" in first
-    assert re.search(
-        r"as good by step [\d,]+, for [\d,]+ completions in place of [\d,]+ comp", first
-    )
+    assert re.search(r"as good by step [\d,]+: [\d,]+ completions, not [\d,]+ completions", first)
 
 
 @pytest.mark.evidence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,9 +33,7 @@ def drawings(
     posterior: Posterior, recommendation: Recommendation, names: Sequence[str] | None = None
 ) -> list[Drawn]:
     """Draw figures of ``FIGURES``, each once; by default all."""
-    for name in set(names or ()) - set(FIGURES):
-        advice = f"Choose among {', '.join(FIGURES)}, or all"
-        raise InputError(f"there is no figure '{name}'", argument="name", advice=advice)
+    check_figures(names or ())
     kinds = [FIGURES[name] for name in (FIGURES if names is None else names)]
     return [kind.drawn(kind.info(posterior, recommendation)) for kind in kinds]
 
@@ -91,6 +89,13 @@ def plot(
             files.append(out / f"{one.name}.{kind}")
             write_whole(files[-1], one.rendered(kind))
     return files
+
+
+def check_figures(names: Iterable[str]) -> None:
+    """Refuse a figure that no study has."""
+    for name in set(names) - set(FIGURES):
+        advice = f"Choose among {', '.join(FIGURES)}, forecast_check, or all"
+        raise InputError(f"there is no figure '{name}'", argument="name", advice=advice)
 
 
 def check_format(kind: str, key: str = "formats") -> None:
