@@ -18,6 +18,7 @@ from advisor.cli.advise import advise, demo, fit
 from advisor.cli.compare import backtest, compare
 from advisor.cli.flags import echo
 from advisor.cli.logs import diagnose, inspect, watch
+from advisor.cli.mcp import mcp
 from advisor.cli.pilots import pilots, plan
 from advisor.cli.priors import learn, show
 from advisor.cli.study import export, next_pilot, plot, report, what_if
@@ -59,6 +60,7 @@ IN_ORDER_OF_USE = (
     report,
     compare,
     watch,
+    mcp,
 )
 
 priors_app = typer.Typer(
