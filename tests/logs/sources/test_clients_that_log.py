@@ -84,7 +84,7 @@ for run in advisor.read_runs(sys.argv[1]):
 
 
 def read_back(call: Any, place: str, **env: str) -> None:
-    """What `advisor.read_runs` makes of a place is what was logged there, and `inspect` takes it."""
+    """What `advisor.read_runs` makes of a place is what was logged there; `inspect` takes it."""
     found = call(place, code=READ, **env)
     assert found.code == 0, found.err
     lines = sorted(json.loads(line) for line in found.out.splitlines())
