@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -134,8 +135,7 @@ def test_a_stranger_installs_it_and_its_smoke_tests_pass(wheel, sdist, tmp_path,
     smoke = ["-m", "smoke", "-n", "0", "--ignore", "tests/test_package.py", "tests"]
     tested = run(python, "-m", "pytest", "-q", *smoke, where=source)
     assert tested.returncode == 0, tested.stdout[-3000:]
-    assert " passed" in tested.stdout
-    assert " skipped" not in tested.stdout.splitlines()[-1]
+    assert int(re.search(r"(\d+) passed", tested.stdout)[1]) >= 10
 
 
 def test_the_source_distribution_holds_what_its_tests_read(sdist):
