@@ -15,9 +15,6 @@ from processor_time import of_children, slowness
 MOST_SECONDS = 1.0
 """Of a processor, that a test of the default lane may take with its fixtures and processes."""
 
-OF_EVERY_READER = ("test_truncated_anywhere", "test_damaged", "test_memory_is_bounded")
-"""Dear tests of `advisor.testing.ReaderConformance`, whose marks would be users' too."""
-
 SPENT = pytest.StashKey[float]()
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -82,13 +79,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         cohort = simulated("one run")
         block = pack(data_of(cohort, PRIORS), shape_of(cohort))
         density_of(block)(sampled(flat(random_point(cohort, default_rng(1))), block))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of every reader: files cut at each byte, damaged ones, and large ones in bounded memory."""
-    for item in items:
-        if getattr(item, "originalname", "") in OF_EVERY_READER:
-            item.add_marker(pytest.mark.evidence)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,9 +1,12 @@
-"""The wheel: does a stranger's install run the main job?"""
+"""What is published: does a stranger's install run the main job?"""
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -13,17 +16,22 @@ import yaml
 ROOT = Path(__file__).parents[1]
 
 
+def built(kind, folder):
+    """The package as a file of a kind."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (file,) = folder.iterdir()
+    return file
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    (built,) = folder.glob("*.whl")
-    return built
+    return built("wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    return built("sdist", tmp_path_factory.mktemp("sdist"))
 
 
 def test_the_wheel_carries_presets_demo_data_and_templates(wheel):
@@ -88,6 +96,56 @@ def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel, tmp_path)
             check=True,
         )
         assert answer in asked.stdout
+
+
+@pytest.mark.evidence
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_a_stranger_installs_it_and_its_smoke_tests_pass(wheel, sdist, tmp_path, version):
+    """In an environment that holds nothing else, with the tests of the source distribution."""
+    own = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    own |= {"PYENV_VERSION": version, "NO_COLOR": "1", "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+
+    def run(*command, where=tmp_path):
+        return subprocess.run(
+            list(map(str, command)), env=own, cwd=where, capture_output=True, text=True, check=False
+        )
+
+    try:
+        is_there = run(f"python{version}", "-c", "").returncode == 0
+    except FileNotFoundError:
+        is_there = False
+    if not is_there:
+        pytest.skip(f"no Python {version} here")
+    made = run(f"python{version}", "-m", "venv", "env")
+    assert made.returncode == 0, made.stderr
+    python = tmp_path / "env/bin/python"
+    installed = run(python, "-m", "pip", "install", "-q", f"grpo-advisor[test] @ {wheel.as_uri()}")
+    assert installed.returncode == 0, installed.stderr[-2000:]
+    where = run(python, "-c", "import advisor; print(advisor.__file__, advisor.__version__)").stdout
+    assert where.startswith(str(tmp_path / "env"))
+    assert where.split()[1] in wheel.name
+    demo = run(tmp_path / "env/bin/advisor", "demo", "--out", "study")
+    assert demo.returncode == 0, demo.stderr[-2000:]
+    check_study(tmp_path / "study")
+    with tarfile.open(sdist) as packed:
+        packed.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    shutil.rmtree(source / "advisor")  # what is tested is what was installed
+    smoke = ["-m", "smoke", "-n", "0", "--ignore", "tests/test_package.py", "tests"]
+    tested = run(python, "-m", "pytest", "-q", *smoke, where=source)
+    assert tested.returncode == 0, tested.stdout[-3000:]
+    assert int(re.search(r"(\d+) passed", tested.stdout)[1]) >= 10
+
+
+def test_the_source_distribution_holds_what_its_tests_read(sdist):
+    with tarfile.open(sdist) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    for name in ("pyproject.toml", "CHANGELOG.md", "CITATION.cff", "LICENSE", "priors/theory.toml"):
+        assert name in names
+    for name in ("advisor/cli/mcp.py", "tests/data/study/posterior.nc", "docs/claims.toml"):
+        assert name in names
+    assert not any(".git/" in name or "__pycache__" in name for name in names)
 
 
 def last_evaluations(run):

@@ -24,7 +24,7 @@ NOUNS = {
     *("Recommendation", "Sampling", "InputError", "CannotTellError", "NotConvergedError"),
 }
 MOST_PARAMETERS = 8
-ELSEWHERE = ("demo", "priors")
+ELSEWHERE = ("demo", "priors", "mcp")
 """Commands that are no verb of Python."""
 
 

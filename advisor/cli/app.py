@@ -18,6 +18,7 @@ from advisor.cli.advise import advise, demo, fit
 from advisor.cli.compare import backtest, compare
 from advisor.cli.flags import echo
 from advisor.cli.logs import diagnose, inspect, watch
+from advisor.cli.mcp import mcp
 from advisor.cli.pilots import pilots, plan
 from advisor.cli.priors import learn, show
 from advisor.cli.study import export, next_pilot, plot, report, what_if
@@ -50,6 +51,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Answer": (advise, fit),
     "After the answer: of a study": (export, what_if, report, plot, compare),
     "The full run": (watch,),
+    "For agents": (mcp,),
 }
 """Commands by what is at hand."""
 

@@ -1,6 +1,5 @@
-"""For tests of one's own: simulated runs, made-up posteriors, conformance of readers."""
+"""For tests of one's own: simulated runs and made-up posteriors."""
 
-from advisor.testing.reader_conformance import ReaderConformance as ReaderConformance
 from advisor.testing.simulate import PLANS as PLANS
 from advisor.testing.simulate import Plan as Plan
 from advisor.testing.simulate import Truth as Truth

@@ -65,10 +65,10 @@ def examples() -> list[Example]:
 
 def logs(place: Path) -> list[Example]:
     """Sample logs of every reader's conformance test."""
-    from advisor.testing.reader_conformance import REWARDS, ReaderConformance
+    sys.path += [str(ROOT / "tests/trainers"), str(ROOT / "tests")]  # what the tests there share
+    from reader_conformance import REWARDS, ReaderConformance
 
     found = []
-    sys.path += [str(ROOT / "tests/trainers"), str(ROOT / "tests")]  # what the tests there share
     paths = [*(ROOT / "tests/logs/readers").glob("test_*.py")]
     paths += [
         path

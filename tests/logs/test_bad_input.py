@@ -203,3 +203,19 @@ def test_a_file_of_holes_is_read_once_and_not_byte_by_byte(tmp_path, size):
     for reader in readers():
         assert not reader.claims(log)
     assert len(reads) < 20  # four openings at most, whose ends are sought
+
+
+def test_a_sidecar_that_names_a_path_of_any_length_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text(TABLE)
+    (tmp_path / "pilots.csv").write_text(f"path,group_size\n{'a' * 5000}.csv,8\n")
+    with pytest.raises(InputError, match=r"no log is 'aaa") as raised:
+        read_runs(tmp_path)
+    assert raised.value.row == 2
+
+
+def test_counts_of_any_size_are_no_fault_of_ours(tmp_path):
+    rows = [{"_step": (-1) ** n * 1.7e308, "reward": 0.1} for n in range(60)]
+    path = tmp_path / "wandb-history.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match="the step of this row"):
+        read_runs(path)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from processor_time import at_most
+from reader_conformance import ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import on_disk
@@ -17,7 +18,6 @@ from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs import read_runs
 from advisor.runs.trainers import generic as own_loop_console
 from advisor.runs.trainers.generic import parse_settings, parse_step
-from advisor.testing.reader_conformance import ReaderConformance
 
 
 def saved(folder: Path, text: str, name: str = "train.log") -> Path:

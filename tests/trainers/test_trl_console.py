@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from processor_time import at_most
+from reader_conformance import ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import on_disk
@@ -17,7 +18,6 @@ from advisor.runs.logfiles.parsing import find_dicts
 from advisor.runs.logs import read_runs
 from advisor.runs.trainers.trl import console as trl_console
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
-from advisor.testing.reader_conformance import ReaderConformance
 
 
 def row(reward: float, **more: Any) -> str:

@@ -2,8 +2,9 @@
 
 import json
 
+from reader_conformance import ReaderConformance
+
 from advisor.runs.trainers.trl import console as trl
-from advisor.testing.reader_conformance import ReaderConformance
 
 
 class TestTrainerState(ReaderConformance):

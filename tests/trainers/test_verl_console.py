@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reader_conformance import ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.trainers.verl import console as verl_console
-from advisor.testing.reader_conformance import ReaderConformance
 
 TAG = "\x1b[36m(TaskRunner pid=4242)\x1b[0m "
 MAPPED = Columns({"learning_rate": "actor/lr", "gradient_norm": "actor/grad_norm"})

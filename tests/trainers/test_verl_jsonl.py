@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from reader_conformance import ReaderConformance
 
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs.tables import table
-from advisor.testing.reader_conformance import ReaderConformance
 
 
 def row(step: int, reward: float | None, **more: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import fnmatch
 import io
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -255,8 +256,7 @@ class SidecarIndex:
         read_paths = {candidate.whole_path for candidate in files}
         shown = ", ".join(ids[:20]) + (f" and {len(ids) - 20} more" if len(ids) > 20 else "")
         for path in sorted(self._read):
-            is_read_whole = any(path.is_relative_to(root) for root in roots)
-            if path not in self._unnamed and not is_read_whole:
+            if path not in self._unnamed and not any(path.is_relative_to(root) for root in roots):
                 continue  # of one of several runs that it names
             bases = [path.parent, *roots]
             for entry in self._read[path].entries:
@@ -265,7 +265,7 @@ class SidecarIndex:
                 there = [path]
                 if entry.path is not None and not entry.has_marks:
                     there = [(base / entry.path).resolve() for base in bases]
-                    there = [place for place in there if place.exists()]
+                    there = [place for place in there if os.path.exists(place)]  # of any length
                 is_read = any(place in read_paths for place in there)
                 is_below = any(place.is_relative_to(root) for place in there for root in roots)
                 if there and not is_read and not is_below:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from processor_time import at_most
+from reader_conformance import ReaderConformance
 
 from advisor import read_runs
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs.tables import json_runs, table
-from advisor.testing.reader_conformance import ReaderConformance
 
 TRACE = [0.25, 0.5, 0.375, 0.625]
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from processor_time import at_most
+from reader_conformance import ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs.trackers import notebook
 from advisor.runs.logs.trackers.notebook import NotebookCode, find_tables
-from advisor.testing.reader_conformance import ReaderConformance
 
 HEADER = (
     "Step",

@@ -2,8 +2,9 @@
 
 import json
 
+from reader_conformance import ReaderConformance
+
 from advisor.runs.logs.tables import table
-from advisor.testing.reader_conformance import ReaderConformance
 
 
 class TestCsv(ReaderConformance):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reader_conformance import ReaderConformance
 
 from advisor import inspect
 from advisor.errors import InputError
@@ -18,7 +19,6 @@ from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.records import masked_crc
 from advisor.runs.logs.trackers import tensorboard
-from advisor.testing.reader_conformance import ReaderConformance
 
 ALL = Columns({"reward": "train/reward", "kl": "train/kl", "eval_reward": "eval/reward"})
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reader_conformance import ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import on_disk
@@ -15,7 +16,6 @@ from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs import read_runs
 from advisor.runs.logs.read import SIDECAR, inspect
 from advisor.runs.logs.trackers.wandb import CHART as READER
-from advisor.testing.reader_conformance import ReaderConformance
 
 NAME = "wandb_export_2026-05-19T17_35_00.153+01_00.csv"
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reader_conformance import ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs.trackers.wandb import HISTORY as READER
-from advisor.testing.reader_conformance import ReaderConformance
 
 
 def row(number: int, **metrics: Any) -> dict[str, Any]:

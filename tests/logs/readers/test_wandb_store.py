@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reader_conformance import ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import on_disk
@@ -16,7 +17,6 @@ from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.records import BLOCK, MARK
 from advisor.runs.logs import inspect, read_runs
 from advisor.runs.logs.trackers.wandb import STORE, is_store, read_run_file
-from advisor.testing.reader_conformance import ReaderConformance
 
 
 def varint(value: int) -> bytes:

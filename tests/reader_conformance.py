@@ -1,9 +1,6 @@
-r"""What every log reader must do, as tests that a reader of one's own can inherit.
+r"""What every log reader must do, as tests that the tests of a reader inherit.
 
-A reader lives in one module and its tests in one class::
-
-    from advisor.testing.reader_conformance import ReaderConformance
-    from my_package import my_reader
+::
 
     class TestMyReader(ReaderConformance):
         reader = my_reader.READER
@@ -12,8 +9,6 @@ A reader lives in one module and its tests in one class::
             path = folder / "train.mylog"
             path.write_text("".join(f"{n} {r}\\n" for n, r in enumerate(rewards, 1)))
             return path
-
-pytest collects the inherited tests; nothing else is needed.
 """
 
 from __future__ import annotations
@@ -27,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from advisor.errors import InputError
 from advisor.runs import (
@@ -134,6 +130,7 @@ class ReaderConformance:
         assert self.reader.claims(log)
         _check(self._read(log, open_archive(on_disk(archive))), REWARDS)
 
+    @pytest.mark.evidence
     def test_truncated_anywhere(self, tmp_path: Path) -> None:
         """A log that was cut gives an `InputError`, or the rewards up to there."""
         path = self.write_sample(tmp_path, REWARDS[:8])
@@ -147,6 +144,7 @@ class ReaderConformance:
                 whole_rows = read[: max(0, read.size - 1)]  # the last number may be cut itself
                 assert np.isin(np.round(whole_rows, 3), np.round(REWARDS[:8], 3)).all()
 
+    @pytest.mark.evidence
     def test_damaged(self, tmp_path: Path) -> None:
         """Changed, lost, doubled and foreign bytes give an `InputError` or a result, soon."""
         path = self.write_sample(tmp_path, REWARDS)
@@ -158,6 +156,7 @@ class ReaderConformance:
             _runs_or_error(self.reader, self._group(on_disk(path)))
         assert time.process_time() - started < MOST_SECONDS
 
+    @pytest.mark.evidence
     def test_memory_is_bounded(self, tmp_path: Path) -> None:
         """Ten thousand rows cost far less than they would as Python objects."""
         path = self.write_sample(tmp_path, [(n * 37 % 1000) / 1000 for n in range(10_000)])
