@@ -243,13 +243,12 @@ def explain(
     """Put a decision next to its alternatives, its evidence and its cautions."""
     forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
     posterior, meta, request = forecaster.posterior, forecaster.posterior.meta, question.request
-    last, level = chosen.cost.steps, request.level
+    last, level, at_end = chosen.cost.steps, request.level, decision.at_end
     planned = evaluate.planned(chosen.settings)
     times = curve_steps(last)
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
 
-    at_end = decision.at_end
     piloted = as_alternative("best pilot", at_end, best_piloted(at_end, posterior), gained, chosen)
     frontier = undominated(evaluate.tried)
     at_end.prepare_curves((one.settings, one.cost.steps) for one in frontier)
