@@ -290,7 +290,9 @@ def test_results_of_runs_are_no_steps(write):
 
 def test_equally_good_rewards(write):
     path = write("a.csv", "step,reward_mean,rewards/mean\n1,0.1,0.2\n2,0.1,0.3\n3,0.1,0.4\n")
-    with pytest.raises(InputError, match=r"reward_mean and rewards/mean.*column map"):
+    with pytest.raises(
+        InputError, match=r"reward_mean and rewards/mean.*--column reward=reward_mean"
+    ):
         read_runs(path)
     (run,) = read_runs(path, columns={"reward": "rewards/mean"})
     assert run.reward.tolist() == [0.2, 0.3, 0.4]

@@ -114,7 +114,7 @@ def test_lines_that_were_cut_before_their_reward_are_told(tmp_path):
     path.write_text("\n".join(text) + "\n")
     run = only(path)
     assert run.step.size == ROWS - 6
-    assert any(line.startswith("6 lines were cut before the reward") for line in run.warnings)
+    assert any(line.startswith("6 lines, cut before the reward") for line in run.warnings)
 
 
 def build(*runs):

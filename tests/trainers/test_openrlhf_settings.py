@@ -102,11 +102,8 @@ def test_optimizer() -> None:
 
 
 def test_schedule() -> None:
-    length = {"num_episodes": 5, "num_rollouts_per_episodes": 10, "lr_warmup_ratio": 0.03}
-    facts, _, assumptions = parts(**FLAT, **length, lr_scheduler="cosine_with_min_lr")
+    facts, _, assumptions = parts(**FLAT, lr_scheduler="cosine_with_min_lr")
     assert facts["schedule"] == "cosine"
-    assert facts["planned_steps"] == 10 * 5 * 4 * 2
-    assert facts["warmup_steps"] == 12
     assert any("ends at 0.1 (OpenRLHF's default) of the peak" in line for line in assumptions)
     assert derive(lr_scheduler="constant").facts == {"schedule": "constant", "warmup_steps": 0}
     assert derive(lr_scheduler="polynomial").facts == {}

@@ -275,9 +275,7 @@ def test_schedule(settings: dict[str, Any], schedule: str | None, warmup: int | 
         ({"optim_args": None}, None),
         ({"optim_args": "momentum=0.8"}, 0.8),
         ({"optim_args": "weight_decay=0.1, momentum=0.8,nesterov=True"}, 0.8),
-        ({"optim_args": "'momentum=0.8'", "transformers_version": "5.3.0"}, 0.8),
-        ({"optim_args": "momentum=0.8", "transformers_version": "4.57.1"}, 0.0),
-        ({"optim_args": "momentum=0.8", "generation_config__transformers_version": "4.3.0"}, 0.8),
+        ({"optim_args": "'momentum=0.8'"}, 0.8),
         ({"optim_args": "nesterov_momentum=0.8"}, None),
         ({"optim_args": "momentum=high"}, None),
     ],
@@ -287,8 +285,7 @@ def test_momentum_of_sgd(optim: str, settings: dict[str, Any], momentum: float |
     derived = derive(optim=optim, adam_beta1=0.9, **settings)
     assert derived.facts["optimizer"] == "sgd"
     assert derived.facts.get("momentum") == momentum
-    is_taken = bool(momentum) and "transformers_version" not in settings
-    assert any("5.3 or later" in line for line in derived.assumptions) == is_taken
+    assert any("5.3 or later" in line for line in derived.assumptions) == bool(momentum)
 
 
 def test_what_only_adamw_reads_of_the_optimizer() -> None:

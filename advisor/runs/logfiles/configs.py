@@ -66,8 +66,7 @@ def settings_beside(
     changed = {Path(str(source.settings.get("config"))).name for source in launched}
     is_over = any(source.path.name in changed for source in sources)
     sources = [*launched, *sources] if is_over else [*sources, *launched]
-    stated = [source for source in sources if source.settings or source.note]
-    return stated + _pickle(log, near, stated)
+    return [source for source in sources if source.settings or source.note]
 
 
 def _files(
@@ -182,17 +181,3 @@ def _source(file: LogFile, kind: str, runs: int = 1) -> ConfigSource:
     if "summary" in kind and kind not in IN_A_FOLDER and _holds_metrics(settings):
         return replace(source, settings={})
     return source
-
-
-def _pickle(
-    log: LogFile, listed: frozenset[str], sources: list[ConfigSource]
-) -> list[ConfigSource]:
-    """Say that a pickle is there, where nothing else tells how the run was trained."""
-    if any(set(source.settings).difference(NAMES["of_the_model"]) for source in sources):
-        return []
-    prefix, joint, _ = log.path.name.rpartition("__")
-    starts = ("", prefix + joint) if joint else ("",)
-    names = [start + name for start in starts for name in NAMES["pickles"]]
-    found = list(_files(log, log.path.parent, names, listed).values())[:1]
-    why = "is a pickle, which can run code, and is not opened; give its settings in pilots.toml"
-    return [ConfigSource(file.path, note=f"{file.path.name} {why}") for file in found]

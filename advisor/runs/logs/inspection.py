@@ -214,7 +214,7 @@ def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:
             how = "too few to fit" if run.is_eval_only else "read as rewards"
             found.setdefault(f"held-out evaluations alone, {how}", []).append(run.id)
     if found:
-        console.print(Text("\nLeft out, or read otherwise:"))
+        console.print(Text("\nLeft out, or to be checked:"))
     for line, ids in list(found.items())[: limits.MOST_UNREAD_SHOWN]:
         more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
         console.print(Text(f"  {', '.join(ids[:3])}{more}: {line}"), soft_wrap=True)

@@ -73,7 +73,6 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     values = found.facts
     names = PartialSettings.model_fields
     hyperparameters = PartialSettings(**{name: values[name] for name in names if name in values})
-    _refuse_other_interval(raw, hyperparameters, settings.get("refresh_interval"))
     parameters = _parameters(raw, run_id, found, settings)
     series, missing = dict(raw.series), dict(raw.missing)
     if hyperparameters.kl_coefficient == 0 and not np.any(np.nan_to_num(series.get("kl", 0.0))):
@@ -229,21 +228,3 @@ def _refuse_contradictions(raw: RawRun, rates: Rates, settings: Mapping[str, Set
             key="reward_ceiling",
             advice="Give the lowest and the highest reward that a completion can get",
         )
-
-
-def _refuse_other_interval(raw: RawRun, known: PartialSettings, given: Setting | None) -> None:
-    minibatches, epochs = known.minibatches_per_refresh, known.epochs_per_refresh
-    product = (minibatches or 1) * (epochs or 1)
-    if given is None or (given.value == product and (minibatches or epochs)):
-        return
-    problem = f"{given.value} is given without its two factors"
-    if minibatches or epochs:
-        factors = f"{minibatches or 1} x {epochs or 1}"
-        problem = f"{given.value} is not minibatches_per_refresh x epochs_per_refresh = {factors}"
-    raise InputError(
-        problem,
-        path=given.path or raw.path,
-        row=given.row,
-        key="refresh_interval",
-        advice="Give minibatches_per_refresh and epochs_per_refresh; their product is the interval",
-    )

@@ -180,22 +180,17 @@ class SidecarIndex:
 
     def __init__(self, given: Path | None) -> None:
         self._given = None if given is None else given.resolve()
-        self._read: dict[Path, Sidecar] = {}
+        self.read: dict[Path, Sidecar] = {}
         self._used: set[tuple[Path, int]] = set()
         self._unnamed: set[Path] = set()
         self._nearby: dict[tuple[Path, Path], LogFile | None] = {}
         self._named: dict[tuple[Path, ...], Naming] = {}
         if self._given is not None:
-            self._read[self._given] = read_sidecar(on_disk(self._given))
+            self.read[self._given] = read_sidecar(on_disk(self._given))
 
     def is_sidecar(self, path: Path) -> bool:
         """Whether a file is a sidecar rather than a log."""
         return path.name in NAMES or path.resolve() == self._given
-
-    @property
-    def read(self) -> list[Path]:
-        """Sidecars that were read, also those above what was given."""
-        return list(self._read)
 
     def columns_of(self, candidate: LogCandidate) -> Columns:
         """Column map of a file: its entry's, else the sidecar's."""
@@ -255,11 +250,12 @@ class SidecarIndex:
         roots = {candidate.root.resolve() for candidate in files if not candidate.is_named}
         read_paths = {candidate.whole_path for candidate in files}
         shown = ", ".join(ids[:20]) + (f" and {len(ids) - 20} more" if len(ids) > 20 else "")
-        for path in sorted(self._read):
-            if path not in self._unnamed and not any(path.is_relative_to(root) for root in roots):
+        for path in sorted(self.read):
+            is_read_whole = any(path.is_relative_to(root) for root in roots)
+            if path not in self._unnamed and not is_read_whole:
                 continue  # of one of several runs that it names
             bases = [path.parent, *roots]
-            for entry in self._read[path].entries:
+            for entry in self.read[path].entries:
                 if (path, entry.row) in self._used:
                     continue
                 there = [path]
@@ -296,7 +292,7 @@ class SidecarIndex:
 
     def _sidecar(self, candidate: LogCandidate) -> Sidecar | None:
         if self._given is not None:
-            return self._read[self._given]
+            return self.read[self._given]
         folders = candidate.path.parent, candidate.whole_path.parent
         if folders not in self._nearby:
             self._nearby[folders] = _nearest_sidecar(candidate)
@@ -304,9 +300,9 @@ class SidecarIndex:
         if nearby is None:
             return None
         path = nearby.path.resolve()
-        if path not in self._read:
-            self._read[path] = read_sidecar(nearby)
-        return self._read[path]
+        if path not in self.read:
+            self.read[path] = read_sidecar(nearby)
+        return self.read[path]
 
 
 def _nearest_sidecar(candidate: LogCandidate) -> LogFile | None:

@@ -71,8 +71,6 @@ class RunKeys(BaseModel):
     """Optimizer step from which it had collapsed."""
     logging_steps: PositiveInt | None = None
     """Optimizer steps that one row of the log averages."""
-    refresh_interval: PositiveInt | None = None
-    """Optimizer steps per batch of rollouts, K: mini-batches times epochs."""
 
 
 KEYS = (*PartialSettings.model_fields, *RunKeys.model_fields)

@@ -121,23 +121,8 @@ def _derive_schedule(extractor: SettingsExtractor) -> None:
         ratio = extractor.amount("actor.min_lr_ratio")
         low = f"{ratio.value:g}" if ratio is not None else "0.1 (OpenRLHF's default)"
         extractor.assume_as("cosine", low=low)
-    # The bars show how many batches an episode has.
-    batches, episodes = extractor.count("batches"), extractor.count("episodes")
-    interval, ratio = extractor.interval, extractor.amount("warmup")
-    planned = None
-    if batches is not None and episodes is not None and interval is not None:
-        planned = batches.value * episodes.value * interval
-        line = (
-            f"{batches.value} batches of rollouts x {episodes} x {interval} steps per batch "
-            f"= {planned}"
-        )
-        extractor.put("planned_steps", planned, line)
     if extractor.word("schedule") == "constant":
         extractor.note("warmup_steps", 0, "a constant schedule has none")
-    elif planned is not None and ratio is not None and 0 <= ratio.value <= 1:
-        warmup = math.ceil(planned * ratio.value)
-        line = f"ceil({planned} planned steps x {ratio}) = {warmup}"
-        extractor.put("warmup_steps", warmup, line)
 
 
 def _derive_loss(extractor: SettingsExtractor) -> None:

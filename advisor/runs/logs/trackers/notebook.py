@@ -18,7 +18,6 @@ from advisor.runs.logfiles.config_files import Scalar
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json
-from advisor.runs.trainers.derived import number
 from advisor.runs.trainers.registry import trainer_readers
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
 
@@ -27,13 +26,6 @@ REWARD = re.compile(
     rb"|\bstep:\d{1,9} - [\w.@+-]+/|\b(?:[Ss]tep|[Ii]ter\w*)\b[^\"\n\\]{1,200}"
     rb"[Rr]eward\w{0,20} ?[:=] ?[-+]?\d"
 )
-
-REPEATED = {
-    "per_device_train_batch_size": "per_device_train_batch_size",
-    "gradient_accumulation_steps": "gradient_accumulation_steps",
-    "max_steps": PLANNED,
-}
-"""Settings that a banner repeats as the trainer uses them, and under which name."""
 
 TABLE = re.compile(r"<table\b")
 ROW = re.compile(r"<tr\b")
@@ -198,7 +190,6 @@ class _Outputs:
             settings={**self.settings, **used},
             facts={"kl_coefficient": 0.0} if has_no_kl else {},
             planned_steps=planned,
-            warnings=self._contradictions(used),
         )
 
     def _from_console(self) -> list[Logged]:
@@ -215,32 +206,9 @@ class _Outputs:
         )
         for reader in sorted(printed, key=lambda reader: reader.claim):
             if raw.strip() and reader.claims(console):
-                return [
-                    replace(
-                        run,
-                        settings={**self.settings, **run.settings},
-                        warnings=(*run.warnings, *self._contradictions(run.settings)),
-                    )
-                    for run in reader.read([console], self.columns)
-                ]
+                runs = reader.read([console], self.columns)
+                return [replace(run, settings={**self.settings, **run.settings}) for run in runs]
         return []
-
-    def _contradictions(self, printed: Mapping[str, Any]) -> tuple[str, ...]:
-        """Settings of the code that the output belies: the cell was edited after it ran."""
-        changed = []
-        for name, banner in REPEATED.items():
-            coded, used = number(self.settings.get(name)), number(printed.get(banner))
-            # Unsloth raises the batch of a device to a group, and says so.
-            group = number(self.settings.get("num_generations"))
-            raised = name.startswith("per_device") and used == group
-            if coded is not None and used is not None and coded not in (used, -1) and not raised:
-                changed.append(f"{name} {coded:g} in the code, {used:g} in its output")
-        if not changed:
-            return ()
-        return (
-            f"the code was changed after it ran ({'; '.join(changed)}): what the output does not "
-            "tell, as num_generations, may have been changed too",
-        )
 
 
 class NotebookCode:

@@ -110,8 +110,8 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         raise InputError("the event file holds no scalars", path=logs[0].path, advice=advice)
     kept = []
     for one in attempts:
-        alike = [other for other in attempts if other.may_be(one.stated)]
-        longest = max(alike, key=lambda other: other.length)
+        close = [other for other in attempts if other.may_be(one.stated)]
+        longest = max(close, key=lambda other: other.length)
         if one.length < min(longest.length, least_rows(longest.length)):
             what = f"{counted(one.length, 'row')}, an aborted attempt at the same settings"
             longest.warnings.append(f"{one.log.name}: {what}, {IN_NO_RUN}")

@@ -100,7 +100,6 @@ class PrintedSettings:
 
 
 MOMENTUM = re.compile(r"(?:^|,)momentum=([^,]{1,20})")
-RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})")
 
 PER_DEVICE = "per_device_train_batch_size"
 
@@ -115,8 +114,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     extractor.take_positive("learning_rate", "parameters")
     _set_kl(extractor)
     _set_logging_steps(extractor)
-    # Nested configurations keep the version of transformers that wrote them.
-    _set_optimizer(extractor, str(settings.get("transformers_version", "")))
+    _set_optimizer(extractor)
     _set_schedule(extractor)
     _set_trust_region(extractor)
     _set_adapter(extractor)
@@ -175,7 +173,7 @@ def _put_share(extractor: SettingsExtractor, ours: str, share: Setting[float]) -
         extractor.put(ours, steps, f"{share} x {planned}, rounded up = {steps}")
 
 
-def _set_optimizer(extractor: SettingsExtractor, version: str) -> None:
+def _set_optimizer(extractor: SettingsExtractor) -> None:
     optim, name = extractor.text("optim"), extractor.word("optim")
     # schedule_free_sgd averages weights where SGD has momentum.
     kind = "adamw" if "adamw" in name else "sgd" if name == "sgd" else None
@@ -190,15 +188,8 @@ def _set_optimizer(extractor: SettingsExtractor, version: str) -> None:
     momentum = None if stated is None else number(stated.group(1))
     if kind != "sgd" or momentum is None:
         return
-    release = RELEASE.match(version)
-    # Release of transformers since which ``optim_args`` reach SGD.
-    if release is not None and tuple(map(int, release.groups())) < (5, 3):
-        source = f"transformers {release.group()} keeps optim_args from SGD"
-        extractor.note("momentum", 0.0, source)
-        return
     extractor.note("momentum", momentum, "optim_args")
-    if release is None:
-        extractor.assume_as("momentum", momentum=momentum)
+    extractor.assume_as("momentum", momentum=momentum)
 
 
 def _set_schedule(extractor: SettingsExtractor) -> None:
