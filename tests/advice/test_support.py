@@ -57,6 +57,6 @@ def test_a_living_pilot_that_the_model_calls_impossible_is_a_caution(level):
     posterior = made_up_posterior([Plan(), Plan(3e-3), Plan(1e-4)], moved={"hazard.level": level})
     target = Target("sort", "tiny-s", 1e5)
     said = cautions(Forecaster(posterior, target), 4000)
-    chance = stability(Forecaster(posterior, target), Plan(3e-3).completed, 4000).probability
+    chance = stability(Forecaster(posterior, target), Plan(3e-3).completed, 4000).least
     assert any("counts as alive" in line for line in said) == (chance < 0.01)
     assert (chance < 0.01) == (level > 0)
