@@ -16,6 +16,7 @@ from undrawn import draw_nothing
 import advisor.reporting
 from advisor.advice import advise
 from advisor.cli.app import main
+from advisor.errors import InputError
 from advisor.runs.logs import demo_folder
 from advisor.study.comparison import compare, compare_runs, compare_studies
 from advisor.study.outcomes import compared, rounded, written
@@ -499,3 +500,24 @@ def test_python_says_the_same(studies):
     assert found.paths == (str(studies / "a"), str(studies / "b"))
     assert found.differs
     assert compare(Study.load(studies / "a"), studies / "b") == found
+
+
+def test_a_run_that_names_no_model_is_of_the_only_one():
+    alone = answered(made_up_posterior([Plan(), Plan(1e-3), Plan(1e-4)]))
+    settings = alone.recommendation.settings
+    run = Plan(settings.learning_rate).run(rising(90, end=0.6), "x", hyperparameters=settings)
+    (line,) = outcome(alone, run.with_updates(model=None)).lines
+    assert line.other["reward"] is not None
+    several = answered(made_up_posterior())
+    with pytest.raises(InputError, match="is of model '-'"):
+        outcome(several, run.with_updates(model=None))
+
+
+def test_runs_make_a_table_of_what_is_known_of_them():
+    runs = [Plan().run(rising(30, end=0.6), "one"), Plan(1e-3).run(rising(40, end=0.7), "two")]
+    found = advisor.table(runs)
+    assert list(found.index) == ["one", "two"]
+    assert list(found["learning_rate"]) == [3e-4, 1e-3]
+    assert list(found["last step"]) == [30, 40]
+    assert found["last reward"]["two"] > found["first reward"]["two"]
+    assert "adapter_rank" not in found.columns

@@ -651,3 +651,11 @@ def test_posterior_of_other_runs_than_it_says_is_refused(posterior, tmp_path):
     replace(posterior, meta=meta).save(tmp_path / "posterior.nc")
     with pytest.raises(StudyError, match="run_offset"):
         Posterior.load(tmp_path / "posterior.nc")
+
+
+def test_what_a_study_does_not_have_is_named(posterior, advice):
+    loaded = Study(posterior, advice)
+    with pytest.raises(InputError, match=r"no setting 'groupsize'\. Write group_size"):
+        loaded.what_if(groupsize=4)
+    with pytest.raises(InputError, match=r"no figure 'stabilty'\. Choose among stability, "):
+        loaded.plot("stabilty")

@@ -149,7 +149,7 @@ def _doubted(forecaster: Forecaster, steps: int) -> str:
     run = max(alive, key=lambda one: one.settings.learning_rate, default=None)
     if (
         run is None
-        or stability(forecaster, run.settings.planned_over(steps), steps).probability >= IMPOSSIBLE
+        or stability(forecaster, run.settings.planned_over(steps), steps).least >= IMPOSSIBLE
     ):
         return ""
     return (

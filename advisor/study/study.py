@@ -231,7 +231,7 @@ class Study:
 
         for name in unknown:
             near = get_close_matches(name, (*AXES, "steps"), 1, 0.0)[0]
-            raise InputError(f"there is no setting '{name}'", advice=f"Is {near} meant?")
+            raise InputError(f"there is no setting '{name}'", advice=f"Write {near}")
 
         return pd.DataFrame(self.what_if_rows(at_step=at_step, **changes))
 

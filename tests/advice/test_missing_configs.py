@@ -6,10 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from advisor.advice import export
+from advisor.advice import advise, export, export_pilot
 from advisor.advice import recommendation as answers
+from advisor.advice.pilot_choice import choose_pilot, decision_of
 from advisor.errors import InputError
 from advisor.study.study import MISSING, _write_configs
+from advisor.testing import Plan, made_up_posterior
 
 
 @pytest.fixture
@@ -48,3 +50,33 @@ def test_a_trainer_without_a_config_is_asked_for_another(advice):
     with pytest.raises(InputError, match="Choose one of trl, verl, openrlhf"):
         export(advice.model_copy(update={"trainer": "CS336"}))
     assert "trainer.total_training_steps" in export(advice.model_copy(update={"trainer": "verl"}))
+
+
+@pytest.mark.evidence
+def test_every_pilot_that_may_be_named_can_be_launched_by_a_trainer_that_counts_batches():
+    posterior = made_up_posterior(
+        [Plan(schedule="linear"), Plan(1e-3, minibatches=4, schedule="linear")]
+    )
+    said = advise(posterior, weigh_pilots=False, steps=181)
+    evaluate, lattice = decision_of(posterior, said)
+    for steps in (None, 3, 35):
+        pilot = choose_pilot(evaluate, lattice, steps=steps)
+        assert pilot.steps % pilot.settings.refresh_interval == 0
+        for trainer in ("trl", "openrlhf"):
+            assert "decays to 0 over these" in export_pilot(said, pilot, trainer)
+        # Where a trainer has no such schedule, another may be asked for, and is stated.
+        with pytest.raises(InputError, match="no linear schedule"):
+            export_pilot(said, pilot, "verl")
+        assert "answer is for a linear" in export_pilot(said, pilot, "verl", schedule="constant")
+    with pytest.raises(InputError, match="'constant', 'linear' or 'cosine'"):
+        export_pilot(said, pilot, "verl", schedule="constan")
+
+
+def test_a_run_is_as_many_whole_batches_as_were_asked_for():
+    posterior = made_up_posterior([Plan(minibatches=4), Plan(1e-3, minibatches=4), Plan(1e-4)])
+    for asked, steps in (({"steps": 182}, 182), ({"batches": 45}, 45)):
+        said = advise(posterior, weigh_pilots=False, trials=40, **asked)
+        interval = said.settings.refresh_interval
+        assert said.steps == (steps - steps % interval if "steps" in asked else steps * interval)
+        if interval > 1:
+            assert f"{said.steps // interval} batches of rollouts" in said.summary

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from decisions import DEADLY
 
 from advisor.advice import what_if
-from advisor.advice.support import outside, piloted, range_text
+from advisor.advice.support import cautions, outside, piloted, range_text
+from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.survival import stability
 from advisor.testing import PLANS, Plan, made_up_posterior
 
 
@@ -47,3 +50,13 @@ def test_what_if_tells_for_each_row_what_no_pilot_ran():
 @pytest.mark.parametrize(("ends", "said"), [((1e-5, 1e-5), "1e-05"), ((4, 64), "4 to 64")])
 def test_a_range_of_one_value_is_that_value(ends, said):
     assert range_text(ends) == said
+
+
+@pytest.mark.parametrize(("moved", "steps"), [(DEADLY, 4000), ({}, 100)])
+def test_a_living_pilot_that_the_model_calls_impossible_is_a_caution(moved, steps):
+    posterior = made_up_posterior([Plan(), Plan(1e-4)], moved=moved)
+    forecaster = Forecaster(posterior, Target("sort", "tiny-s", 1e5))
+    chance = stability(forecaster, Plan().completed, steps).least
+    assert (chance < 0.01) == (moved == DEADLY)
+    said = cautions(forecaster, steps)
+    assert any("counts as alive" in line for line in said) == (moved == DEADLY)

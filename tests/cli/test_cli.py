@@ -381,3 +381,18 @@ def test_nothing_is_called_beta_but_the_trainer_s_own_key():
         for number, line in enumerate(path.read_text().splitlines(), 1):
             kept = line.replace('"beta":', "")
             assert not any(form in kept for form in ("beta =", "beta:")), f"{path}:{number}"
+
+
+def test_a_bare_command_shows_its_help(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([])
+    assert stopped.value.code == 0
+    assert "Read pilot logs, fit them, and recommend" in capsys.readouterr().out
+
+
+def test_lengths_in_batches_of_rollouts_are_those_of_each_row(tmp_path, capsys):
+    both = ["what-if", str(tmp_path), "--steps", "5", "--batches", "5"]
+    with pytest.raises(SystemExit) as stopped:
+        main(both)
+    assert stopped.value.code == 2
+    assert "--batches, --steps: two lengths" in capsys.readouterr().err

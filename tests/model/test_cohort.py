@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import FlatRewardError, InputError
+from advisor.forecast import fitting
 from advisor.model.cohort import (
     CLOCK_EXPONENTS,
     MAX_BINS,
@@ -18,6 +19,7 @@ from advisor.model.cohort import (
     build_cohort,
     clock_table,
 )
+from advisor.model.pymc_model import build_model
 from advisor.model.sampling import cohort_of
 from advisor.runs.readiness import NONE_MOVED, needs, questions
 from advisor.runs.trainers.registry import asked_of
@@ -872,3 +874,15 @@ def test_digest_changes_with_rewards_bounds_and_collapse():
         digest(series={"reward": rising(40), "reward_std_within_group": np.full(40, 0.3)}),
     ]
     assert len(set(digests)) == len(digests)
+
+
+@pytest.mark.evidence
+def test_runs_and_folders_go_where_their_cohorts_do(monkeypatch):
+    """``fit`` reads what `read_runs` reads, and ``build_model`` makes a cohort of runs."""
+    runs = [Plan().run(np.linspace(0.2, 0.6, 20), "one")]
+    assert "one" in build_model(runs).coords["run"]
+    seen = []
+    monkeypatch.setattr(fitting, "read_runs", lambda path: seen.append(path) or [])
+    with pytest.raises(InputError):
+        fitting.fit("runs/")
+    assert seen == ["runs/"]

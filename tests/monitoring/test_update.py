@@ -257,3 +257,14 @@ def test_rows_that_were_fitted_do_not_count_twice(posterior, rows):
     fresh = Watch(posterior, planned_steps=END).update(first)
     # The control: as if it had not been fitted, the same rows move the draws.
     assert abs(fresh.start - update.start) > 0.01
+
+
+def test_a_finished_run_has_reached_its_target_or_not(posterior, rows):
+    """Also one whose last rows lie at the ceiling, beyond which no interval goes."""
+    run = PLAN.run(np.clip(rows + 0.2, 0.0, 1.0))
+    for wanted in (0.3, 0.9, 0.999):
+        update = Watch(posterior, planned_steps=run.step.size, target_reward=wanted).update(run)
+        assert update.p_reach == float(update.final.mean >= wanted)
+    begun = Watch(posterior, planned_steps=END).update(run.before(60))
+    assert begun.final.high <= 1.0
+    assert max(begun.band.high) <= 1.0

@@ -13,6 +13,7 @@ from watched import PLAN
 
 from advisor.cli import app as cli
 from advisor.errors import InputError
+from advisor.monitoring import load_posterior
 from advisor.monitoring.following import follow
 
 NAMED = ["--set", "group_size=8", "--set", "prompts_per_step=16", "--set", "learning_rate=3e-4"]
@@ -146,3 +147,12 @@ def test_watching_loads_no_sampler(log, saved):
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True
     )
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_gpus_and_steps_are_those_of_the_study(saved):
+    assert load_posterior(saved)[1] == (None, 1)
+    answer = {"steps": 500, "cost_model": {"gpus": 8}}
+    (saved.parent / "recommendation.json").write_text(json.dumps(answer))
+    assert load_posterior(saved)[1] == (500, 8)
+    (saved.parent / "recommendation.json").write_text("[]")
+    assert load_posterior(saved)[1] == (None, 1)
