@@ -163,10 +163,8 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
         console.say("Warnings and all numbers: give one run alone, --markdown or --json.")
         return
     missing = [card for card in found[0].cards if card.status == "NOT APPLICABLE"]
-    for card in missing:
-        console.say("\n".join(card_lines(card)))
     if missing:
-        console.say()
+        console.say("\n".join(line for card in missing for line in card_lines(card)) + "\n")
 
 
 def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -> None:

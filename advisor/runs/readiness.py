@@ -128,8 +128,9 @@ def _apart(runs: Sequence[PilotRun]) -> str:
 
 
 def weighty(notes: Iterable[str]) -> list[str]:
-    """Sentences of those warnings of runs that bear on the answer."""
-    return [f"{n[0].upper()}{n[1:]}." for n in notes if STARTS_APART in n or NOT_GRPO in n]
+    """Sentences of those warnings of runs that bear on the answer, each once."""
+    found = dict.fromkeys(n for n in notes if STARTS_APART in n or NOT_GRPO in n)
+    return [f"{note[0].upper()}{note[1:]}." for note in found]
 
 
 NONE_MOVED = "no pilot's reward moved by more than its noise"

@@ -358,3 +358,11 @@ def test_inspect_and_advise_show_one_run_by_the_same_numbers(tmp_path, capsys):
     ends = f"{np.mean(rewards[:6]):.2f} -> {np.mean(rewards[-6:]):.2f}"
     assert ends in by_inspect
     assert ends in by_advise
+
+
+def test_advise_cautions_before_a_fit_that_may_fail(tmp_path, capsys):
+    for name, start in (("a", -1.5), ("b", 0.4)):
+        _write(tmp_path / f"{name}.jsonl", [start + 0.05 * (n * 7 % 5) for n in range(40)])
+    _print_runs(read_runs(tmp_path), [], output())
+    shown = capsys.readouterr().out
+    assert shown.count("Caution: Runs that count as one model on one task start at -1.") == 1
