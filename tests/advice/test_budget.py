@@ -47,7 +47,6 @@ def test_steps_of_a_budget_worked_out_by_hand():
     assert Budget(completions=6400.0).steps_of(settings, price) == 100
     assert Budget(completions=6399.0).steps_of(settings, price) == 98
     assert Budget(steps=71).steps_of(settings, price) == 70
-    assert Budget(batches=70).steps_of(settings, price) == 140
     assert Budget(completions=63.0).steps_of(settings, price) == 0
     # 2 s + 64 x 0.25 s + 128 x 0.125 s = 34 s on four GPUs.
     assert price.seconds_per_step(settings) == 34
