@@ -117,11 +117,6 @@ def advise(
     -------
     recommendation : Recommendation
         Its ``kind`` says whether the pilots hold an answer.
-
-    Raises
-    ------
-    InputError
-        The request contradicts itself or the pilots.
     """
     question = prepare(posterior, *asked(request, search, fields), progress_of(progress))
     decision = choose(question)

@@ -145,12 +145,11 @@ class Request(_Asked):
             return self
         if len(known) > 1:
             raise InputError(
-                f"the pilots differ in K ({', '.join(map(str, known))} optimizer steps), so that "
-                f"{self.batches} batches of rollouts are runs of different lengths",
+                f"the pilots differ in K ({', '.join(map(str, known))} optimizer steps a batch)",
                 argument="batches",
                 advice="Give `steps`, or `completions` for runs that generate as much",
             )
-        return self.model_copy(update={"batches": None, "steps": self.batches * known[0]})
+        return Request(**{**dict(self), "batches": None, "steps": self.batches * known[0]})
 
     @property
     def objective(self) -> Objective:
@@ -236,11 +235,9 @@ class Request(_Asked):
                 raise InputError(
                     f"a budget of {value:g} {name}", argument=name, advice="Plan at least one step"
                 )
-        if (self.steps or self.batches or 0) > MOST_STEPS:
+        if self.steps is not None and self.steps > MOST_STEPS:
             raise InputError(
-                f"{self.steps or self.batches:,} planned steps",
-                argument="steps" if self.steps else "batches",
-                advice="Count optimizer steps, or batches of rollouts",
+                f"{self.steps:,} planned steps", argument="steps", advice="Count optimizer steps"
             )
 
 
@@ -326,8 +323,6 @@ class Budget(BaseModel):
 
 
 def whole_batches(steps: int, interval: int) -> int:
-    """Optimizer steps without those of a batch of rollouts that is begun and not used up.
-
-    Some trainers count batches, and all would generate the last one in part for nothing.
-    """
+    """Optimizer steps without those of a batch of rollouts that would not be used up."""
+    # Some trainers count batches, and all would generate the last one in part for nothing.
     return steps - steps % interval if steps > interval else steps

@@ -96,7 +96,7 @@ BAD = [
     ({"steps": 0}, "a budget of 0 steps", "steps"),
     ({"steps": -5}, "a budget of -5 steps", "steps"),
     ({"steps": MOST_STEPS + 1}, "1,000,001 planned steps", "steps"),
-    ({"batches": MOST_STEPS + 1}, "1,000,001 planned steps", "batches"),
+    ({"batches": 0}, "a budget of 0 batches", "batches"),
     ({"completions": 0.0}, "a budget of 0 completions", "completions"),
     ({"completions": float("nan")}, "a budget of nan completions", "completions"),
     ({"gpu_hours": 0.0}, "a budget of 0 gpu_hours", "gpu_hours"),

@@ -80,5 +80,5 @@ def test_a_run_is_whole_batches_of_rollouts():
         assert "180 steps (45 batches of rollouts" in said.summary
     assert "183 steps are no whole number" not in said.summary
     differ = made_up_posterior([Plan(minibatches=4), Plan(1e-3)])
-    with pytest.raises(InputError, match=r"differ in K \(1, 4 optimizer steps\)"):
+    with pytest.raises(InputError, match=r"differ in K \(1, 4 optimizer steps a batch\)"):
         advise(differ, batches=45)
