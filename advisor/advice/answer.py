@@ -117,11 +117,6 @@ def advise(
     -------
     recommendation : Recommendation
         Its ``kind`` says whether the pilots hold an answer.
-
-    Raises
-    ------
-    InputError
-        The request contradicts itself or the pilots.
     """
     question = prepare(posterior, *asked(request, search, fields), progress_of(progress))
     decision = choose(question)
@@ -141,6 +136,7 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         priors = posterior.meta.priors.model_copy(update={"known_optimum": stated})
         posterior = replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
     meta = posterior.meta
+    request = request.in_steps(run.settings.refresh_interval for run in meta.runs)
     assumptions = list(meta.notes)
     target = request.target_in(posterior)
     named = request.model, request.task, request.parameters, request.start_reward
@@ -249,7 +245,8 @@ def explain(
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
 
-    piloted = as_alternative("best pilot", at_end, best_piloted(at_end, posterior), gained, chosen)
+    rival = chosen if request.objective.kind == "reward" else None
+    piloted = as_alternative("best pilot", at_end, best_piloted(at_end, posterior), gained, rival)
     frontier = undominated(evaluate.tried)
     at_end.prepare_curves((one.settings, one.cost.steps) for one in frontier)
     return Recommendation(
@@ -273,7 +270,7 @@ def explain(
         alternatives=trade_offs(evaluate, chosen, level, gained),
         equal_completions=at_equal_completions(evaluate, chosen, gained, request.devices),
         recipes=tuple(
-            as_alternative(name, at_end, found, gained, chosen)
+            as_alternative(name, at_end, found, gained, rival)
             for name, found in _recipes(question, at_end)
         ),
         best_piloted=piloted,

@@ -287,16 +287,12 @@ def what_if(
         and its interval between tables or repositories, whether so long a run is supported by the
         pilots (three times the longest at most), the settings ``outside`` what any pilot ran (names
         with commas between, where the numbers are the prior's word), and the price.
-
-    Raises
-    ------
-    InputError
-        A value is impossible, or the shapes do not broadcast.
     """
     changes = {name: value for name, value in locals().items() if name in (*AXES, "steps")}
     import pandas as pd
 
-    asked = request or Request()
+    runs = posterior.meta.runs
+    asked = (request or Request()).in_steps(run.settings.refresh_interval for run in runs)
     target = asked.target_in(posterior)
     if steps is None:
         changes["steps"] = asked.steps or int(SUPPORT * posterior.meta.longest)

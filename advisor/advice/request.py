@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -65,8 +65,8 @@ class Request(_Asked):
     ----------
     steps, batches, completions, gpu_hours : int, int, float, float or None
         Budget of the full run, one of them: optimizer steps, batches of rollouts (what verl calls
-        steps; of each configuration K optimizer steps), generated completions, GPU-hours; by
-        default three times the longest pilot's steps.
+        steps, each K optimizer steps), generated completions, GPU-hours; by default three times
+        the longest pilot's steps.
     level : float
         P(stable) wanted, in (0, 1).
     to_reward : float or None
@@ -137,6 +137,19 @@ class Request(_Asked):
     def budget(self) -> Budget:
         """How long the run may last; empty where nothing was named."""
         return Budget(**{name: getattr(self, name) for name in Budget.model_fields})
+
+    def in_steps(self, intervals: Iterable[int | None]) -> Request:
+        """The same with its batches of rollouts as optimizer steps, for pilots of one K."""
+        known = sorted({interval or 1 for interval in intervals})
+        if self.batches is None:
+            return self
+        if len(known) > 1:
+            raise InputError(
+                f"the pilots differ in K ({', '.join(map(str, known))} optimizer steps a batch)",
+                argument="batches",
+                advice="Give `steps`, or `completions` for runs that generate as much",
+            )
+        return Request(**{**dict(self), "batches": None, "steps": self.batches * known[0]})
 
     @property
     def objective(self) -> Objective:
@@ -209,11 +222,12 @@ class Request(_Asked):
         return self
 
     def _check_budget(self) -> None:
-        given = {name: value for name, value in self.budget if value is not None}
+        names = ("steps", "batches", "completions", "gpu_hours")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if len(given) > 1:
             raise InputError(
                 f"a run has one budget, but {' and '.join(sorted(given))} were given",
-                argument=", ".join(Budget.model_fields),
+                argument=", ".join(names),
                 advice="Give one of them",
             )
         for name, value in given.items():
@@ -221,11 +235,9 @@ class Request(_Asked):
                 raise InputError(
                     f"a budget of {value:g} {name}", argument=name, advice="Plan at least one step"
                 )
-        if (self.steps or self.batches or 0) > MOST_STEPS:
+        if self.steps is not None and self.steps > MOST_STEPS:
             raise InputError(
-                f"{self.steps or self.batches:,} planned steps",
-                argument="steps" if self.steps else "batches",
-                advice="Count optimizer steps, or batches of rollouts",
+                f"{self.steps:,} planned steps", argument="steps", advice="Count optimizer steps"
             )
 
 
@@ -283,20 +295,17 @@ class Objective(BaseModel):
 
 
 class Budget(BaseModel):
-    """How long the full run may last; one of the four."""
+    """How long the full run may last; one of the three."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: int | None = None  # optimizer steps
-    batches: int | None = None  # of rollouts, as verl counts: each K optimizer steps
     completions: float | None = None  # larger groups then mean fewer steps
     gpu_hours: float | None = None
 
     def steps_of(self, settings: Settings, cost: CostModel) -> int:
         """Steps that the budget pays for, in whole batches of rollouts; 0 where for none."""
         interval = settings.refresh_interval
-        if self.batches is not None:
-            return self.batches * interval
         if self.steps is not None:
             return whole_batches(self.steps, interval)
         if self.completions is not None:
@@ -314,8 +323,6 @@ class Budget(BaseModel):
 
 
 def whole_batches(steps: int, interval: int) -> int:
-    """Optimizer steps without those of a batch of rollouts that is begun and not used up.
-
-    Some trainers count batches, and all would generate the last one in part for nothing.
-    """
+    """Optimizer steps without those of a batch of rollouts that would not be used up."""
+    # Some trainers count batches, and all would generate the last one in part for nothing.
     return steps - steps % interval if steps > interval else steps

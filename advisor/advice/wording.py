@@ -280,9 +280,10 @@ def _batches(advice: AnswerFields) -> str:
     interval, asked = advice.settings.refresh_interval, advice.budget.steps
     if interval == 1 or advice.steps % interval:
         return ""
-    whole = f"{counted(advice.steps // interval, 'batch')} of rollouts"
+    whole = advice.steps // interval
+    batches = f"{whole} batch{'' if whole == 1 else 'es'} of rollouts"
     is_cut = advice.objective.kind == "reward" and asked not in (None, advice.steps)
-    return f" ({whole}; of the {asked} asked those that are whole)" if is_cut else f" ({whole})"
+    return f" ({batches}; {asked} steps are no whole number)" if is_cut else f" ({batches})"
 
 
 def _support(advice: AnswerFields) -> list[str]:

@@ -203,6 +203,7 @@ def _run(
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **(stated or {}))
+        request.in_steps(run.hyperparameters.refresh_interval for run in runs)  # before the fit
         judged = [diagnose(run, siblings=runs) for run in runs]
         if not quiet:
             _print_runs(runs, judged, progress.console)

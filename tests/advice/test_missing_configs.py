@@ -72,11 +72,13 @@ def test_every_pilot_that_may_be_named_can_be_launched_by_a_trainer_that_counts_
         export_pilot(said, pilot, "verl", schedule="constan")
 
 
-def test_a_run_is_as_many_whole_batches_as_were_asked_for():
-    posterior = made_up_posterior([Plan(minibatches=4), Plan(1e-3, minibatches=4), Plan(1e-4)])
-    for asked, steps in (({"steps": 182}, 182), ({"batches": 45}, 45)):
-        said = advise(posterior, weigh_pilots=False, trials=40, **asked)
-        interval = said.settings.refresh_interval
-        assert said.steps == (steps - steps % interval if "steps" in asked else steps * interval)
-        if interval > 1:
-            assert f"{said.steps // interval} batches of rollouts" in said.summary
+def test_a_run_is_whole_batches_of_rollouts():
+    alike = made_up_posterior([Plan(minibatches=4), Plan(1e-3, minibatches=4)])
+    for asked, steps in (({"steps": 183}, 180), ({"batches": 45}, 180)):
+        said = advise(alike, weigh_pilots=False, trials=40, **asked)
+        assert said.steps == steps
+        assert "180 steps (45 batches of rollouts" in said.summary
+    assert "183 steps are no whole number" not in said.summary
+    differ = made_up_posterior([Plan(minibatches=4), Plan(1e-3)])
+    with pytest.raises(InputError, match=r"differ in K \(1, 4 optimizer steps a batch\)"):
+        advise(differ, batches=45)
