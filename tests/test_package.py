@@ -99,7 +99,7 @@ def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel, tmp_path)
 
 
 @pytest.mark.evidence
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_a_stranger_installs_it_and_its_smoke_tests_pass(wheel, sdist, tmp_path, version):
     """In an environment that holds nothing else, with the tests of the source distribution."""

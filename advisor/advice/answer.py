@@ -244,7 +244,6 @@ def explain(
     times = curve_steps(last)
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
-
     rival = chosen if request.objective.kind == "reward" else None
     piloted = as_alternative("best pilot", at_end, best_piloted(at_end, posterior), gained, rival)
     frontier = undominated(evaluate.tried)

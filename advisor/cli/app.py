@@ -161,7 +161,8 @@ def _stopped_in_order() -> Iterator[list[int]]:
                 hook(unraisable)
             return
         number = came[-1] if came else signal.SIGINT
-        once_more = threading.Timer(0.01, os.kill, (os.getpid(), number))
+        # Later than this hook ends on any machine: raised in it, a signal prints a traceback.
+        once_more = threading.Timer(0.5, os.kill, (os.getpid(), number))
         once_more.daemon = True
         once_more.start()
 

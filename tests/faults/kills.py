@@ -34,7 +34,7 @@ def run(kills: int, seed: int) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     lost: list[str] = []
     wrong: list[str] = []
-    left = killed = tried = 0
+    left = left_of_files = killed = tried = 0
     with tempfile.TemporaryDirectory() as place:
         durations = {one.name: _whole_run(stage, one, Path(place)) for one in targets}
         turns = [(one, at) for one in targets for at in range(1, RENAMES)]
@@ -65,13 +65,17 @@ def run(kills: int, seed: int) -> dict[str, Any]:
             again = stage.run(one.arguments, folder, seed=2)
             if again.wrong or not one.is_whole(stage, folder):
                 lost.append(f"{one.name}, again: {again.said[-200:]}")
-            left += len([p for p in folder.rglob(".*") if p.name.endswith((".draft", ".aside"))])
+            # Of a folder the next writer sweeps them; that of a file nobody reads, and it stays.
+            drafts = [p for p in folder.rglob(".*") if p.name.endswith((".draft", ".aside"))]
+            left += sum(p.is_dir() for p in drafts)
+            left_of_files += sum(p.is_file() for p in drafts)
             shutil.rmtree(folder)
     return {
         "kills": killed,
         "commands": dict(sorted(counts.items())),
         "studies or files lost": len(lost),
         "drafts left after the next run": left,
+        "drafts of single files left": left_of_files,
         "tracebacks, crashes, hangs": len(wrong),
         "examples": sorted({*lost, *wrong})[:20],
     }
