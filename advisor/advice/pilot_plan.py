@@ -44,9 +44,6 @@ VARIED = ((1.0, 4.0), (0.5, 1.0))
 SAME = 0.1
 """Log of the ratio of two learning rates below which they are one."""
 
-SHRUNK = (1.0, 1 / 4, 1 / 16)
-"""Factors of the run's own refresh interval at which its pilots may run."""
-
 LEAST_STEPS = 10
 """Steps of a pilot below which its noise is all that it shows."""
 
@@ -337,8 +334,8 @@ def _weighed(
     found = []
     for count in COUNTS:
         rates = [float(f"{middle * RATIO ** (at - (count - 1) / 2):.2g}") for at in range(count)]
-        # Longer refresh intervals need longer pilots: where these have no room, others do.
-        for shrunk, pattern in product(SHRUNK, (VARIED, VARIED[1:])):
+        # Longer refresh intervals need longer pilots: where these have no room, shorter ones do.
+        for shrunk, pattern in product((1.0, 1 / 4, 1 / 16), (VARIED, VARIED[1:])):
             asked = _varied(_scaled(settings, 1.0, shrunk) or settings, rates, pattern)
             interval = math.lcm(*(one.refresh_interval for one in asked))
             batches = [fresh_completions(one) / fresh_completions(settings) for one in asked]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logs import read_runs
+from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
+from advisor.runs.logs import inspect, read_runs
 from advisor.runs.logs.readers import readers
 
 TABLE = "step,reward\n1,0.1\n2,0.2\n3,0.3\n"
@@ -219,3 +220,25 @@ def test_counts_of_any_size_are_no_fault_of_ours(tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match="the step of this row"):
         read_runs(path)
+
+
+def test_an_archive_is_listed_and_opened_once_for_all_of_its_members(tmp_path, monkeypatch):
+    target = tmp_path / "many.zip"
+    rows = "\n".join(json.dumps({"step": at, "reward": at / 20}) for at in range(1, 8))
+    with zipfile.ZipFile(target, "w") as packed:
+        for number in range(20):
+            packed.writestr(f"runs/{number}/log.jsonl", rows.replace("}", f', "n": {number}}}'))
+    opened = []
+    whole = zipfile.ZipFile
+
+    def counted(*arguments, **keywords):
+        opened.append(arguments)
+        return whole(*arguments, **keywords)
+
+    monkeypatch.setattr(zipfile, "ZipFile", counted)
+    assert len(inspect([target]).runs) == 20
+    assert len(opened) <= 3
+    # What lies in a folder of it is what was written there.
+    member = open_archive(on_disk(target))[0]
+    assert member.names_in(target / "runs") == {str(number) for number in range(20)}
+    assert member.names_in(target / "elsewhere") == frozenset()

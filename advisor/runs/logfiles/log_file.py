@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple, cast
 
@@ -45,6 +45,7 @@ class LogFile:
     is_gzip: bool = False
     archive: Path | None = None
     members: dict[Path, LogFile] = field(default_factory=dict, compare=False, repr=False)
+    folders: dict[Path, set[str]] = field(default_factory=dict, compare=False, repr=False)
     holes: list[int] = field(default_factory=list, compare=False, repr=False)
     _heads: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
 
@@ -158,8 +159,11 @@ class LogFile:
     def names_in(self, folder: Path) -> frozenset[str]:
         """First parts of what lies in a folder, on disk or in the log's archive."""
         if self.archive is not None and folder.is_relative_to(self.archive):
-            inside = (path for path in self.members if path.is_relative_to(folder))
-            return frozenset(path.parts[len(folder.parts)] for path in inside)
+            for path in self.members if not self.folders else ():
+                while path.name not in self.folders.setdefault(path.parent, set()):
+                    self.folders[path.parent].add(path.name)
+                    path = path.parent if path.parent != self.archive else path
+            return frozenset(self.folders.get(folder, ()))
         try:
             return frozenset(os.listdir(folder))
         except OSError:
@@ -196,6 +200,7 @@ def open_archive(log: LogFile) -> list[LogFile]:
     except (*BROKEN, ValueError, RecursionError, MemoryError) as error:
         raise unreadable(log.path, error) from None
     members: dict[Path, LogFile] = {}
+    folders: dict[Path, set[str]] = {}
     for info in infos:
         # Members are named as if below the archive, whatever their stored path tries to reach.
         parts = info.filename.replace("\\", "/").split("/")
@@ -204,7 +209,7 @@ def open_archive(log: LogFile) -> list[LogFile]:
         if safe and path not in members:
             size, is_gzip = max(info.compress_size, 1), path.suffix == ".gz"
             opener = partial(_open_member, log.path, info)
-            members[path] = LogFile(path, opener, size, is_gzip, log.path, members)
+            members[path] = LogFile(path, opener, size, is_gzip, log.path, members, folders)
     return [members[path] for path in sorted(members)]
 
 
@@ -247,9 +252,14 @@ def _binary(path: Path, give: str | None) -> InputError:
 
 
 def _open_member(path: Path, info: zipfile.ZipInfo) -> BinaryIO:
-    # The member keeps the archive's file open until it is closed itself.
-    with zipfile.ZipFile(path) as packed:
-        return cast(BinaryIO, packed.open(info))
+    stat = path.stat()
+    return cast(BinaryIO, _open_archive(path, stat.st_mtime_ns, stat.st_size).open(info))
+
+
+@lru_cache(maxsize=1)
+def _open_archive(path: Path, _changed_ns: int, _size: int) -> zipfile.ZipFile:
+    """Archive with its index read once for all of its members, until it changes."""
+    return zipfile.ZipFile(path)
 
 
 class _Guarded(io.RawIOBase):
