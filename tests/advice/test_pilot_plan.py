@@ -131,6 +131,10 @@ def test_refresh_intervals_are_whole(settings):
     stale = settings.model_copy(update={"minibatches_per_refresh": 8})
     plan = plan_pilots(stale, 500, BIG)
     assert all(pilot.steps % 8 == 0 for pilot in plan.pilots)
+    # Four batches of 64 steps have no room in a fifth of the run: its pilots refresh sooner.
+    staler = settings.model_copy(update={"minibatches_per_refresh": 64})
+    intervals = {p.settings.refresh_interval for p in plan_pilots(staler, 500, BIG).pilots}
+    assert intervals <= {4, 16}
 
 
 def test_what_is_missing_or_wrong_is_named(settings):
