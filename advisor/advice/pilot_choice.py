@@ -34,7 +34,7 @@ FEWEST_SETTINGS = 2
 
 FEW_PROJECTS = 0.15
 """Share of the reward's range by which three pilots and more raise a run whose settings are known
-from one project, of n an nth of that. Less their price it is 0.13, 0.07 and 0.00 of 1, 2 and 19 in
+from one project, of n an nth of that. Less their price it was 0.13, 0.07 and 0.00 of 1, 2 and 19 in
 50 worlds (case_studies/economics), 0.07 and -0.02 of 1 and 2 tasks of a language model."""
 
 PILOT_LEVEL = 0.5
