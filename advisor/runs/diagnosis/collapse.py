@@ -167,8 +167,9 @@ def _few_successes(above: FloatArray, row: int) -> float:
     """Chance that as many of all successes, counted in the least reward, fall before a row."""
     from scipy.special import bdtrc
 
+    # A row is the mean of 16 completions at least: equal rows do not tell of how many.
     logged = np.unique(np.append(above, 0.0))
-    counts = np.rint(above / np.diff(logged).min()).astype(int)
+    counts = np.rint(above / min(np.diff(logged).min(), 1 / 16)).astype(int)
     return float(bdtrc(counts[:row].sum() - 1, counts.sum(), row / above.size))
 
 
