@@ -376,7 +376,7 @@ def choose_pilot(
 ) -> NextPilot:
     """Choose the pilot whose result improves the decision most for its price."""
     forecaster = evaluate.forecaster
-    longest = forecaster.posterior.meta.longest
+    longest = min(forecaster.posterior.meta.longest, evaluate.budget.steps or np.inf)
     lengths = [steps] if steps else sorted({max(2, round(longest * s)) for s in LENGTHS})
     offered = lattice if candidates is None else candidates
     offered = offered if isinstance(offered, Lattice) else Lattice(offered)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from decisions import DEADLY, STEPS, changed, decision
 
-from advisor.advice import CostModel, Search, advise, pilot_choice
+from advisor.advice import Budget, CostModel, Search, advise, pilot_choice
 from advisor.advice.evaluate import base_settings
 from advisor.advice.pilot_choice import (
     PILOT_LEVEL,
@@ -39,6 +39,13 @@ def pilots(posterior, *changes, seed=DEFAULT_SEED):
     evaluate, lattice = decision(posterior, seed=seed)
     base = base_settings(posterior, evaluate.forecaster.target)
     return evaluate, lattice, [changed(base, **change) for change in changes]
+
+
+def test_a_pilot_is_no_longer_than_the_run(uncertain):
+    evaluate, lattice = decision(uncertain)
+    evaluate.budget = Budget(steps=20)
+    some = list(lattice)[:4]
+    assert choose_pilot(evaluate, lattice, candidates=some).steps <= 20
 
 
 @pytest.mark.evidence
