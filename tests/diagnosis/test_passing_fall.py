@@ -74,7 +74,7 @@ def test_rare_successes_that_came_early_by_luck_are_no_death():
     rng, step = np.random.default_rng(6), np.arange(1.0, 17.0)
 
     def called(chance):
-        rows = [rng.binomial(64, chance, step.size) / 64 for _ in range(1000)]
+        rows = [rng.binomial(64, chance, step.size) / 64 for _ in range(300)]
         return np.mean([find_any_fall(step, one, 0.0).unstable for one in rows])
 
     assert called(0.005) < 0.015
