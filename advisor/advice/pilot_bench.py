@@ -173,6 +173,10 @@ def _completed(run: PilotRun, pilot: PlannedPilot, task: str, notes: list[str]) 
             "step": run.step * interval,
             "eval_step": run.eval_step * interval,
             "logging_steps": run.logging_steps * interval,
+            "series": {
+                name: values / interval if name == "step_time_seconds" else values
+                for name, values in run.series.items()
+            },
             "step_unit": "optimizer",
         }
     return run.with_updates(**changes)

@@ -87,8 +87,19 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
     meta, target = posterior.meta, forecaster.target
     settings = [run.settings for run in meta.runs]
     rates, sizes = ({getattr(s, n) for s in settings} for n in ("learning_rate", "group_size"))
+    penalties = ", ".join(f"{one:g}" for one in sorted({one.kl_coefficient for one in settings}))
     found = [
         *((True, line) for line in weighty(meta.notes)),
+        (
+            not forecaster.is_piloted,
+            f"No pilot ran {target.model} on {target.task}: its stiffness, start and tolerance "
+            f"are extrapolated from {counted(posterior.sizes, 'model size')}.",
+        ),
+        (
+            ", " in penalties,
+            f"The pilots differ in kl_coefficient ({penalties}), whose effect no law tells: "
+            "compare those of one, and set it yourself in the config.",
+        ),
         (
             NONE_MOVED in meta.notes,
             f"{NONE_MOVED[0].upper()}{NONE_MOVED[1:]}: they tell that their settings are slow, and "
@@ -113,11 +124,6 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
             len(sizes) == 1,
             f"Group size: keep {min(sizes)} unless you name others; your pilots, which all ran at "
             "it, cannot tell what another does.",
-        ),
-        (
-            not forecaster.is_piloted,
-            f"No pilot ran {target.model} on {target.task}: its stiffness, start and tolerance "
-            f"are extrapolated from {counted(posterior.sizes, 'model size')}.",
         ),
         (
             not is_supported(steps, meta.longest),

@@ -41,7 +41,7 @@ class Asked:
     level: float = 0.9
     gpus: int = 1
     seconds_per_step: float | None = None
-    devices: int = 1
+    devices: int | None = None
     model: str | None = None
     task: str | None = None
     parameters: float | None = None
@@ -59,6 +59,7 @@ class Asked:
         choices = {
             "group_sizes": flags.numbers(self.group_sizes, "--group-sizes", int),
             "learning_rates": flags.numbers(self.learning_rates, "--learning-rates", float),
+            "devices": self.devices or self.gpus,
             "known": flags.pairs(self.known.split(","), "--known") if self.known else None,
         }
         return Request(**{**vars(self), **choices})

@@ -242,6 +242,8 @@ def watch(
             last = forecast(runs[0], view)
         else:
             silence = 60 * silent_after
+            if not quiet:
+                echo(f"Following {log}; --once looks once.", err=True)
             for growth in follow(Path(log), read, every=every, silent_after=silence):
                 last = _grown(forecast, growth, view) or last
                 if last is not None and last.update.step >= last.update.planned_steps:

@@ -47,7 +47,8 @@ class WatchDecision(BaseModel):
     @property
     def text(self) -> str:
         """Decision and reason, with what stopping saves."""
-        verdict = {"stop": "STOP", "change": "CHANGE", "go on": "Go on"}[self.action]
+        kept = "Go on" if self.steps else "Finished"
+        verdict = {"stop": "STOP", "change": "CHANGE", "go on": kept}[self.action]
         line = f"{verdict}: {self.reason}."
         if self.change:
             line += f" {self.change}."

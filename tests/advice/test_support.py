@@ -60,3 +60,19 @@ def test_a_living_pilot_that_the_model_calls_impossible_is_a_caution(moved, step
     assert (chance < 0.01) == (moved == DEADLY)
     said = cautions(forecaster, steps)
     assert any("counts as alive" in line for line in said) == (moved == DEADLY)
+
+
+def test_pilots_of_several_kl_coefficients_are_a_caution():
+    posterior = made_up_posterior([Plan(), Plan(1e-4)])
+    forecaster = Forecaster(posterior, Target("sort", "tiny-s", 1e5))
+    assert not any("kl_coefficient" in line for line in cautions(forecaster, 100))
+    first, second = posterior.meta.runs
+    held = second.settings.model_copy(update={"kl_coefficient": 0.05})
+    runs = (first, second.model_copy(update={"settings": held}))
+    mixed = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    (said,) = [
+        line
+        for line in cautions(Forecaster(mixed, forecaster.target), 100)
+        if "kl_coefficient" in line
+    ]
+    assert "(0, 0.05)" in said

@@ -133,3 +133,9 @@ def test_the_runs_own_step_times_price_it(posterior, rows):
     decision = watch_report(watch, timed, gpus=4).decision
     assert decision.gpu_hours == pytest.approx(PLAN.steps * 18 * 4 / 3600)
     assert watch_report(watch, PLAN.run(rows)).decision.gpu_hours is None
+
+
+@pytest.mark.parametrize(("step", "word"), [(40, "Go on: "), (140, "Finished: ")])
+def test_a_run_whose_steps_are_done_is_finished(step, word):
+    found = watch_decision(update(step=step), diagnosis(), level=0.9, cost=COST)
+    assert found.text.startswith(word)

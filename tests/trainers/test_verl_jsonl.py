@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from reader_conformance import ReaderConformance
 
+from advisor.runs import read_runs, seconds_per_step
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs.tables import table
@@ -64,3 +65,15 @@ def test_nan_is_a_number_and_text_is_none(tmp_path: Path) -> None:
     run = read(write(tmp_path / "a.jsonl", [row(1, 0.5, **more)]))
     assert run.table.has("actor/kl_coef").all()
     assert np.isnan(run.table.column("actor/kl_coef")[0])
+
+
+def test_a_batch_of_rollouts_takes_as_long_as_its_steps(tmp_path: Path) -> None:
+    """verl times a batch: with K steps in it each takes a K-th, in the price as in the log."""
+    rows = [row(n, 0.1 * n, **{"timing_s/step": 120.0}) for n in range(1, 9)]
+    write(tmp_path / "a.jsonl", rows)
+    settings = "learning_rate = 1e-6\ngroup_size = 8\nprompts_per_step = 16\n"
+    settings += "minibatches_per_refresh = 4\nepochs_per_refresh = 1\n"
+    (tmp_path / "pilots.toml").write_text(f"[defaults]\n{settings}", encoding="utf-8")
+    (run,) = read_runs(tmp_path)
+    assert run.step.tolist() == [4 * n for n in range(1, 9)]
+    assert seconds_per_step(run) == 30.0

@@ -44,6 +44,11 @@ class RawRun(PilotRun):
             name: getattr(self, name) * interval
             for name in ("step", "eval_step", "rate_step", "logging_steps")
         }
+        # A row takes as long as its K steps do.
+        times["series"] = {
+            name: values / interval if name == "step_time_seconds" else values
+            for name, values in self.series.items()
+        }
         planned = self.planned_steps
         times["planned_steps"] = None if planned is None else planned * interval
         times["scores"] = {name: Score(at * interval, v) for name, (at, v) in self.scores.items()}
