@@ -7,8 +7,10 @@ clock, and hyperparameters log ratios to a reference configuration.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -349,7 +351,29 @@ def _fit_for_use(runs: Sequence[PilotRun], notes: _Notes) -> list[PilotRun]:
             key="reward",
             advice="Give the training logs, not only evaluations of checkpoints",
         )
-    return kept
+    groups: dict[tuple[str | None, str | None], list[PilotRun]] = {}
+    for run in kept:
+        groups.setdefault((run.task, run.model), []).append(run)
+    unlike = {run.id for own in groups.values() if _are_two_measures(own, notes) for run in own}
+    nothing = {"eval_step": np.zeros(0), "eval_reward": np.zeros(0)}
+    return [run.with_updates(**nothing) if run.id in unlike else run for run in kept]
+
+
+def _are_two_measures(runs: Sequence[PilotRun], notes: _Notes) -> bool:
+    """Whether held-out rewards of one model and task have several keys, and those lie apart."""
+    by_key: dict[str, list[float]] = {}
+    for run in runs:
+        known = run.eval_reward[np.isfinite(run.eval_reward)]
+        # Of how many samples a mean is makes no other measure of it.
+        key = re.sub(r"@\d+", "", run.keys_read.get("eval_reward", ""))
+        by_key.setdefault(key, []).extend(known)
+    by_key = {key: own for key, own in by_key.items() if own}
+    ends = sorted((min(own), max(own)) for own in by_key.values())
+    apart = any(low[1] < high[0] for low, high in pairwise(ends))
+    if apart:
+        keys = " and ".join(sorted(by_key))
+        notes.add(f"held-out rewards of {keys} lie apart and were left out: name one with --column")
+    return apart
 
 
 def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:

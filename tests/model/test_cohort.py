@@ -886,3 +886,19 @@ def test_runs_and_folders_go_where_their_cohorts_do(monkeypatch):
     with pytest.raises(InputError):
         fitting.fit("runs/")
     assert seen == ["runs/"]
+
+
+@pytest.mark.parametrize(("level", "is_kept"), [(0.03, False), (0.45, True)])
+def test_held_out_rewards_of_two_keys_that_lie_apart_are_left_out(level, is_kept):
+    """An accuracy beside a reward from -1 to 1 is no second sample of it."""
+    steps, rewards = np.array([10.0, 20.0, 30.0]), np.array([0.4, 0.5, 0.6])
+    logged = ((1e-4, "val/reward@8", rewards), (3e-4, "val/acc@8", np.full(3, level)))
+    runs = []
+    for rate, key, value in logged:
+        run = Plan(rate).run(rising(60) * (0.9 + 100 * rate), f"run {rate}")
+        found = {"eval_step": steps, "eval_reward": value}
+        runs.append(run.with_updates(**found, keys_read={"eval_reward": key}))
+    cohort = cohort_of(runs)
+    assert len(cohort.runs) == 2
+    assert (cohort.eval_reward.size > 0) == is_kept
+    assert any("lie apart" in note for note in cohort.notes) != is_kept
