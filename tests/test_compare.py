@@ -380,7 +380,7 @@ def test_only_what_differs_is_shown(run, studies):
 def test_a_study_beside_itself_is_one_line(run, studies):
     lines = run(studies / "a", studies / "a").strip().splitlines()
     assert len(lines) == 4
-    assert lines[-1].startswith("The same: pilots, asked, priors, provenance, posterior, advice")
+    assert lines[-1].startswith("The same: advice, pilots, asked, posterior, priors, provenance")
 
 
 @pytest.mark.evidence

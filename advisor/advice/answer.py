@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from advisor.advice.answer_fields import NextPilot
+from advisor.advice.answer_fields import Alternative, NextPilot
 from advisor.advice.candidates import Lattice, default_lattice, place_of, within_reach
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.evaluate import (
@@ -30,6 +30,7 @@ from advisor.advice.trade_offs import (
     bound,
     limiting_factor,
     p_better,
+    p_better_than,
     prior_checks,
     shortfall,
     trade_offs,
@@ -244,10 +245,7 @@ def explain(
     times = curve_steps(last)
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
-    rival = chosen if request.objective.kind == "reward" else None
-    piloted = as_alternative("best pilot", at_end, best_piloted(at_end, posterior), gained, rival)
-    frontier = undominated(evaluate.tried)
-    at_end.prepare_curves((one.settings, one.cost.steps) for one in frontier)
+    piloted, *recipes = _rivals(question, decision, gained)
     return Recommendation(
         kind=decision.kind,
         settings=planned,
@@ -268,13 +266,12 @@ def explain(
         binding=decision.limit,
         alternatives=trade_offs(evaluate, chosen, level, gained),
         equal_completions=at_equal_completions(evaluate, chosen, gained, request.devices),
-        recipes=tuple(
-            as_alternative(name, at_end, found, gained, rival)
-            for name, found in _recipes(question, at_end)
-        ),
+        recipes=tuple(recipes),
         best_piloted=piloted,
         p_better=piloted.p_beaten,
-        frontier=tuple(as_alternative("frontier", at_end, one, gained) for one in frontier),
+        frontier=tuple(
+            as_alternative("frontier", at_end, one, None) for one in undominated(evaluate.tried)
+        ),
         informed={
             name: share for name, share in informed_share(posterior).items() if name in INFORMED
         },
@@ -297,6 +294,20 @@ def explain(
         seed=question.search.seed,
         provenance=meta.provenance,
     )
+
+
+def _rivals(question: Question, decision: Decision, goal: float) -> list[Alternative]:
+    """The best pilot and common recipes, with P that what was chosen is worth more."""
+    at_end = decision.at_end
+    found = [("best pilot", best_piloted(at_end, question.forecaster.posterior))]
+    found += _recipes(question, at_end)
+    chances: list[float | None] = [None] * len(found)
+    if question.request.objective.kind == "reward":
+        chances = [*p_better_than(at_end, decision.chosen, [one for _, one in found])]
+    return [
+        as_alternative(name, at_end, one, goal, chance)
+        for (name, one), chance in zip(found, chances, strict=True)
+    ]
 
 
 def _promotion(question: Question, decision: Decision, planned: Settings) -> Promotion | None:

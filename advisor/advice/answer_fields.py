@@ -27,7 +27,8 @@ class Alternative(BaseModel):
     reward: float  # expected at its last step, given a stable run
     stability: Stability
     cost: Cost
-    steps_to_95: float | None  # at which its mean curve has 95 % of the advised gain; None: never
+    # At which its mean curve has 95 % of the advised gain; None: never, or not asked (frontier).
+    steps_to_95: float | None
     p_beaten: float | None = None  # probability that the advised run is worth more
 
 

@@ -20,7 +20,7 @@ from advisor.advice.cost import fresh_completions
 from advisor.advice.evaluate import Evaluation, Evaluator, base_settings, stacked, utilities
 from advisor.advice.promotion import goes_on
 from advisor.advice.recommendation import Recommendation
-from advisor.advice.request import Objective, whole_batches
+from advisor.advice.request import Objective
 from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import Forecaster, RunEffect, rest_stable, stability, stability_draws
@@ -396,8 +396,9 @@ def choose_pilot(
     utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
     found: list[tuple[float, float, Settings, int]] = []  # gain, price, pilot, steps
     asked = [
-        (one, whole_batches(max(last, one.refresh_interval), one.refresh_interval))
+        (one, interval * max(1, int(last) // interval))  # whole batches of rollouts
         for one in offered.spread(MOST_PILOTS, price_of_step)
+        for interval in [one.minibatches_per_refresh * one.epochs_per_refresh]
         for last in lengths
     ]
     planned = [pilot.planned_over(length) for pilot, length in asked]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
@@ -45,8 +47,8 @@ def as_alternative(
     name: str,
     evaluate: Evaluator,
     found: Evaluation,
-    goal: float,
-    chosen: Evaluation | None = None,
+    goal: float | None,
+    p_beaten: float | None = None,
 ) -> Alternative:
     """Name an evaluation, with its time to a reward ``goal`` and P that what was chosen wins."""
     return Alternative(
@@ -55,16 +57,24 @@ def as_alternative(
         reward=found.reward,
         stability=found.stability,
         cost=found.cost,
-        steps_to_95=evaluate.steps_to(found.settings, found.cost.steps, goal),
-        p_beaten=None if chosen is None else p_better(evaluate, chosen, found),
+        steps_to_95=None
+        if goal is None
+        else evaluate.steps_to(found.settings, found.cost.steps, goal),
+        p_beaten=p_beaten,
     )
 
 
 def p_better(at_end: Evaluator, one: Evaluation, other: Evaluation) -> float:
     """Probability that a run of some settings is worth more than one of others."""
-    settings, steps = [one.settings, other.settings], [one.cost.steps, other.cost.steps]
-    utility = utilities(at_end.forecaster, settings, steps)
-    return float(np.mean(utility[0] > utility[1]) + np.mean(utility[0] == utility[1]) / 2)
+    return p_better_than(at_end, one, [other])[0]
+
+
+def p_better_than(at_end: Evaluator, one: Evaluation, others: Sequence[Evaluation]) -> list[float]:
+    """The same beside several, under the same draws."""
+    runs = [one, *others]
+    settings, steps = [run.settings for run in runs], [run.cost.steps for run in runs]
+    own, *rest = utilities(at_end.forecaster, settings, steps)
+    return [float(np.mean(own > other) + np.mean(own == other) / 2) for other in rest]
 
 
 def advised_goal(forecaster: Forecaster, settings: Settings, steps: int) -> float:

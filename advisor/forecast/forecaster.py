@@ -436,7 +436,7 @@ class Forecaster:
     def _extrapolated(self, settings: Settings, level: FloatArray, times: IntArray) -> FloatArray:
         """Levels as runs came to them that were longer than their pilots support."""
         gain = self.posterior.meta.priors.extrapolation.gain
-        if not gain:
+        if not gain or times.max() <= SUPPORT * self.posterior.meta.longest:
             return level
         beyond = np.log(np.maximum(np.minimum(*self.beyond(settings, times)), 1.0))[..., None, :]
         start, share = self.group.start[:, None], np.clip(level, 0.0, 1.0)

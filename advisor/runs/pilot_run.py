@@ -370,7 +370,8 @@ def _agree(a: FloatArray, b: FloatArray) -> bool:
 
 def _reach(values: FloatArray) -> float:
     """By how much copies of a series may differ: a share of its range, as consoles print it."""
-    return 2e-3 * max(float(np.fmax.reduce(values) - np.fmin.reduce(values)), 1e-12)
+    with np.errstate(over="ignore"):
+        return 2e-3 * max(float(np.fmax.reduce(values) - np.fmin.reduce(values)), 1e-12)
 
 
 def fingerprint(run: PilotRun) -> str:

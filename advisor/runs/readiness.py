@@ -110,7 +110,7 @@ def warn_of_starts(runs: Sequence[PilotRun]) -> list[PilotRun]:
 
 def _apart(runs: Sequence[PilotRun]) -> str:
     """How far apart the starts of some runs are; empty where they may be one."""
-    rewards = [run.reward[np.isfinite(run.reward)] for run in runs]
+    rewards = [np.clip(run.reward[np.isfinite(run.reward)], -1e100, 1e100) for run in runs]
     starts = np.array([reward[:LEAST_REWARDS].mean() for reward in rewards])
     low, high = int(starts.argmin()), int(starts.argmax())
     noise = [np.std(np.diff(reward)) / np.sqrt(2 * LEAST_REWARDS) for reward in rewards]
