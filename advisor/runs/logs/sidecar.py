@@ -311,7 +311,9 @@ def _nearest_sidecar(candidate: LogCandidate) -> LogFile | None:
     levels = 3 + max(0, len(log.path.parent.parts) - len(candidate.root.parts))
     # Next to a link before what it leads to.
     for start in dict.fromkeys((log.path.absolute().parent, candidate.whole_path.parent)):
-        for folder in (start, *start.parents)[:levels]:
+        # A run of a tracker lies in no folder.
+        is_place = log.archive is not None or start.is_dir()
+        for folder in (start, *start.parents)[: levels if is_place else 0]:
             present = [file for name in NAMES if (file := log.at(folder / name)) is not None]
             if len(present) > 1:
                 problem = "pilots.toml and pilots.csv stand in one folder"
