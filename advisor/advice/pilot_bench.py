@@ -26,6 +26,7 @@ from advisor.runs import (
     collapse_onset,
     find_any_fall,
     needs,
+    per_optimizer_step,
 )
 
 SAME_RATE = 0.01
@@ -173,10 +174,7 @@ def _completed(run: PilotRun, pilot: PlannedPilot, task: str, notes: list[str]) 
             "step": run.step * interval,
             "eval_step": run.eval_step * interval,
             "logging_steps": run.logging_steps * interval,
-            "series": {
-                name: values / interval if name == "step_time_seconds" else values
-                for name, values in run.series.items()
-            },
+            "series": per_optimizer_step(run.series, interval),
             "step_unit": "optimizer",
         }
     return run.with_updates(**changes)

@@ -41,9 +41,6 @@ they taught less in worlds that had shaped no preset (case_studies/economics).""
 VARIED = ((1.0, 4.0), (0.5, 1.0))
 """Factors of group size and refresh interval that pilots beside the middle one take in turn."""
 
-SAME = 0.1
-"""Log of the ratio of two learning rates below which they are one."""
-
 LEAST_STEPS = 10
 """Steps of a pilot below which its noise is all that it shows."""
 
@@ -147,7 +144,7 @@ class PilotPlan(BaseModel):
             f"{counted(self.projects, 'project')} lost {FEW_PROJECTS / self.projects:.0%} in other "
             f"worlds. With the same money spent, the full run then has {best.left} "
             f"steps in place of {self.steps}: {100 * best.worth:+.1f} % in all."
-            + (between if abs(np.log(rates / self.settings.learning_rate)) > SAME else ""),
+            + (between if abs(np.log(rates / self.settings.learning_rate)) > 0.1 else ""),
             "",
             *(
                 f"  {pilot.name}: {short_text(pilot.settings, self.settings)}, {pilot.steps} "

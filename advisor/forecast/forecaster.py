@@ -29,9 +29,6 @@ NEW_START_SPREAD = 0.75
 SEARCH_DRAWS = 4000
 """Draws used for a forecast: Monte Carlo error of a probability is at most 0.008."""
 
-MOST_TIMES = 200
-"""Points at which a curve is looked at."""
-
 SUPPORT = 3.0
 """Steps of a run over those of the longest pilot beyond which it is extrapolated."""
 
@@ -245,7 +242,9 @@ class Forecaster:
         """Return the same forecaster, as if the longest pilot had so many steps."""
         meta = self.posterior.meta.model_copy(update={"longest": longest})
         posterior = replace(self.posterior, meta=meta)
-        return Forecaster(posterior, self.target, draws=self.draws, seed=self.seed)
+        return Forecaster(
+            posterior, self.target, draws=self.draws, seed=self.seed, corpus=self.corpus
+        )
 
     def draw(self, name: str) -> FloatArray:
         """Thinned draws of one parameter, shape (draws, ...)."""
@@ -455,7 +454,7 @@ class Forecaster:
     def carried_steps(self, settings: Settings, steps: int, other: Settings) -> int:
         """Steps at other settings after which a run stands where it does after these."""
         clock = max(1, round(steps * float(self._speed(settings) / self._speed(other))))
-        times = np.unique(np.geomspace(1, clock, MOST_TIMES).astype(int))
+        times = np.unique(np.geomspace(1, clock, 200).astype(int))
         stands = self.curve(settings.planned_over(steps), [steps]).mean()
         as_high = times[self.curve(other.planned_over(clock), times).mean(axis=0) >= stands]
         # Where they never come as high, as far on the clock.

@@ -56,6 +56,7 @@ from advisor.runs.readiness import NONE_MOVED as NONE_MOVED
 from advisor.runs.readiness import WHY as WHY
 from advisor.runs.readiness import needs as needs
 from advisor.runs.readiness import none_moved as none_moved
+from advisor.runs.readiness import per_optimizer_step as per_optimizer_step
 from advisor.runs.readiness import questions as questions
 from advisor.runs.readiness import seconds_per_step as seconds_per_step
 from advisor.runs.readiness import weighty as weighty

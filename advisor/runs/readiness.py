@@ -9,6 +9,7 @@ import numpy as np
 
 from advisor.runs.pilot_run import LEAST_REWARDS, NOT_GRPO, PilotRun
 from advisor.runs.settings import REQUIRED
+from advisor.theory import FloatArray
 
 WHY = {
     **REQUIRED,
@@ -162,6 +163,12 @@ def none_moved(
     """Whether neither a gain nor a collapse can be learned from any run."""
     collapsed = {name for name, step in (collapse_steps or {}).items() if step is not None}
     return not any(run.id in collapsed or has_moved(run) for run in runs)
+
+
+def per_optimizer_step(series: Mapping[str, FloatArray], interval: int) -> dict[str, FloatArray]:
+    """Series of rows that each take as long as K steps do, with the time of one of them."""
+    timed = {name: series[name] / interval for name in series if name == "step_time_seconds"}
+    return {**series, **timed}
 
 
 def seconds_per_step(run: PilotRun) -> float | None:

@@ -253,11 +253,11 @@ def _binary(path: Path, give: str | None) -> InputError:
 
 def _open_member(path: Path, info: zipfile.ZipInfo) -> BinaryIO:
     stat = path.stat()
-    return cast(BinaryIO, _open_archive(path, stat.st_mtime_ns, stat.st_size).open(info))
+    return cast(BinaryIO, _kept_open(path, stat.st_mtime_ns, stat.st_size).open(info))
 
 
 @lru_cache(maxsize=1)
-def _open_archive(path: Path, _changed_ns: int, _size: int) -> zipfile.ZipFile:
+def _kept_open(path: Path, _changed_ns: int, _size: int) -> zipfile.ZipFile:
     """Archive with its index read once for all of its members, until it changes."""
     return zipfile.ZipFile(path)
 

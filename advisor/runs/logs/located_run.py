@@ -14,6 +14,7 @@ from pydantic import Field
 from advisor.runs.logfiles.logged import LogCandidate, Reader
 from advisor.runs.logs.trackers import wandb
 from advisor.runs.pilot_run import PilotRun, Score
+from advisor.runs.readiness import per_optimizer_step
 from advisor.runs.trainers import Derived
 from advisor.theory import FloatArray
 
@@ -44,11 +45,7 @@ class RawRun(PilotRun):
             name: getattr(self, name) * interval
             for name in ("step", "eval_step", "rate_step", "logging_steps")
         }
-        # A row takes as long as its K steps do.
-        times["series"] = {
-            name: values / interval if name == "step_time_seconds" else values
-            for name, values in self.series.items()
-        }
+        times["series"] = per_optimizer_step(self.series, interval)
         planned = self.planned_steps
         times["planned_steps"] = None if planned is None else planned * interval
         times["scores"] = {name: Score(at * interval, v) for name, (at, v) in self.scores.items()}
