@@ -1,8 +1,8 @@
 """The product's main job on a language model: pilots, advice, the full run as advised, and others.
 
 Used by ``run.py loop``. Pilots are the first steps of the ladder's runs; the advice is that of the
-commands ``advisor advise`` and ``advisor export`` under the shipped presets; training starts from
-the exported file as it is.
+commands ``advisor advise`` and ``advisor export``, under the shipped presets or those that the task
+is left out of; training starts from the exported file as it is.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def trials(task: str, tasks: Sequence[str]) -> list[Planned]:
     return found
 
 
-def advised(task: str, train: Train) -> Advice:
+def advised(task: str, train: Train, priors: Path | None = None) -> Advice:
     """Advise as a user does: the commands, on the pilots' folders as TRL left them.
 
     Where the answer is one more pilot it is trained and the question asked again, once: five pilots
@@ -92,12 +92,12 @@ def advised(task: str, train: Train) -> Advice:
     for rate in PILOTED:
         cut(_run(ladder_run(task, rate)), PILOT_STEPS, pilots)
     sidecar(pilots, task)
-    advice = _advised(pilots, folder / "study")
+    advice = _advised(pilots, folder / "study", priors)
     if advice.answer["kind"] == "next_pilot":
         name = "asked_pilot"
         train(advice.file, task, 1, name)
         write_run(pilots / name, {file: _text(RUNS / task / name / file) for file in FILES[:2]})
-        advice = _advised(pilots, folder / "study")
+        advice = _advised(pilots, folder / "study", priors)
     if advice.answer["kind"] == "next_pilot":
         own = advice.answer["settings"]
         refresh = own["minibatches_per_refresh"], own["epochs_per_refresh"]
@@ -116,8 +116,9 @@ def advised(task: str, train: Train) -> Advice:
     return advice
 
 
-def _advised(pilots: Path, study: Path) -> Advice:
-    _command("advise", pilots, "--steps", STEPS, "--out", study, "--quiet")
+def _advised(pilots: Path, study: Path, priors: Path | None) -> Advice:
+    believed = ("--priors", priors) if priors else ()
+    _command("advise", pilots, "--steps", STEPS, "--out", study, "--quiet", *believed)
     exported = _command("export", study, "--to", "trl")
     (study.parent / LAUNCHED).write_text(exported, encoding="utf-8")
     return kept(study.parent)

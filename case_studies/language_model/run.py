@@ -4,7 +4,7 @@
     python case_studies/language_model/run.py table [--workers 2] [--part long LoRA ...]
     python case_studies/language_model/run.py one --task sums --learning-rate 1e-5 --seed 1
     python case_studies/language_model/run.py file trl_config.yaml --task sums --seed 2 --name NAME
-    python case_studies/language_model/run.py loop [--task NAME...]   # pilots, advice, full runs
+    python case_studies/language_model/run.py loop [--task NAME...] [--presets FOLDER] [--out FILE]
     python case_studies/language_model/run.py pack               # the runs of the cache, to commit
 
 Needs `pip install -e '.[trl]' peft` and the weights. Training that was killed is redone, finished
@@ -140,7 +140,9 @@ def train_file(config: Path, task: str, seed: int, name: str, device: str) -> Pa
     return train(RUNS / task / name, TASKS[task], given, seed, device=device)
 
 
-def close_loops(tasks: list[str], workers: int, device: str) -> None:
+def close_loops(
+    tasks: list[str], presets: Path | None, out: Path, workers: int, device: str
+) -> None:
     """Per task: the ladder, pilots and advice, the advised run; then every other method."""
     import advice_loop
 
@@ -150,7 +152,8 @@ def close_loops(tasks: list[str], workers: int, device: str) -> None:
     train_all((Job.of(one) for task in tasks for one in advice_loop.ladder(task)), workers, device)
     advice = {}
     for task in tasks:
-        advice[task] = advice_loop.advised(task, train_from)
+        priors = presets / f"{task}.toml" if presets else None
+        advice[task] = advice_loop.advised(task, train_from, priors)
         print(f"{task}: {advice[task].answer['kind']}, {advice[task].arguments}", flush=True)
     jobs = [
         Job.of_file(advice[task].file, task, seed, advice[task].name(seed))
@@ -160,18 +163,18 @@ def close_loops(tasks: list[str], workers: int, device: str) -> None:
     for stage in (advice_loop.recipes, advice_loop.trials, advice_loop.chosen):
         more = [Job.of(one) for task in tasks for one in stage(task, tasks)]
         train_all([*jobs, *more], workers, device)
-        score(tasks)
+        score(tasks, out)
 
 
-def score(tasks: list[str]) -> None:
+def score(tasks: list[str], out: Path) -> None:
     """Pack what is trained, and write what the loops came to so far."""
     import advice_loop
 
     pack()
     advice = {task: advice_loop.kept(RUNS.parent / "loops" / task) for task in tasks}
     found = [advice_loop.told(task, tasks, advice[task]) for task in tasks]
-    advice_loop.write(found, HERE / "loop.json")
-    advice_loop.draw_all(HERE / "loop.svg")
+    advice_loop.write(found, out)
+    advice_loop.draw_all(out.with_suffix(".svg"))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -201,10 +204,17 @@ def _parser() -> argparse.ArgumentParser:
     file.add_argument("--seed", type=int, default=1)
     file.add_argument("--name", required=True)
     loops = commands.add_parser("loop", help="pilots, advice, the full run as advised, and others")
-    loops.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS))
     loops.add_argument("--workers", type=int, default=2)
+    loops.add_argument(
+        "--presets",
+        type=Path,
+        help="folder of a preset for each task, learned without it (learn.py --without-task) "
+        "[default: the one that is shipped for the runs]",
+    )
     scored = commands.add_parser("score", help="what the loops came to, as far as they are trained")
-    scored.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS))
+    for command in (loops, scored):
+        command.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS))
+        command.add_argument("--out", type=Path, default=HERE / "loop.json")
     for command in (table, one, file, loops):
         command.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     return parser
@@ -220,7 +230,7 @@ def main() -> None:
     elif asked.command == "pack":
         print(f"{pack()} runs packed")
     elif asked.command == "score":
-        score(asked.task)
+        score(asked.task, asked.out)
     elif asked.command == "file":
         print(train_file(asked.config, asked.task, asked.seed, asked.name, asked.device))
     elif asked.command in ("table", "loop"):
@@ -231,7 +241,7 @@ def main() -> None:
             runs = [one for one in planned() if one.part in asked.part]
             train_all(map(Job.of, runs), asked.workers, asked.device)
         else:
-            close_loops(asked.task, asked.workers, asked.device)
+            close_loops(asked.task, asked.presets, asked.out, asked.workers, asked.device)
     else:
         own = Configuration(
             asked.learning_rate,
