@@ -21,7 +21,7 @@ from advisor.advice.promotion import Promotion, promotion
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.search import search as search_best
-from advisor.advice.support import beyond_pilots, cautions, reach_of
+from advisor.advice.support import beyond_pilots, cautions, reach_of, silent_groups
 from advisor.advice.trade_offs import (
     advised_goal,
     as_alternative,
@@ -275,6 +275,7 @@ def explain(
         informed={
             name: share for name, share in informed_share(posterior).items() if name in INFORMED
         },
+        silent_groups=silent_groups(forecaster),
         prior_checks=prior_checks(evaluate, chosen, level, request.indifference),
         outside=question.outside,
         beyond_pilots=beyond_pilots(chosen.settings, forecaster),

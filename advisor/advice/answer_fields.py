@@ -101,6 +101,9 @@ class AnswerFields(BaseModel):
     p_better: float | None = None  # probability that the advised run is worth more than that one
     frontier: tuple[Alternative, ...]  # that nothing tried beats in reward, price and P(stable)
     informed: dict[str, float]  # share of the prior's variance removed, of numbers that decide
+    # Share of groups that score all alike and teach nothing, by group size, at the pilots' start;
+    # empty where no log holds it, or rewards are more than right and wrong.
+    silent_groups: dict[int, float] = {}
     prior_checks: tuple[PriorCheck, ...] = ()  # with the priors less and more sure
     outside: str | None  # in what the target lies outside the evidence of priors and pilots
     beyond_pilots: tuple[str, ...] = ()  # settings outside what any pilot ran, each with what was

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+
+import numpy as np
 
 from advisor.advice.candidates import RATE_REACH
 from advisor.common import counted
 from advisor.forecast import SUPPORT, Forecaster, pilots_of, stability
 from advisor.model import FIRST_LOOK, Posterior, misfit_caution
 from advisor.runs import NONE_MOVED, Settings, weighty
+from advisor.theory import PromptDifficulty, silent_group_share
 
 KNOBS = {
     "learning_rate": "learning rate",
@@ -23,6 +27,9 @@ KNOBS = {
 
 IMPOSSIBLE = 0.01
 """P(stable) below which a pilot that lives contradicts the model."""
+
+CHANCE = 0.05
+"""By how much fewer groups may be silent in a few first rows than if all prompts were alike."""
 
 SAME = 1.001
 """Factor within which two settings are one: rates are rounded when they are written."""
@@ -73,6 +80,34 @@ def range_text(ends: tuple[float, float]) -> str:
 def is_supported(steps: float, longest: float) -> bool:
     """Whether the longest pilot supports a run of so many steps."""
     return steps <= SUPPORT * longest
+
+
+def silent_groups(forecaster: Forecaster) -> dict[int, float]:
+    """Share of groups that teach nothing where the pilots began, by group size: half to fourfold.
+
+    The first rows of the pilots of the most frequent group size tell how pass rates spread over
+    prompts (`PromptDifficulty.of_silent_groups`). Empty where no log holds the share, or none of
+    right and wrong alone makes so few silent groups: partial credit does.
+    """
+    meta = forecaster.posterior.meta
+    first = [
+        (run.settings.group_size, run.first_reward, run.first_silent_share)
+        for run in pilots_of(forecaster.posterior, forecaster.target)
+        if run.first_silent_share is not None
+    ]
+    if not first:
+        return {}
+    (size, _), *_ = Counter(group for group, *_ in first).most_common(1)
+    rewards, shares = np.mean([row[1:] for row in first if row[0] == size], axis=0)
+    passed = (float(rewards) - meta.floor) / (meta.ceiling - meta.floor)
+    alike = silent_group_share(size, passed)
+    if not 0 < passed < 1 or float(shares) < alike - CHANCE:
+        return {}
+    prompts: float | PromptDifficulty = passed
+    if alike < float(shares) < 1:
+        prompts = PromptDifficulty.of_silent_groups(passed, float(shares), size)
+    sizes = [most for most in (size // 2, size, 2 * size, 4 * size) if most > 1]
+    return {group: round(silent_group_share(group, prompts), 4) for group in sizes}
 
 
 def reach_of(forecaster: Forecaster) -> float:

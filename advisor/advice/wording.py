@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from advisor.advice.answer_fields import Alternative, AnswerFields, NextPilot, PriorCheck
 from advisor.advice.candidates import place_of
@@ -332,8 +332,20 @@ def _particulars(advice: AnswerFields) -> list[str]:
         f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
         f"fluctuation small {percent(stability.fluctuation)}; in all {by_model}{recalibrated}."
         f"{none_failed}",
+        *_silent_groups(advice.silent_groups),
         *([] if _is_bound(advice) else [_limit(advice)]),
         *_evidence(advice),
+    ]
+
+
+def _silent_groups(shares: Mapping[int, float]) -> list[str]:
+    """What group sizes waste where the pilots began, in one line."""
+    if not shares:
+        return []
+    of_size = ", ".join(f"{percent(share)} at group size {size}" for size, share in shares.items())
+    return [
+        "Groups whose completions all score alike teach nothing. As the first rows of the pilots "
+        f"tell, they are {of_size}."
     ]
 
 

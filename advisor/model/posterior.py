@@ -51,6 +51,9 @@ INTERVAL = 0.8
 MOST_ROWS = 500
 """Rows of a pilot that a posterior remembers; of longer logs every second one, or third."""
 
+FIRST_ROWS = 5
+"""Of a pilot, that tell how its policy began."""
+
 MIN_SIZES = 4
 """Model sizes below which the curvature exponent is called prior-dominated."""
 
@@ -99,6 +102,7 @@ class RunSummary(BaseModel):
     seconds_per_step: float | None  # median wall-clock of an optimizer step, where the log tells
     completion_tokens: float | None  # mean length of a completion, where the log tells
     framework: str = ""  # trainer whose keys the log holds, empty where that is not known
+    first_silent_share: float | None = None  # of the groups of its first rows, where logged
     logged_steps: tuple[float, ...] = ()  # of its finite rewards; studies of before had none
     logged_rewards: tuple[float, ...] = ()
 
@@ -487,6 +491,12 @@ def make_posterior(
     return Posterior(draws, pilots, meta, statistics, seen)
 
 
+def _first(series: FloatArray | None) -> float | None:
+    """Mean of the first rows that hold a number."""
+    finite = np.zeros(0) if series is None else series[np.isfinite(series)]
+    return float(finite[:FIRST_ROWS].mean()) if finite.size else None
+
+
 def _summaries(cohort: Cohort) -> list[RunSummary]:
     out = []
     for index, (run, settings) in enumerate(zip(cohort.runs, cohort.settings, strict=True)):
@@ -504,8 +514,9 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 settings=settings,
                 steps=steps,
                 completions=prompts * settings.group_size / settings.epochs_per_refresh,
-                first_reward=float(finite[:5].mean()),
-                last_reward=float(finite[-5:].mean()),
+                first_reward=float(finite[:FIRST_ROWS].mean()),
+                first_silent_share=_first(run.series.get("silent_group_share")),
+                last_reward=float(finite[-FIRST_ROWS:].mean()),
                 collapse_step=cohort.collapse_step[index],
                 fell_from=cohort.fell_from[index],
                 fingerprint=fingerprint(run),

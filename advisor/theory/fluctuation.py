@@ -18,6 +18,11 @@ from advisor.theory.arrays import FloatArray
 
 AdvantageScaling = Literal["group", "batch", "none"]
 
+LOG_CONCENTRATIONS = (-25.0, 25.0)
+"""Within which a concentration is sought: prompts of one kind each, and all prompts alike."""
+
+BISECTIONS = 50
+
 
 def temperature(
     learning_rate: Any, prompts_per_step: Any, group_size: Any, sample_variance: Any = 1.0
@@ -58,6 +63,45 @@ class PromptDifficulty:
     def __post_init__(self) -> None:
         if not (0 < self.mean < 1 and self.concentration > 0):
             raise ValueError("mean must lie in (0, 1) and concentration be positive")
+
+    @classmethod
+    def of_silent_groups(cls, mean: float, share: float, group_size: int) -> PromptDifficulty:
+        """Distribution whose groups are silent as often as was seen: one first batch tells it.
+
+        Parameters
+        ----------
+        mean : float
+            Mean pass rate, in (0, 1).
+        share : float
+            Share of groups whose rewards are all equal.
+        group_size : int
+            G of those groups.
+
+        Returns
+        -------
+        difficulty : PromptDifficulty
+
+        Raises
+        ------
+        ValueError
+            No distribution makes so many, or so few: below ``mean^G + (1 - mean)^G`` rewards are
+            not of right and wrong alone.
+
+        Examples
+        --------
+        >>> half = PromptDifficulty.of_silent_groups(0.5, 0.5, 4)
+        >>> round(silent_group_share(16, half), 2)
+        0.26
+        """
+        least = silent_group_share(group_size, mean)
+        if not least < share < 1:
+            raise ValueError(f"a share of silent groups must lie above {least:.3g}, and below 1")
+        low, high = LOG_CONCENTRATIONS
+        for _ in range(BISECTIONS):
+            middle = cls(mean, math.exp((low + high) / 2))
+            is_too_silent = silent_group_share(group_size, middle) > share
+            low, high = ((low + high) / 2, high) if is_too_silent else (low, (low + high) / 2)
+        return middle
 
     @property
     def shapes(self) -> tuple[float, float]:

@@ -240,8 +240,11 @@ def test_posterior_remembers_what_the_logs_say():
     )
 
     run = logged([4.0])
-    run = run.with_updates(series={**run.series, "completion_length": np.full(12, 70.0)})
+    silent = np.r_[np.nan, np.full(5, 0.5), np.zeros(6)]
+    more = {"completion_length": np.full(12, 70.0), "silent_group_share": silent}
+    run = run.with_updates(series=run.series | more)
     (summary,) = _summaries(build_cohort([run], {"run": None}, {"run": None}))
     assert (summary.seconds_per_step, summary.completion_tokens) == (4, 70)
+    assert summary.first_silent_share == 0.5
     (unknown,) = _summaries(cohort_of_plans([Plan()]))
     assert (unknown.seconds_per_step, unknown.completion_tokens) == (None, None)

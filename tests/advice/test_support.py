@@ -8,7 +8,7 @@ import pytest
 from decisions import DEADLY
 
 from advisor.advice import what_if
-from advisor.advice.support import cautions, outside, piloted, range_text
+from advisor.advice.support import cautions, outside, piloted, range_text, silent_groups
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.survival import stability
 from advisor.testing import PLANS, Plan, made_up_posterior
@@ -76,3 +76,25 @@ def test_pilots_of_several_kl_coefficients_are_a_caution():
         if "kl_coefficient" in line
     ]
     assert "(0, 0.05)" in said
+
+
+@pytest.mark.parametrize(
+    ("reward", "silent", "expected"),
+    [
+        (0.4, 0.6, {4: 0.7086, 8: 0.6, 16: 0.5094, 32: 0.4333}),  # prompts of two kinds
+        (0.004, 0.95, {4: 0.9841, 8: 0.9684, 16: 0.9379, 32: 0.8796}),  # as if all were alike
+        (0.2, 0.01, {}),  # partial credit: right and wrong alone make more
+        (0.4, None, {}),
+        (0.0, 1.0, {}),
+    ],
+)
+def test_first_rows_tell_what_other_group_sizes_would_waste(reward, silent, expected):
+    posterior = made_up_posterior([Plan(), Plan(1e-4)])
+    runs = tuple(
+        run.model_copy(update={"first_reward": reward, "first_silent_share": silent})
+        for run in posterior.meta.runs
+    )
+    assert {run.settings.group_size for run in runs} == {8}
+    meta = posterior.meta.model_copy(update={"runs": runs, "floor": 0.0, "ceiling": 1.0})
+    forecaster = Forecaster(replace(posterior, meta=meta), Target("sort", "tiny-s", 1e5))
+    assert silent_groups(forecaster) == pytest.approx(expected, abs=2e-4)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from advisor.advice import Cost, advise
 from advisor.advice.evaluate import base_settings
-from advisor.advice.wording import in_trainer_names, percent, price
+from advisor.advice.wording import _silent_groups, in_trainer_names, percent, price
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.survival import stability
@@ -316,3 +316,9 @@ def test_what_no_pilot_ran_is_listed_in_one_line(posterior, advice):
     assert not [name for name in inside.beyond_pilots if name.startswith("group size")]
     within = inside.model_copy(update={"beyond_pilots": ()})
     assert "Outside what was piloted" not in within.summary
+
+
+def test_what_group_sizes_waste_is_one_line_where_it_is_known():
+    (line,) = _silent_groups({4: 0.7086, 8: 0.6, 16: 0.5094})
+    assert line.endswith("71 % at group size 4, 60 % at group size 8, 51 % at group size 16.")
+    assert _silent_groups({}) == []

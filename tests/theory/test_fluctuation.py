@@ -18,6 +18,7 @@ from theory_oracles import (
 
 from advisor.theory import (
     PromptDifficulty,
+    silent_group_share,
     temperature,
 )
 
@@ -157,3 +158,21 @@ def test_difficulty_moments_are_those_of_the_beta_distribution(mean, log_c):
 def test_impossible_difficulty_is_refused(mean, concentration):
     with pytest.raises(ValueError, match="mean must lie"):
         PromptDifficulty(mean, concentration)
+
+
+@LADDER
+@given(mean=RATES, log_c=st.floats(-1, 2), group=st.sampled_from([2, 4, 8, 16]))
+def test_silent_groups_of_one_size_tell_how_prompts_differ(mean, log_c, group):
+    mix = PromptDifficulty(mean, 10**log_c)
+    seen = silent_group_share(group, mix)
+    found = PromptDifficulty.of_silent_groups(mean, seen, group)
+    assert silent_group_share(3 * group, found) == pytest.approx(
+        silent_group_share(3 * group, mix), abs=1e-6
+    )
+    assert silent_group_share(group, mean) < seen  # one common pass rate would make fewer
+
+
+@pytest.mark.parametrize("share", [0.03, 1.0])
+def test_shares_that_no_right_and_wrong_makes_are_refused(share):
+    with pytest.raises(ValueError, match=r"must lie above 0\.0577"):
+        PromptDifficulty.of_silent_groups(0.3, share, 8)
