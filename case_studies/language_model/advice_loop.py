@@ -23,7 +23,7 @@ from loop_figure import draw
 from manifest import manifest
 from run_plan import LADDER, STEPS, Configuration, Planned
 from run_store import FILES, RUNS, TABLES, write_run
-from trained_runs import Trained, cut, sidecar, trained
+from trained_runs import Trained, configuration_of, cut, sidecar, trained
 
 PILOTED = (3e-6, 1e-5, 3e-5, 1e-4)
 PILOT_STEPS = 12
@@ -52,6 +52,11 @@ class Advice(NamedTuple):
     arguments: dict[str, Any]
     answer: dict[str, Any]
     text: str
+
+    @property
+    def configuration(self) -> Configuration:
+        """What the file would train."""
+        return configuration_of(self.arguments)
 
     def name(self, seed: int) -> str:
         """Of a run that is trained from the file: another advice has another name."""
@@ -214,6 +219,12 @@ def outcome(run: Trained) -> dict[str, Any]:
     }
 
 
+def lacking(task: str, advice: Advice) -> list[int]:
+    """Seeds to train from the advised file: with what is there of its settings, three runs."""
+    new = [one for one in ADVISED_SEEDS if not _at(task, advice.name(one)).folder.is_dir()]
+    return new[: max(0, len(ADVISED_SEEDS) - len(runs_of(task, advice.configuration)))]
+
+
 def runs_of(task: str, own: Configuration) -> list[Trained]:
     """Every finished full run of a configuration, whatever its seed."""
     return [one for one in trained(RUNS / task) if one.configuration == own and one.steps == STEPS]
@@ -224,8 +235,7 @@ def told(task: str, tasks: Sequence[str], advice: Advice) -> dict[str, Any]:
     answer = advice.answer
     best, name = best_of(task)
     interval = [answer["reward"][which] for which in ("low", "median", "high")]
-    seeds = [_at(task, advice.name(seed)) for seed in ADVISED_SEEDS]
-    full = [run for run in seeds if run.folder.is_dir()]
+    full = runs_of(task, advice.configuration)
     others = {
         name: {"settings": own._asdict(), "runs": [outcome(one) for one in finished]}
         for name, own in methods(task, tasks).items()

@@ -157,8 +157,8 @@ def close_loops(
         print(f"{task}: {advice[task].answer['kind']}, {advice[task].arguments}", flush=True)
     jobs = [
         Job.of_file(advice[task].file, task, seed, advice[task].name(seed))
-        for seed in advice_loop.ADVISED_SEEDS
         for task in tasks
+        for seed in advice_loop.lacking(task, advice[task])
     ]
     for stage in (advice_loop.recipes, advice_loop.trials, advice_loop.chosen):
         more = [Job.of(one) for task in tasks for one in stage(task, tasks)]

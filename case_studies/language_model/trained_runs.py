@@ -55,17 +55,7 @@ class Trained:
     @cached_property
     def configuration(self) -> Configuration:
         """What was varied; the length and the seed are not in it."""
-        given = self.arguments
-        parts = given.get("gradient_accumulation_steps", 1)
-        return Configuration(
-            given["learning_rate"],
-            given["num_generations"],
-            given["steps_per_generation"] // parts,
-            given["num_iterations"],
-            given["beta"],
-            bool(given.get("use_peft", False)),
-            given["per_device_train_batch_size"] * parts,
-        )
+        return configuration_of(self.arguments)
 
     @property
     def steps(self) -> int:
@@ -113,6 +103,20 @@ class Trained:
         best = levels.argmax()
         fallen = self.final < (1 - FALL) * levels[best] and levels[best] - self.final > LEAST_FALL
         return float(ends[best]) if fallen else None
+
+
+def configuration_of(arguments: dict[str, Any]) -> Configuration:
+    """What TRL's arguments say of what is varied."""
+    parts = arguments.get("gradient_accumulation_steps", 1)
+    return Configuration(
+        arguments["learning_rate"],
+        arguments["num_generations"],
+        arguments["steps_per_generation"] // parts,
+        arguments["num_iterations"],
+        arguments["beta"],
+        bool(arguments.get("use_peft", False)),
+        arguments["per_device_train_batch_size"] * parts,
+    )
 
 
 def trained(task_folder: Path) -> list[Trained]:
