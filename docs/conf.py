@@ -39,7 +39,7 @@ html_title = project
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_sidebars = {
-    name: [] for name in ("index", "quickstart", "concepts", "logs", "model", "theory", "figures")
+    name: [] for name in ("index", "quickstart", "glossary", "logs", "model", "theory", "figures")
 }
 html_show_sourcelink = False
 html_theme_options = {

@@ -16,6 +16,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 import advisor
+import advisor.theory
 from advisor.model.presets import PriorRow, prior_table
 from advisor.model.priors import load_priors, preset_names
 
@@ -77,19 +78,23 @@ def _interval(row: PriorRow) -> str:
 
 
 def api(kind: str) -> str:
-    """Directives for the public verbs, nouns or errors, in the order of ``advisor.__all__``."""
+    """Directives for the verbs, nouns or errors of ``advisor``, or for the names of ``theory``."""
     tests: dict[str, Callable[[Any], bool]] = {
         "verbs": inspect.isfunction,
         "nouns": lambda it: inspect.isclass(it) and not issubclass(it, Exception),
         "errors": lambda it: inspect.isclass(it) and issubclass(it, Exception),
+        "theory": lambda it: getattr(it, "__module__", "").startswith("advisor.theory."),
     }
-    names = [n for n in advisor.__all__ if tests[kind](getattr(advisor, n))]
-    directive = "autofunction" if kind == "verbs" else "autoclass"
+    home = advisor.theory if kind == "theory" else advisor
+    names = [name for name in getattr(home, "__all__", vars(home)) if name[0] != "_"]
     lines = ["```{eval-rst}"]
     for name in names:
-        lines += [f".. {directive}:: advisor.{name}"]
-        lines += ["   :members:"] if kind == "nouns" else []
-        lines += [""]
+        found = getattr(home, name)
+        if tests[kind](found):
+            directive = "autofunction" if inspect.isfunction(found) else "autoclass"
+            lines += [f".. {directive}:: {home.__name__}.{name}"]
+            lines += ["   :members:"] if directive == "autoclass" and kind != "errors" else []
+            lines += [""]
     return "\n".join([*lines, "```"])
 
 
