@@ -49,7 +49,7 @@ def inspect(
         console = output()
         show(found, console, quiet=quiet)
         if found.runs and not quiet:
-            echo("advisor advise counts GPU-hours of one GPU, unless --gpus says how many.")
+            echo(_advised(found))
         if explained:
             explain(found, console)
     require_runs(found, logs)
@@ -57,11 +57,26 @@ def inspect(
         raise typer.Exit(CannotTellError.exit_code)
 
 
-def require_runs(found: Inspection, logs: Sequence[str | Path], why: str = "") -> None:
+def _advised(found: Inspection) -> str:
+    """What advise says of the runs that lack nothing, where it refuses them."""
+    from advisor.model import cohort_of
+    from advisor.runs import needs
+
+    ready = [run for run in found.train_runs if not needs(run)]
+    try:
+        if ready and not found.is_flat:
+            cohort_of(ready)
+    except InputError as error:
+        return f"advisor advise would refuse them: {error}"
+    return "advisor advise counts GPU-hours of one GPU, unless --gpus says how many."
+
+
+def require_runs(found: Inspection, logs: Sequence[str | Path]) -> None:
     """Raise an ``InputError`` where no run was found."""
     from advisor.runs import known_formats
 
     if not found.runs:
+        why = "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
         raise InputError(
             "no run was found" + (f" ({why})" if why else ""),
             path=", ".join(str(path) for path in logs[:3]),
@@ -90,9 +105,7 @@ def diagnose(
     from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **stated.keywords)
-    require_runs(
-        found, logs, "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
-    )
+    require_runs(found, logs)
     judged = _judge(found.runs, posterior, quiet=quiet)
     if figures is not None:
         _draw(found.runs, judged, figures)
@@ -121,11 +134,8 @@ def _judge(runs: Sequence[PilotRun], posterior: Path | None, *, quiet: bool) -> 
 
     with noted(quiet=quiet):
         known, _ = load_posterior(posterior)
-    draws = [refresh_margin(known, run) or (None, None) for run in runs]
-    return [
-        judge(run, margin, damping, siblings=runs)
-        for run, (margin, damping) in zip(runs, draws, strict=True)
-    ]
+    found = [refresh_margin(known, run) or (None, None) for run in runs]
+    return [judge(run, one[0], one[1], siblings=runs) for run, one in zip(runs, found, strict=True)]
 
 
 def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: bool) -> None:
