@@ -273,10 +273,10 @@ def test_folders_without_end_are_refused(tmp_path):
 
 
 def test_a_table_of_too_many_rows_is_refused_before_it_is_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "MOST_TABLE_ROWS", 100)
+    monkeypatch.setattr(limits, "MOST_TABLE_CELLS", 3000)
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"step,reward\n" + b"1,0.5\n" * 1000))
-    with pytest.raises(InputError, match="more than 100 rows"):
+    with pytest.raises(InputError, match="more than 3,000 numbers, each row as 30"):
         read_runs(path)
 
 

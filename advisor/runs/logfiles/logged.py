@@ -184,9 +184,8 @@ class TableBuilder:
             column.at.append(row)
             column.value.append(cell)
             self._cells += 1
-        if self._cells > limits.MOST_TABLE_CELLS or row >= limits.MOST_TABLE_ROWS:
-            most = f"{limits.MOST_TABLE_ROWS:,} rows or {limits.MOST_TABLE_CELLS:,} numbers"
-            problem = f"the log holds more than {most}"
+        if self._cells + 30 * row > limits.MOST_TABLE_CELLS:
+            problem = f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers, each row as 30"
             advice = "Export every tenth row, or split the file by run"
             raise InputError(problem, path=self.path, advice=advice)
 

@@ -160,6 +160,7 @@ def fill_template(
         "interval": launch.interval,
         "completions": launch.completions,
         "rollout_prompts": launch.rollout_prompts,
+        "saved_every": launch.saved_every // launch.interval,
         **values,
     }
     lines = []

@@ -200,7 +200,6 @@ def render(launch: Launch, model: str | None) -> str:
         unknown=("max_prompt_length",) if limit is None else (),
         model=from_environment(model),
         samples=launch.rollout_prompts * refreshes,
-        saved_every=launch.saved_every // launch.interval,
         both_lengths=None if limit is None or prompt is None else prompt + limit,
         warmup_ratio=warmup_ratio(launch.steps, settings.warmup_steps),
         # AdamW without decay is Adam.

@@ -36,7 +36,6 @@ def render(launch: Launch, model: str | None) -> str:
         model=from_environment(model),
         # Training stops at these or at its epochs, and an epoch has at least one batch.
         refreshes=launch.refreshes("verl"),
-        saved_every=launch.saved_every // launch.interval,
         warmup=launch.in_refreshes("warmup", settings.warmup_steps, "verl"),
         moments=shlex.quote(OPTIM + moments),
         by_spread=settings.advantage_scaling == "group",
