@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,8 +161,8 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
         return
     is_alone = len(found) == 1
     for one in found:
-        shown = [card for card in one.cards if is_alone or card.status == "FAIL"]
-        shown = [card for card in shown if card.status != "NOT APPLICABLE"]
+        cards = sorted(one.cards, key=lambda card: card.status == "NOT APPLICABLE")
+        shown = [card for card in cards if is_alone or card.status == "FAIL"]
         if shown and not is_alone:
             console.say(f"\n{printable(one.id)}", style="bold")
         for card in shown:
@@ -171,10 +172,6 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
                 console.say(line, style="dim")
     if not is_alone:
         console.say("Warnings and all numbers: give one run alone, --markdown or --json.")
-        return
-    missing = [card for card in found[0].cards if card.status == "NOT APPLICABLE"]
-    if missing:
-        console.say("\n".join(line for card in missing for line in card_lines(card)) + "\n")
 
 
 def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -> None:
@@ -186,15 +183,11 @@ def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -
         folder.mkdir(parents=True, exist_ok=True)
         for number, (run, diagnosis) in enumerate(zip(runs, judged, strict=True), 1):
             prefix = f"{number:03d}-" if len(runs) > 1 else ""
-            for card in diagnosis.cards:
-                if card.status == "NOT APPLICABLE":
-                    continue
-                try:
+            for card in (one for one in diagnosis.cards if one.status != "NOT APPLICABLE"):
+                with suppress(InputError):  # judged without a series of its own
                     info = symptom_info(run, diagnosis, card.mode)
-                except InputError:  # judged without a series of its own
-                    continue
-                image = render(draw_symptom(info), "png", card.mode)
-                write_whole(folder / f"{prefix}{card.mode}.png", image)
+                    image = render(draw_symptom(info), "png", card.mode)
+                    write_whole(folder / f"{prefix}{card.mode}.png", image)
     except OSError as error:
         raise unwritable("figures", error, folder, "--figures") from error
 
@@ -251,10 +244,9 @@ def watch(
                 )
             last = forecast(runs[0], view)
         else:
-            silence = 60 * silent_after
             if not quiet:
                 echo(f"Following {log}; --once looks once.", err=True)
-            for growth in follow(Path(log), read, every=every, silent_after=silence):
+            for growth in follow(Path(log), read, every=every, silent_after=60 * silent_after):
                 last = _grown(forecast, growth, view) or last
                 if last is not None and last.update.step >= last.update.planned_steps:
                     break
@@ -310,8 +302,7 @@ def _grown(forecast: Forecast, growth: Growth, view: View) -> WatchReport | None
     except Exception as error:
         # A log may become readable, or named, while it grows; and a row that is a fault of ours
         # must not end the watch over the rows after it.
-        own = isinstance(error, AdvisorError | ArithmeticError | ValueError)
-        text = str(error) if own else f"{type(error).__name__}: {error}"
+        text = str(error) if isinstance(error, AdvisorError) else f"{type(error).__name__}: {error}"
         if text not in forecast.refused:
             view.say(f"no forecast: {text}")
         forecast.refused.add(text)
