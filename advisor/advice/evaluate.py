@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import mode
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -245,9 +246,11 @@ def first_reaching(values: FloatArray, steps: npt.ArrayLike, level: float) -> fl
 
 
 def base_settings(posterior: Posterior, target: Target) -> Settings:
-    """Settings that no advice changes: of the target's first pilot, and where others agree."""
-    first, *others = (pilot.settings for pilot in pilots_of(posterior, target))
-    agreed = {}
+    """Settings that no advice changes: the first pilot's, where others agree; the usual KL."""
+    pilots = pilots_of(posterior, target)
+    first, *others = (pilot.settings for pilot in pilots)
+    lived = [pilot.settings for pilot in pilots if pilot.collapse_step is None]
+    agreed: dict[str, Any] = {"kl_coefficient": mode(s.kl_coefficient for s in lived or [first])}
     for name in CARRIED:
         stated = {getattr(other, name) for other in others} - {None}
         if getattr(first, name) is None and len(stated) == 1:

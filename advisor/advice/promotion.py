@@ -14,9 +14,9 @@ RESUMED = {
     "TRL": "resume_from_checkpoint: <its output_dir>/checkpoint-{step}",
     "verl": "trainer.resume_mode=resume_path "
     "trainer.resume_from_path=<its default_local_dir>/global_step_{refresh}",
-    "OpenRLHF": "--load_checkpoint --ckpt_path <its ckpt_path>",
+    "OpenRLHF": "--ckpt.load_enable --ckpt.path <its ckpt.path>",
 }
-"""How a trainer goes on from the state of a run, optimizer included."""
+"""How trainers go on from the state of a run, optimizer included; own loops have own ways."""
 
 
 class Promotion(BaseModel):
@@ -57,13 +57,12 @@ def promotion(
         return None
     run = max(begun, key=lambda one: one.steps)
     step = int(run.steps)
-    trainer = run.framework if run.framework in RESUMED else "TRL"
-    refresh = step // settings.refresh_interval
+    resumed = RESUMED.get(run.framework.partition(" ")[0], "with the state of its optimizer")
     return Promotion(
         pilot=run.id,
         step=step,
         left=cost(settings, steps - step),
-        resume=RESUMED[trainer].format(step=step, refresh=refresh),
+        resume=resumed.format(step=step, refresh=step // settings.refresh_interval),
         why_not=_why_not(run, settings),
     )
 

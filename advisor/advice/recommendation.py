@@ -186,6 +186,8 @@ def _config(
         settings = settings.model_copy(update={"schedule": asked.schedule})
     if not goes_on(settings):
         mark += f"The learning rate decays to 0 over these {steps} steps: {settings.schedule}.\n"
+    differ = [line for line in advice.cautions if "differ in kl_coefficient" in line]
+    mark += "".join(f"{line} Here it is {settings.kl_coefficient:g}.\n" for line in differ)
     return export_config(
         settings,
         steps,

@@ -291,16 +291,13 @@ def _support(advice: AnswerFields) -> list[str]:
     pilots = f"{counted(advice.pilots, 'pilot')} of up to {advice.longest_pilot:.0f} steps"
     bound = [_limit(advice)] if _is_bound(advice) else []
     if is_supported(advice.steps, advice.longest_pilot):
-        supported = f"Supported by {pilots}, {advice.collapsed or 'none'} of which collapsed."
-        return bound or [supported]
+        return bound or [f"Supported by {pilots}, {advice.collapsed or 'none'} of which collapsed."]
     enough, times = int(-(-advice.steps // SUPPORT)), advice.steps / advice.longest_pilot
     if times <= advice.reach:
-        far = (
-            f"Extrapolated from {pilots}: the run is {times:.3g} times as long. On other runs 80 % "
-        )
         return [
             *bound,
-            f"{far}intervals held so far out; a pilot to step {enough} would support it.",
+            f"Extrapolated from {pilots}: the run is {times:.3g} times as long. On other runs 80 % "
+            f"intervals held so far out; a pilot to step {enough} would support it.",
         ]
     return [
         *bound,
@@ -323,14 +320,13 @@ def _particulars(advice: AnswerFields) -> list[str]:
     """What the numbers mean, what limits the answer and what it rests on."""
     stability = advice.stability
     by_model, stated = percent(stability.by_model), percent(stability.probability)
-    recalibrated = f". Recalibrated on runs whose outcome is known: {stated}"
-    recalibrated = "" if by_model == stated else recalibrated
+    again = "" if by_model == stated else f". Recalibrated on runs of known outcome: {stated}"
     none_failed = "" if advice.collapsed else " It is the preset's word: no pilot failed."
     return [
         "The interval is that of the mean of a run's last tenth, with its seed noise and slow "
         "wander. P(stable) has parts, by the model: rollouts refreshed often enough "
         f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
-        f"fluctuation small {percent(stability.fluctuation)}; in all {by_model}{recalibrated}."
+        f"fluctuation small {percent(stability.fluctuation)}; in all {by_model}{again}."
         f"{none_failed}",
         *_silent_groups(advice.silent_groups),
         *([] if _is_bound(advice) else [_limit(advice)]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ def inspect(
         console = output()
         show(found, console, quiet=quiet)
         if found.runs and not quiet:
-            echo("advisor advise counts GPU-hours of one GPU, unless --gpus says how many.")
+            echo(_advised(found))
         if explained:
             explain(found, console)
     require_runs(found, logs)
@@ -57,11 +58,26 @@ def inspect(
         raise typer.Exit(CannotTellError.exit_code)
 
 
-def require_runs(found: Inspection, logs: Sequence[str | Path], why: str = "") -> None:
+def _advised(found: Inspection) -> str:
+    """What advise says of the runs that lack nothing, where it refuses them."""
+    from advisor.model import cohort_of
+    from advisor.runs import needs
+
+    ready = [run for run in found.train_runs if not needs(run)]
+    try:
+        if ready and not found.is_flat:
+            cohort_of(ready)
+    except InputError as error:
+        return f"advisor advise would refuse them: {error}"
+    return "advisor advise counts GPU-hours of one GPU, unless --gpus says how many."
+
+
+def require_runs(found: Inspection, logs: Sequence[str | Path]) -> None:
     """Raise an ``InputError`` where no run was found."""
     from advisor.runs import known_formats
 
     if not found.runs:
+        why = "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
         raise InputError(
             "no run was found" + (f" ({why})" if why else ""),
             path=", ".join(str(path) for path in logs[:3]),
@@ -90,9 +106,7 @@ def diagnose(
     from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **stated.keywords)
-    require_runs(
-        found, logs, "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
-    )
+    require_runs(found, logs)
     judged = _judge(found.runs, posterior, quiet=quiet)
     if figures is not None:
         _draw(found.runs, judged, figures)
@@ -121,11 +135,8 @@ def _judge(runs: Sequence[PilotRun], posterior: Path | None, *, quiet: bool) -> 
 
     with noted(quiet=quiet):
         known, _ = load_posterior(posterior)
-    draws = [refresh_margin(known, run) or (None, None) for run in runs]
-    return [
-        judge(run, margin, damping, siblings=runs)
-        for run, (margin, damping) in zip(runs, draws, strict=True)
-    ]
+    found = [refresh_margin(known, run) or (None, None) for run in runs]
+    return [judge(run, one[0], one[1], siblings=runs) for run, one in zip(runs, found, strict=True)]
 
 
 def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: bool) -> None:
@@ -150,8 +161,8 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
         return
     is_alone = len(found) == 1
     for one in found:
-        shown = [card for card in one.cards if is_alone or card.status == "FAIL"]
-        shown = [card for card in shown if card.status != "NOT APPLICABLE"]
+        cards = sorted(one.cards, key=lambda card: card.status == "NOT APPLICABLE")
+        shown = [card for card in cards if is_alone or card.status == "FAIL"]
         if shown and not is_alone:
             console.say(f"\n{printable(one.id)}", style="bold")
         for card in shown:
@@ -161,10 +172,6 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
                 console.say(line, style="dim")
     if not is_alone:
         console.say("Warnings and all numbers: give one run alone, --markdown or --json.")
-        return
-    missing = [card for card in found[0].cards if card.status == "NOT APPLICABLE"]
-    if missing:
-        console.say("\n".join(line for card in missing for line in card_lines(card)) + "\n")
 
 
 def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -> None:
@@ -176,15 +183,11 @@ def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -
         folder.mkdir(parents=True, exist_ok=True)
         for number, (run, diagnosis) in enumerate(zip(runs, judged, strict=True), 1):
             prefix = f"{number:03d}-" if len(runs) > 1 else ""
-            for card in diagnosis.cards:
-                if card.status == "NOT APPLICABLE":
-                    continue
-                try:
+            for card in (one for one in diagnosis.cards if one.status != "NOT APPLICABLE"):
+                with suppress(InputError):  # judged without a series of its own
                     info = symptom_info(run, diagnosis, card.mode)
-                except InputError:  # judged without a series of its own
-                    continue
-                image = render(draw_symptom(info), "png", card.mode)
-                write_whole(folder / f"{prefix}{card.mode}.png", image)
+                    image = render(draw_symptom(info), "png", card.mode)
+                    write_whole(folder / f"{prefix}{card.mode}.png", image)
     except OSError as error:
         raise unwritable("figures", error, folder, "--figures") from error
 
@@ -241,10 +244,9 @@ def watch(
                 )
             last = forecast(runs[0], view)
         else:
-            silence = 60 * silent_after
             if not quiet:
                 echo(f"Following {log}; --once looks once.", err=True)
-            for growth in follow(Path(log), read, every=every, silent_after=silence):
+            for growth in follow(Path(log), read, every=every, silent_after=60 * silent_after):
                 last = _grown(forecast, growth, view) or last
                 if last is not None and last.update.step >= last.update.planned_steps:
                     break
@@ -300,8 +302,7 @@ def _grown(forecast: Forecast, growth: Growth, view: View) -> WatchReport | None
     except Exception as error:
         # A log may become readable, or named, while it grows; and a row that is a fault of ours
         # must not end the watch over the rows after it.
-        own = isinstance(error, AdvisorError | ArithmeticError | ValueError)
-        text = str(error) if own else f"{type(error).__name__}: {error}"
+        text = str(error) if isinstance(error, AdvisorError) else f"{type(error).__name__}: {error}"
         if text not in forecast.refused:
             view.say(f"no forecast: {text}")
         forecast.refused.add(text)

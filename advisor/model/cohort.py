@@ -399,12 +399,15 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
         inside = "rewards lie in [0, 1]" if low >= 0 else f"highest logged {high:g}"
         why = inside if high <= 1 else f"highest logged {high:g}, plus a quarter"
         notes.add(f"reward ceiling {ceiling:g} assumed ({why})")
-    if low < floor or high > ceiling:
-        raise InputError(
-            f"rewards run from {low:g} to {high:g}, outside the bounds [{floor:g}, {ceiling:g}]",
-            key="reward_floor, reward_ceiling",
-            advice="Correct the bounds in pilots.toml",
-        )
+    for run in runs:
+        low, high = float(np.nanmin(run.reward)), float(np.nanmax(run.reward))
+        if low < floor or high > ceiling:
+            raise InputError(
+                f"run '{run.id}' has rewards {low:g} to {high:g}, outside [{floor:g}, {ceiling:g}]",
+                path=run.path,
+                key="reward_floor" if low < floor else "reward_ceiling",
+                advice="Give in pilots.toml the least and the most that the reward can be",
+            )
     return float(floor), float(ceiling)
 
 
@@ -433,7 +436,7 @@ def _refuse_mixed_scales(runs: Sequence[PilotRun], notes: _Notes) -> None:
                 f"'{large[0].id}' up to {tops[large[0].id]:g}: they are on different scales",
                 path=large[0].path,
                 key="reward",
-                advice="Fit them apart, or give each log's reward_floor and reward_ceiling",
+                advice="Fit them apart, or give one reward_floor and reward_ceiling in pilots.toml",
             )
 
 
@@ -504,19 +507,17 @@ def _bin(
 ) -> dict[str, Any]:
     """Average a run's rows into bins: mean reward, mean clock, effective rows."""
     floor, ceiling = bounds
-    epochs = settings.epochs_per_refresh
     keep = np.isfinite(run.reward)
     if healthy_until is not None:
         # The first row stays even when collapse is immediate: it still tells the start.
         keep &= (run.step <= healthy_until) | (run.step == run.step[keep][0])
-    step = run.step[keep]
-    reward = (run.reward[keep] - floor) / (ceiling - floor)
+    step, reward = run.step[keep], (run.reward[keep] - floor) / (ceiling - floor)
     # A row that averages a logging window speaks for the policies of that whole window.
     offsets = np.arange(run.logging_steps, dtype=float)
     used = policy_steps(
         np.maximum(step[:, None] - offsets, 1.0),
         settings.minibatches_per_refresh,
-        epochs,
+        settings.epochs_per_refresh,
         settings.lag,
     )
     clock = _clock(factors, used)
@@ -524,7 +525,7 @@ def _bin(
     sizes = np.array([part.size for part in edges], dtype=float)
     mean = np.array([reward[part].mean() for part in edges])
     # Epochs score the same completions again: only new ones count as information.
-    rows = np.maximum(sizes * run.logging_steps / epochs, 1.0)
+    rows = np.maximum(sizes * run.logging_steps / settings.epochs_per_refresh, 1.0)
     level = _smooth(mean, sizes)
     prompts = rows * settings.prompts_per_step
     completions = prompts * settings.group_size

@@ -211,8 +211,7 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
     # Where no floor is given a loss is measured from the one that the cohort will infer.
     trained = [run for run in runs if not run.is_eval_only]
     given = [run.reward_floor for run in trained if run.reward_floor is not None]
-    inferred = min([0.0, *(float(np.nanmin(run.reward)) for run in trained)])
-    floor = given[0] if given else inferred
+    floor = given[0] if given else min([0.0, *(float(np.nanmin(run.reward)) for run in trained)])
     dead = dead_from_the_start(trained, floor)
     for run in trained:
         if run.id in verdicts:

@@ -184,10 +184,11 @@ class PilotRun(BaseModel):
         own = self.hyperparameters
         step = self.eval_step if self.is_eval_only else self.step
         last = f"{step[-1]:g}" if step.size else "none"
+        known = (own.learning_rate, own.group_size, own.refresh_interval)
+        rate, group, interval = ("unknown" if one is None else one for one in known)
         return (
-            f"PilotRun({self.id!r}: {self.model} on {self.task}; learning rate "
-            f"{own.learning_rate}, group size {own.group_size}, K {own.refresh_interval}; "
-            f"{step.size} rows to step {last})"
+            f"PilotRun({self.id!r}: {self.model or 'model'} on {self.task or 'task'}; learning "
+            f"rate {rate}, group size {group}, K {interval}; {step.size} rows to step {last})"
         )
 
     __str__ = __repr__

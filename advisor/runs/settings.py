@@ -149,8 +149,11 @@ def checked_settings(told: Mapping[str, Any], *, argument: str) -> PartialSettin
         return PartialSettings.model_validate(dict(told))
     except ValidationError as error:
         first = error.errors()[0]
+        why = first["msg"].replace("Input should", "it should")
+        if first["type"] == "extra_forbidden":
+            why = "no setting is called so"
         raise InputError(
-            f"the settings of the run are wrong: {first['msg']}",
+            f"{first['input']!r} is not allowed: {why}",
             argument=argument,
             key=".".join(str(part) for part in first["loc"]),
             advice=f"Known are {', '.join(PartialSettings.model_fields)}",

@@ -22,6 +22,11 @@ def posterior():
     return made_up_posterior(PLANS, draws=800)
 
 
+def of_trainer(posterior, name):
+    runs = tuple(run.model_copy(update={"framework": name}) for run in posterior.meta.runs)
+    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+
+
 def asked(posterior, settings, steps=300):
     run = posterior.meta.runs[0]
     return promotion(
@@ -35,7 +40,8 @@ def test_the_longest_pilot_of_the_settings_goes_on_and_only_the_rest_is_paid(pos
     whole = UNTIMED(PLANS[0].completed, 300).completions
     assert found.left.completions == pytest.approx(whole * 210 / 300)
     assert "checkpoint at step 90" in found.text
-    assert "resume_from_checkpoint: <its output_dir>/checkpoint-90" in found.text
+    own = asked(of_trainer(posterior, "TRL async"), PLANS[0].completed)
+    assert "resume_from_checkpoint: <its output_dir>/checkpoint-90" in own.text
 
 
 def test_no_pilot_goes_on_that_died_is_over_or_had_other_settings(posterior):
@@ -100,3 +106,27 @@ def test_steps_of_a_pilot_that_goes_on_are_not_lost(posterior):
         found[schedule] = worth.decided() - worth.decided([action])
     assert found["constant"] == pytest.approx(0.0, abs=1e-9)
     assert found["linear"] > 0.001
+
+
+def test_an_own_loop_is_sent_to_no_argument_of_another_trainer(posterior):
+    found = asked(of_trainer(posterior, "own loop"), PLANS[0].completed)
+    assert "output_dir" not in found.text
+    assert "(with the state of its optimizer)" in found.text
+
+
+def test_a_config_has_the_kl_weight_of_most_pilots_and_says_that_they_differ(posterior):
+    weights = (0.05, 0.0, 0.01, 0.0)
+    runs = tuple(
+        run.model_copy(update={"settings": changed(run.settings, kl_coefficient=weight)})
+        for run, weight in zip(posterior.meta.runs, weights, strict=True)
+    )
+    told = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    found = advise(told, learning_rates=(2e-4,), level=0.05, weigh_pilots=False, steps=300)
+    assert found.settings.kl_coefficient == 0.0
+    config = export(found, "trl")
+    assert "beta: 0.0\n" in config
+    assert "differ in kl_coefficient (0, 0.01, 0.05)" in config
+    assert "Here it is 0." in config
+    other = found.model_copy(update={"settings": changed(found.settings, kl_coefficient=0.05)})
+    assert "algo.kl.init_coef 0.05" in export(other, "openrlhf")
+    assert "Here it is 0.05." in export(other, "openrlhf")

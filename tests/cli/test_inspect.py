@@ -366,3 +366,17 @@ def test_advise_cautions_before_a_fit_that_may_fail(tmp_path, capsys):
     _print_runs(read_runs(tmp_path), [], output())
     shown = capsys.readouterr().out
     assert shown.count("Caution: Runs that count as one model on one task start at -1.") == 1
+
+
+def test_it_says_where_advise_would_refuse_runs_that_lack_nothing(tmp_path):
+    for name, scale in (("shares", 1.0), ("percent", 100.0)):
+        _jsonl(tmp_path / name / "metrics.jsonl", _rows(40, scale))
+    (tmp_path / "pilots.toml").write_text(
+        "[defaults]\nlearning_rate = 1e-5\ngroup_size = 8\nprompts_per_step = 4\nparameters = 1e8\n"
+    )
+    shown = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    assert "2 of 2 runs can be fitted" in shown
+    assert "advisor advise would refuse them" in shown
+    assert "run 'shares/metrics' has rewards up to 0.8" in " ".join(shown.split())
+    _jsonl(tmp_path / "percent" / "metrics.jsonl", _rows(40, 0.5))
+    assert "would refuse" not in RUNNER.invoke(app, ["inspect", str(tmp_path)]).output

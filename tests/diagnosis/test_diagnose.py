@@ -292,5 +292,5 @@ def test_a_whole_log_of_noise_does_not_fail(colour, mean):
 def test_worst_says_collapse_first():
     found = diagnose(blown_up(45))
     assert worst(found).startswith("Collapse: ")
-    assert worst(found).endswith("(+1)")
+    assert worst(found).endswith("(1 more)")
     assert worst(diagnose(make(rising(ROWS)))) == "nothing wrong"

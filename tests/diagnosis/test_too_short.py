@@ -1,4 +1,4 @@
-"""Too short to tell: rows, and whether the reward moved beyond its noise."""
+"""Length of a log: rows, and whether the reward moved beyond its noise."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def test_a_rise_passes():
     card = too_short(make(rising(40) + 0.02 * noise(1, 40)))
     assert card.status == "PASS"
     assert "moved from 0.3" in card.headline
+    assert card.title == "Length of the log"  # no title that says the reverse of PASS
 
 
 @pytest.mark.parametrize(("value", "status"), [(0.0, "WARNING"), (-7.3, "WARNING"), (1.0, "INFO")])

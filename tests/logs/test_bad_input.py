@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import zipfile
 
 import pytest
+from processor_time import at_most
 
 from advisor.errors import InputError
+from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
 from advisor.runs.logs import inspect, read_runs
 from advisor.runs.logs.readers import readers
@@ -242,3 +245,50 @@ def test_an_archive_is_listed_and_opened_once_for_all_of_its_members(tmp_path, m
     member = open_archive(on_disk(target))[0]
     assert member.names_in(target / "runs") == {str(number) for number in range(20)}
     assert member.names_in(target / "elsewhere") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ([f"{n}.jsonl" for n in range(limits.MOST_MEMBERS + 1)], "holds 50,001 files"),
+        (["a/" * 3000 + "x.jsonl"], "up to 3,000 deep"),
+    ],
+)
+def test_an_archive_of_too_many_or_too_deep_files_is_refused_at_once(
+    names, says, tmp_path, monkeypatch
+):
+    target = tmp_path / "hostile.zip"
+    members = [zipfile.ZipInfo(name) for name in names]
+    with zipfile.ZipFile(target, "w") as packed:
+        packed.writestr("x.jsonl", TABLE)
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda _: members)
+    with at_most(1), pytest.raises(InputError, match=says):
+        read_runs(target)
+
+
+def test_folders_without_end_are_refused(tmp_path):
+    (tmp_path / "/".join(["a"] * 150)).mkdir(parents=True)
+    with pytest.raises(InputError, match="more than 100 deep"):
+        inspect(tmp_path)
+
+
+def test_a_table_of_too_many_rows_is_refused_before_it_is_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "MOST_TABLE_CELLS", 3000)
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"step,reward\n" + b"1,0.5\n" * 1000))
+    with pytest.raises(InputError, match="more than 3,000 numbers, each row as 30"):
+        read_runs(path)
+
+
+def test_a_study_is_no_log_and_what_lies_in_it_is_none_of_the_logs_around_it(tmp_path):
+    study = tmp_path / "advisor-study"
+    study.mkdir()
+    for name in ("manifest.json", "recommendation.json", "posterior.nc"):
+        (study / name).write_text('[{"step": 1, "reward": 0.1}, {"step": 2, "reward": 0.3}]')
+    with pytest.raises(InputError, match="the folder is a study") as raised:
+        inspect(study)
+    assert f"advisor report {study}" in str(raised.value.advice)
+    (tmp_path / "a.csv").write_text(TABLE)
+    found = inspect(tmp_path)
+    assert [run.id for run in found.runs] == ["a"]
+    assert not found.unread

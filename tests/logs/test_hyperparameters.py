@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from advisor.errors import InputError
 from advisor.model.cohort import build_cohort
 from advisor.runs.logs import read_runs
-from advisor.runs.settings import CARRIED, PartialSettings, Settings
+from advisor.runs.settings import CARRIED, PartialSettings, Settings, checked_settings
 
 KNOWN = {"learning_rate": 1e-6, "group_size": 8, "prompts_per_step": 4}
 
@@ -82,3 +82,27 @@ def test_what_was_assumed_of_sgd_is_listed_with_the_cohort(
     cohort = build_cohort([run], {run.id: None}, {run.id: None})
     assert cohort.momentum.tolist() == [0.0]
     assert any("momentum = 0.0 assumed (default of torch's SGD)" in n for n in cohort.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("learning_rate", -1, "-1 is not allowed: it should be greater than 0"),
+        ("warmup", 3, "3 is not allowed: no setting is called so"),
+        ("adapter", "qlora", "'qlora' is not allowed: it should be 'full' or 'lora'"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_in_words_of_its_own(
+    name: str, value: object, says: str
+) -> None:
+    with pytest.raises(InputError, match=says) as refused:
+        checked_settings({name: value}, argument="overrides")
+    assert refused.value.key == name
+
+
+def test_what_is_not_known_of_a_run_is_not_called_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("step,reward\n1,0.1\n2,0.2\n3,0.3\n")
+    (run,) = read_runs(path)
+    assert "None" not in repr(run)
+    assert "K unknown" in repr(run)

@@ -600,8 +600,10 @@ def test_given_bounds_are_used_for_all_runs_and_not_called_assumed():
     ],
 )
 def test_rewards_outside_given_bounds_are_refused(bounds, low, high):
-    with pytest.raises(InputError, match=rf"rewards run from {low} to {high}\d*, outside"):
-        of(Plan(), **bounds)
+    with pytest.raises(InputError, match=rf"rewards {low} to {high}\d*, outside") as no:
+        build(Plan().run(rising(), "good"), Plan().run(rising() * 0 + 0.5, "fine", **bounds))
+    assert "run 'good'" in str(no.value)
+    assert (no.value.key, no.value.path) == (next(iter(bounds)), "good.jsonl")
 
 
 @pytest.mark.parametrize("name", ["reward_floor", "reward_ceiling"])

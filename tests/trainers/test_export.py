@@ -243,3 +243,17 @@ def test_modules_of_an_adapter_stand_in_the_command_of_trl():
     text = export_config(changed(**ALL), STEPS, "trl")
     assert "--lora_r 16 --lora_alpha 32 --lora_target_modules q_proj v_proj " in text
     assert "longer than the 300 tokens of your pilots" in text
+
+
+SAVED = {
+    "trl": "save_steps: {steps}\n",
+    "verl": "trainer.save_freq={batches}\n",
+    "openrlhf": "--ckpt.save_steps {batches}\n",
+}
+
+
+@pytest.mark.parametrize("framework", exports())
+@pytest.mark.parametrize(("steps", "every"), [(200, 200), (160, 40), (96, 24), (8, 8)])
+def test_a_run_is_saved_at_its_end_and_between_batches_of_rollouts(framework, steps, every):
+    text = export_config(changed(), steps, framework)
+    assert SAVED[framework].format(steps=every, batches=every // 8) in text

@@ -179,7 +179,7 @@ def worst(diagnosis: Diagnosis) -> str:
         is_flat = young is not None and young.status == "INFO"
         return "no change beyond noise so far" if is_flat else "nothing wrong"
     named = sorted(bad, key=lambda card: (-SEVERITY[card.status], card.mode != "collapse"))
-    more = f" (+{len(bad) - 1})" if len(bad) > 1 else ""
+    more = f" ({len(bad) - 1} more)" if len(bad) > 1 else ""
     return printable(f"{named[0].title}: {named[0].headline}{more}")
 
 

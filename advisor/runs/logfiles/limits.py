@@ -13,6 +13,8 @@ MOST_CONFIG_BYTES = 1 << 20  # longer config files hold data
 MOST_UNPACKED_BYTES = 4 << 30  # of one compressed log
 MOST_UNPACKED_PER_PACKED_BYTE = 200  # logs reach 30, bombs 1,000 and more
 UNCHECKED_UNPACKED_BYTES = 64 << 20  # up to here any compression ratio is allowed
+MOST_MEMBERS = 50_000  # of an archive
+MOST_FOLDERS_DEEP = 100  # of a log below what is named
 
 # Texts and objects.
 MOST_LINE_CHARACTERS = 1 << 20  # what follows is dropped, and the line counts as cut
@@ -24,7 +26,7 @@ MOST_JSON_OBJECTS = 500_000  # looked at in one document
 MOST_JSON_RUNS = 2_000  # in one document, most of which are evaluations
 
 # The table of one log.
-MOST_TABLE_CELLS = 30_000_000  # 500 MB; the largest runs log 100 keys for 50,000 steps
+MOST_TABLE_CELLS = 30_000_000  # 500 MB, and a row as much as 30; large runs log 100 x 50,000
 MOST_STEPS = 1e8  # larger counts are times or tokens, not optimizer steps
 LEAST_REPEATED_ROWS = 3  # each printed equally often: the log is one of several nodes
 

@@ -199,6 +199,10 @@ def open_archive(log: LogFile) -> list[LogFile]:
             infos = [info for info in packed.infolist() if info.filename and not info.is_dir()]
     except (*BROKEN, ValueError, RecursionError, MemoryError) as error:
         raise unreadable(log.path, error) from None
+    deepest = max((info.filename.replace("\\", "/").count("/") for info in infos), default=0)
+    if len(infos) > limits.MOST_MEMBERS or deepest > limits.MOST_FOLDERS_DEEP:
+        problem = f"the archive holds {len(infos):,} files in folders up to {deepest:,} deep"
+        raise InputError(problem, path=log.path, advice="Pack the logs alone")
     members: dict[Path, LogFile] = {}
     folders: dict[Path, set[str]] = {}
     for info in infos:

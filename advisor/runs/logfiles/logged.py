@@ -184,8 +184,8 @@ class TableBuilder:
             column.at.append(row)
             column.value.append(cell)
             self._cells += 1
-        if self._cells > limits.MOST_TABLE_CELLS:
-            problem = f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers"
+        if self._cells + 30 * row > limits.MOST_TABLE_CELLS:
+            problem = f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers, each row as 30"
             advice = "Export every tenth row, or split the file by run"
             raise InputError(problem, path=self.path, advice=advice)
 
@@ -354,6 +354,15 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
         if is_folder:
             files = []
             for place, folders, names in os.walk(path):  # without hidden ones
+                if {"manifest.json", "recommendation.json", "posterior.nc"} <= {*names}:
+                    if place == os.fspath(path):
+                        problem = "the folder is a study, an answer of advisor advise, and no log"
+                        advice = f"'advisor report {path}' shows it; name the folder of the logs"
+                        raise InputError(problem, path=path, advice=advice)
+                    folders[:], names = [], []
+                if place.count(os.sep) > os.fspath(path).count(os.sep) + limits.MOST_FOLDERS_DEEP:
+                    problem = f"folders lie more than {limits.MOST_FOLDERS_DEEP} deep in it"
+                    raise InputError(problem, path=path, advice="Name the folder of the logs")
                 folders[:] = [name for name in folders if not name.startswith(".")]
                 files += [Path(place, name) for name in names if not name.startswith(".")]
             for file in sorted(filter(Path.is_file, files)):

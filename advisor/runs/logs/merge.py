@@ -167,7 +167,7 @@ def _built(raw: RawRun, values: dict[str, Any]) -> PilotRun:
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(
-            f"the run does not hold together: {first['msg']}",
+            f"the run does not hold together: {first['msg'].removeprefix('Value error, ')}",
             path=raw.path,
             row=place_row(raw),
             key=".".join(str(part) for part in first["loc"]) or None,

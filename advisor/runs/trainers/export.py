@@ -49,6 +49,12 @@ class Launch:
         """Batches of rollouts of the whole run, for a trainer that counts those."""
         return self.in_refreshes("steps", self.steps, trainer)
 
+    @property
+    def saved_every(self) -> int:
+        """Steps between at most four checkpoints, the last at the run's end, at ends of batches."""
+        batches = 1 if self.steps % self.interval else self.steps // self.interval
+        return self.steps // _largest_divisor(batches, 4)
+
     def in_refreshes(self, what: str, steps: float, trainer: str) -> int:
         """Optimizer steps as a whole number of batches of rollouts."""
         if steps % self.interval:
@@ -154,6 +160,7 @@ def fill_template(
         "interval": launch.interval,
         "completions": launch.completions,
         "rollout_prompts": launch.rollout_prompts,
+        "saved_every": launch.saved_every // launch.interval,
         **values,
     }
     lines = []

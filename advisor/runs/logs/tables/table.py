@@ -24,15 +24,7 @@ SCALAR_KEY = re.compile(rb'"([^"\n]{1,120})"\s*:\s*["\d.\-NIn]')
 OBJECT = re.compile(rb"\s*(?:\[\s*)?\{")
 STEP = re.compile(r"(?:.*[/_])?(?:step|steps|checkpoint|iteration|epoch)")
 
-FIRST_ROWS = 20
-
 HOW_TO_LIST = "Give a list [{...}, {...}], or one object per line in a .jsonl file"
-
-
-HOW_TO_PIVOT = (
-    "Give each metric a column: table.pivot(index='step', columns='metric', values='value') of "
-    "pandas, for each run"
-)
 
 
 def is_wide(log: LogFile) -> bool:
@@ -55,7 +47,7 @@ def is_wide(log: LogFile) -> bool:
 def _nested_keys(text: bytes) -> set[str]:
     """Keys of nested groups in the first rows, joined by slashes as the rows' own are."""
     keys: set[str] = set()
-    for line in text.split(b"\n", FIRST_ROWS)[:FIRST_ROWS]:
+    for line in text.split(b"\n", 20)[:20]:
         with contextlib.suppress(ValueError, RecursionError):
             row = json.loads(line)
             keys |= {key.replace(".", "/") for key in flatten(_lifted(row))} if row else set()
@@ -103,7 +95,10 @@ def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> Non
     names = {key.lower() for key in header}
     if {"metric", "value"} <= names and not has_reward_key(header):
         problem = "a table with a row for each value is not read"
-        raise InputError(problem, path=log.path, row=row, advice=HOW_TO_PIVOT)
+        advice = (
+            "Give metrics columns: pandas' pivot(index='step', columns='metric', values='value')"
+        )
+        raise InputError(problem, path=log.path, row=row, advice=advice)
     used = [(i, key) for i, key in enumerate(header) if key]
     for number, cells in rows:
         builder.add(number, {key: cells[i] for i, key in used if i < len(cells)})

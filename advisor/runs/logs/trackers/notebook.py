@@ -215,7 +215,8 @@ class NotebookCode:
     """Takes code cells in their order and keeps what they set, under the names of TRL."""
 
     def __init__(self) -> None:
-        self._names: dict[str, Scalar] = {}
+        # Empty where the code sets one to two values, or to one that only running it tells.
+        self._names: dict[str, tuple[Scalar, ...]] = {}
         self._config: dict[str, Scalar] = {}
         self._config_is_grpo = False
         self._others: dict[str, Scalar] = {}
@@ -234,22 +235,25 @@ class NotebookCode:
             # A block may consist of nothing but magics, so a statement must stand in their place.
             tree = _parsed(MAGIC.sub(r"\1pass", source))
         for statement in tree.body if tree is not None else ():
+            bound, local = _bound(statement)
+            found, targets = self._assigned(statement)
+            named = {name: found if name in targets else () for name in bound}
+            same = {name: self._names.get(name, named[name]) == named[name] for name in bound}
+            after = {**self._names, **{name: named[name] if same[name] else () for name in bound}}
+            # What one assigns to counts from the next statement on, and in a block at once.
+            self._names = {**(self._names if targets else after), **dict.fromkeys(local, ())}
             for node in ast.walk(statement):
                 if isinstance(node, ast.Call):
                     self._call(node)
-            self._assign(statement)
+            self._names = after
 
-    def _assign(self, statement: ast.stmt) -> None:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                self._names.pop(node.id, None)
+    def _assigned(self, statement: ast.stmt) -> tuple[tuple[Scalar, ...], list[str]]:
+        """Value of an assignment, and the names that have it."""
         if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
-            return
-        found = self._value(statement.value)
+            return (), []
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        for target in targets:
-            if found and isinstance(target, ast.Name):
-                self._names[target.id] = found[0]
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        return self._value(statement.value), names
 
     def _call(self, call: ast.Call) -> None:
         name = _last_name(call.func)
@@ -271,6 +275,10 @@ class NotebookCode:
                 self._take("full_finetuning", given.get("full_finetuning"), bool)
         elif name in ("get_peft_model", "LoraConfig"):
             self._take("lora_r", given.get("r"), int)
+            self._take("lora_alpha", given.get("lora_alpha"), int)
+            modules = {one.arg: one.value for one in call.keywords}.get("target_modules")
+            if isinstance(modules, ast.List | ast.Constant):
+                self._take("lora_target_modules", ast.unparse(modules), str)
         elif name == "GRPOTrainer":
             self._take("model_name_or_path", given.get("model"), str)
         elif name == "load_dataset":
@@ -303,18 +311,31 @@ def _parsed(code: str) -> ast.Module | None:
         return None
 
 
+def _bound(statement: ast.stmt) -> tuple[set[str], set[str]]:
+    """Names that a statement sets, and names that are others within it."""
+    nodes = list(ast.walk(statement))
+    local = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+        return shared, names | local
+    loops = (node.target for node in nodes if isinstance(node, ast.comprehension))
+    local |= {one.id for loop in loops for one in ast.walk(loop) if isinstance(one, ast.Name)}
+    return names - local, local
+
+
 def _last_name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _evaluate(node: ast.expr, names: Mapping[str, Scalar]) -> Any:
+def _evaluate(node: ast.expr, names: Mapping[str, tuple[Scalar, ...]]) -> Any:
     """Value of a literal, of a name of one, or of plain arithmetic with numbers."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | None):
         return node.value
-    if isinstance(node, ast.Name) and node.id in names:
-        return names[node.id]
+    if isinstance(node, ast.Name) and names.get(node.id):
+        return names[node.id][0]
     if isinstance(node, ast.UnaryOp | ast.BinOp) and type(node.op) in OPERATORS:
         parts = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
         values = [_evaluate(part, names) for part in parts]

@@ -22,7 +22,6 @@ from advisor.runs.logs.stated_settings import derive_settings
 from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers.key_table import COMMON_KEYS
 
-TIME_NAMED = re.compile(r"\d{9,11}\.\d+")
 HPARAMS = b"_hparams_/"
 """torch's ``add_hparams`` puts settings into a folder of their own, named by its time."""
 
@@ -57,7 +56,8 @@ def group(log: LogFile) -> Path:
 
 
 def _is_settings_only(log: LogFile) -> bool:
-    return bool(TIME_NAMED.fullmatch(log.path.parent.name)) and HPARAMS in log.readable_head()
+    is_named_so = re.fullmatch(r"\d{9,11}\.\d+", log.path.parent.name) is not None
+    return is_named_so and HPARAMS in log.readable_head()
 
 
 class _Attempt(NamedTuple):

@@ -144,7 +144,6 @@ AXES = re.compile(
 """Axes that W&B offers for a chart, and counters that users choose most."""
 
 EXPORT = re.compile(r"(?:^|[^a-z])(?:wandb|export)", re.IGNORECASE)
-COPY = re.compile(r" ?\(\d+\)$")
 OF_THE_TABLE = frozenset(
     {"Name", "State", "Notes", "User", "Tags", "Created", "Runtime", "Sweep", "ID", "Group"}
 )
@@ -320,7 +319,7 @@ def _metric_of(log: LogFile, columns: Columns, names: list[str], is_alone: bool)
 
 def _metrics_like(stem: str) -> list[str]:
     """Known metrics that the name of a file may stand for, as critic_score_mean does."""
-    name = _squeeze(COPY.sub("", stem))
+    name = _squeeze(re.sub(r" ?\(\d+\)$", "", stem))
     matches = []
     for table in all_key_tables():
         levels = (*table.reward, *table.series.values())

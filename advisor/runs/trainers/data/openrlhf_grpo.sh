@@ -11,6 +11,7 @@
 # OpenRLHF goes once through its prompts.
 # The dataset needs those {samples} prompts. With fewer, lower data.max_samples to a
 # multiple of {rollout_prompts} and raise train.num_episodes so that their product is {samples}.
+# ckpt.save_steps counts batches of rollouts. The last checkpoint is that of the run's end.
 # Micro-batches may be raised for speed as long as they divide the share of one device.
 # The vLLM engines need {own_devices} devices of their own: rollouts run ahead of the trainer by {steps_ahead} steps
 # = async_queue_size {queue} x K {interval}.
@@ -55,6 +56,7 @@ arguments=(
   --actor.num_nodes 1 --actor.num_gpus_per_node {devices}
   --ref.num_nodes 1 --ref.num_gpus_per_node {devices}
   --vllm.num_engines {devices} --vllm.tensor_parallel_size 1
+  --ckpt.save_steps {saved_every}
   --train.colocate_all --ds.enable_sleep
   --vllm.{engine_sleep}
   --vllm.gpu_memory_utilization {shared_memory}

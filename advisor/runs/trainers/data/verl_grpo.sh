@@ -10,6 +10,7 @@
 #   on trainer.nnodes x trainer.n_gpus_per_node = {devices} in all
 # {steps} optimizer steps = total_training_steps {refreshes} x K {interval}: verl counts batches of rollouts,
 # and moves its learning rate once per batch, so warm-up and decay go in stairs of K steps.
+# trainer.save_freq counts those batches, too. The last checkpoint is that of the run's end.
 # Micro-batches (..._per_gpu) may be raised for speed; they change no update.
 # The dataset needs at least {rollout_prompts} prompts, those of one batch of rollouts.
 # Not among the settings that the advisor knows, so left at the trainer's defaults: weight
@@ -61,6 +62,7 @@ arguments=(
   trainer.nnodes=1
   trainer.n_gpus_per_node={devices}
   trainer.val_before_train=False
+  trainer.save_freq={saved_every}
   'trainer.logger=[console]'
   # {asked}
 )

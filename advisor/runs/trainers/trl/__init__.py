@@ -73,6 +73,7 @@ def arguments(launch: Launch) -> dict[str, Any]:
         "scale_rewards": settings.advantage_scaling,
         "optim": words["optimizer"],
         "logging_steps": 1,
+        "save_steps": launch.saved_every,
         "optim_args": f"momentum={settings.momentum!r}" if is_sgd else None,
         "adam_beta1": None if is_sgd else settings.momentum,
         "weight_decay": 0.0 if settings.optimizer == "adam" else None,
