@@ -40,9 +40,6 @@ CURVE_POINTS = 33
 MOST = 1_000_000
 """No setting is larger: beyond it a number is a mistake of units."""
 
-STACKED = ("learning_rate", "group_size", "prompts_per_step")
-"""Settings that may be arrays: all else is the same for configurations evaluated together."""
-
 AT_ONCE = 4_000_000
 """Numbers of an array that holds configurations by draws (by steps): 32 MB."""
 
@@ -176,16 +173,16 @@ class Evaluator:
 def stacked(
     configurations: Sequence[Settings], steps: Iterable[int], numbers: int
 ) -> Iterator[tuple[list[int], Settings, int]]:
-    """Places of configurations alike but for `STACKED`, these as arrays, and their steps."""
+    """Places of configurations alike but for `AXES`, these as arrays, and their steps."""
     groups: dict[tuple[Settings, int], list[int]] = {}
     for place, (one, last) in enumerate(zip(configurations, steps, strict=True)):
-        same = one.model_copy(update=dict.fromkeys(STACKED, 0))
+        same = one.model_copy(update=dict.fromkeys(AXES, 0))
         groups.setdefault((same, last), []).append(place)
     most = max(1, AT_ONCE // numbers)
     for (same, last), found in groups.items():
         for places in (found[at : at + most] for at in range(0, len(found), most)):
             own = [configurations[place] for place in places]
-            columns = {name: np.array([getattr(one, name) for one in own]) for name in STACKED}
+            columns = {name: np.array([getattr(one, name) for one in own]) for name in AXES}
             yield places, same.model_copy(update=columns), last
 
 

@@ -73,7 +73,7 @@ class RunLaws:
             self.log_loss,
             (effect[0], effect[1], effect[2]),
             self.log_onset,
-            float(self.settings.refresh_interval),
+            np.asarray(self.settings.refresh_interval)[..., None],
             float(self.settings.importance_ratio),
         )
 
@@ -86,7 +86,7 @@ class RunLaws:
                 clock,
                 eq.RunLevel(*(np.asarray(value)[..., None] for value in self.run(effect))),
                 self.settings.momentum,
-                self.settings.mean_age,
+                np.asarray(self.settings.mean_age)[..., None, None],
                 self.uncorrected[:, None],
                 self.is_oscillator[:, None],
             )
@@ -141,7 +141,8 @@ class Forecaster:
 
     The run's own effects are drawn once and reused, so that two configurations are compared under
     the same seed noise. Settings may be stacked: arrays of shape (configurations,) in the place of
-    learning rate, group size and prompts per step; results then have that dimension first.
+    learning rate, group size, mini-batches, epochs and prompts per step; results then have that
+    dimension first.
 
     Parameters
     ----------
@@ -196,7 +197,6 @@ class Forecaster:
         self.log_stiffness_ratio = ratio[index]
         self.run_effect = effect.values(posterior, self.indices)
         self._is_fresh = effect.is_fresh
-        self._limits: dict[tuple[float, int, float, bool], FloatArray] = {}
         check_task(posterior, target.task)
 
     @classmethod
@@ -371,14 +371,11 @@ class Forecaster:
         return np.asarray(np.exp(self.group.log_stiffness + rate + noise))
 
     def stiffness_limit(self, settings: Settings) -> FloatArray:
-        """Largest stiffness that the refresh schedule stands, shape (draws,)."""
-        schedule = (settings.momentum, settings.refresh_interval, settings.lag)
-        asked = (*schedule, settings.importance_ratio)
-        if asked not in self._limits:
-            momentum, interval, lag = schedule
-            share = self.uncorrected_share(settings)
-            self._limits[asked] = stiffness_limit(momentum, interval, share, lag)
-        return self._limits[asked]
+        """Largest stiffness that the refresh schedule stands, shape (..., draws)."""
+        share = self.uncorrected_share(settings)
+        intervals, place = np.unique(settings.refresh_interval, return_inverse=True)
+        limits = [stiffness_limit(settings.momentum, k, share, settings.lag) for k in intervals]
+        return np.stack(limits)[place]
 
     def uncorrected_share(self, settings: Settings) -> FloatArray:
         """Share s of staleness that no ratio corrects, shape (draws,)."""
