@@ -28,13 +28,13 @@ from advisor.advice.trade_offs import (
     at_equal_completions,
     best_piloted,
     bound,
+    frontier,
     limiting_factor,
     p_better,
     p_better_than,
     prior_checks,
     shortfall,
     trade_offs,
-    undominated,
 )
 from advisor.advice.wording import INFORMED, TOO_FEW
 from advisor.common import Progress, progress_of
@@ -122,7 +122,7 @@ def advise(
     question = prepare(posterior, *asked(request, search, fields), progress_of(progress))
     decision = choose(question)
     pilot, notes = _pilot(question, decision)
-    is_safe = decision.chosen.least >= question.request.level
+    is_safe = decision.chosen.stability.least >= question.request.level
     is_first = decision.kind == "next_pilot" and is_safe
     if is_first and pilot is not None and not pilot.is_worth_its_price:
         is_few = is_first_contact(posterior)
@@ -240,7 +240,7 @@ def explain(
     """Put a decision next to its alternatives, its evidence and its cautions."""
     forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
     posterior, meta, request = forecaster.posterior, forecaster.posterior.meta, question.request
-    last, level, at_end = chosen.cost.steps, request.level, decision.at_end
+    last, level = chosen.cost.steps, request.level
     planned = evaluate.planned(chosen.settings)
     times = curve_steps(last)
     curve = forecaster.outcome(planned, times)
@@ -269,9 +269,7 @@ def explain(
         recipes=tuple(recipes),
         best_piloted=piloted,
         p_better=piloted.p_beaten,
-        frontier=tuple(
-            as_alternative("frontier", at_end, one, None) for one in undominated(evaluate.tried)
-        ),
+        frontier=frontier(evaluate),
         informed={
             name: share for name, share in informed_share(posterior).items() if name in INFORMED
         },
@@ -320,10 +318,9 @@ def _promotion(question: Question, decision: Decision, planned: Settings) -> Pro
 
 def _recipes(question: Question, at_end: Evaluator) -> list[tuple[str, Evaluation]]:
     """What trainers' own examples would come to."""
-    return [
-        (name, at_end.compared(question.fixed.model_copy(update=values)))
-        for name, values in trainer_recipes().items()
-    ]
+    recipes = trainer_recipes()
+    own = [question.fixed.model_copy(update=values) for values in recipes.values()]
+    return list(zip(recipes, at_end.compared(own), strict=True))
 
 
 def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, list[str]]:
@@ -337,7 +334,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
             question.lattice,
             decision.chosen.settings,
             seed=question.search.seed,
-            is_safe=decision.chosen.least >= question.request.level,
+            is_safe=decision.chosen.stability.least >= question.request.level,
             is_first=decision.kind == "next_pilot",
         )
     except CannotTellError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,14 +63,9 @@ class Evaluation:
     cost: Cost
     value: float
 
-    @cached_property
-    def least(self) -> float:
-        """P(stable) that decides."""
-        return self.stability.least
-
     def is_feasible(self, level: float) -> bool:
         """Whether it reaches its goal and keeps P(stable) at the level."""
-        return self.least >= level and self.value > -np.inf
+        return self.stability.least >= level and self.value > -np.inf
 
 
 class Evaluator:
@@ -101,23 +95,20 @@ class Evaluator:
 
     def __call__(self, settings: Settings) -> Evaluation:
         """Evaluate one configuration that is on offer."""
-        return self._tried.setdefault(settings, self.compared(settings))
+        if settings not in self._tried:
+            (self._tried[settings],) = self.compared([settings])
+        return self._tried[settings]
 
-    def compared(self, settings: Settings) -> Evaluation:
-        """Evaluate one configuration to compare with: what is on offer stays as it is."""
-        if settings not in self._known:
-            self.prepare([settings])
-        return self._known[settings]
-
-    def prepare(self, configurations: Iterable[Settings]) -> None:
-        """Evaluate configurations together, which takes less time than one after the other."""
-        new = [one for one in configurations if one not in self._known]
+    def compared(self, configurations: Iterable[Settings]) -> list[Evaluation]:
+        """Evaluate configurations, faster together; what is on offer stays as it is."""
+        asked = list(configurations)
+        new = [one for one in dict.fromkeys(asked) if one not in self._known]
         paid = [self.budget.steps_of(one, self.cost) for one in new]
         steps = [max(1, most) for most in paid]
         if self.goal is not None:
             for one, last in zip(new, steps, strict=True):
                 self._known[one] = self._towards_goal(self.goal, one, last)
-            return
+            return [self._known[one] for one in asked]
         runs = [one.planned_over(last) for one, last in zip(new, steps, strict=True)]
         prices = list(map(self.cost, new, steps))
         for places, planned, last in stacked(runs, steps, self.forecaster.size):
@@ -131,6 +122,7 @@ class Evaluator:
                     prices[place],
                     value if paid[place] > 0 else -np.inf,
                 )
+        return [self._known[one] for one in asked]
 
     def planned(self, settings: Settings) -> Settings:
         """Settings with the length that the budget gives them, which shapes a schedule."""

@@ -409,11 +409,12 @@ def choose_pilot(
         level[places] = pilots.scaled_reward(plan, _looks(0, last))
     for places, plan, last in stacked([pilot for pilot, _ in asked], each, pilots.size):
         stable[places] = stability_draws(pilots, plan, last)
-    for (pilot, length), lives, seen in zip(asked, stable, level, strict=True):
+    prices = [evaluate.cost(pilot, length).paid for pilot, length in asked]
+    for (pilot, length), price, lives, seen in zip(asked, prices, stable, level, strict=True):
         if lives.mean() >= PILOT_LEVEL:
             look = shown(pilots, pilot, length, lives, rng, level=seen)
             gain = information_gain(utility, look, rng) / (high - low)
-            found.append((gain, evaluate.cost(pilot, length).paid, pilot, length))
+            found.append((gain, price, pilot, length))
     if not found:
         raise CannotTellError(
             "No configuration offered is likely to survive even a short pilot. Offer learning "

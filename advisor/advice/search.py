@@ -6,6 +6,7 @@ import math
 import secrets
 import warnings
 from collections.abc import Iterable
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -69,23 +70,27 @@ def search(
     is_small = len(lattice) <= how.trials or len(lattice) < math.prod(map(len, axes.values()))
     number = len(lattice) if is_small else how.trials
     if len(lattice) <= MOST_PREPARED and evaluate.goal is None:
-        evaluate.prepare(lattice)
+        evaluate.compared(lattice)
+
+    @cache
+    def evaluated(place: tuple[float, ...]) -> Evaluation | None:
+        settings = lattice.at(place)
+        return None if settings is None else evaluate(settings)
 
     def objective(trial: optuna.Trial) -> float:
         place = tuple(
             axes[name][trial.suggest_int(f"{name} (index)", 0, len(axes[name]) - 1)]
             for name in AXES
         )
-        settings = lattice.at(place)
-        if settings is None:
+        evaluation = evaluated(place)
+        if evaluation is None:
             raise optuna.TrialPruned("not offered")
-        evaluation = evaluate(settings)
         tried.append(evaluation)
         for name, value in zip(AXES, place, strict=True):
             trial.set_user_attr(name, value)
         trial.set_user_attr("reward", evaluation.reward)
         trial.set_user_attr("price", evaluation.cost.paid)
-        trial.set_constraint(STABLE, level - evaluation.least)
+        trial.set_constraint(STABLE, level - evaluation.stability.least)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 10 == 0:
             share = min(1.0, trial.number / number)
@@ -118,8 +123,12 @@ def search(
     if how.storage is not None:
         _keep(study, memory, how.storage, _name(evaluate))
     best = _top(tried, level)
-    nearest = max(tried, key=lambda e: (np.isfinite(e.value), min(e.least, level), e.reward))
-    return best, nearest
+
+    def nearness(found: Evaluation) -> tuple[bool, float, float]:
+        """Reaching the goal before P(stable) before reward."""
+        return bool(np.isfinite(found.value)), min(found.stability.least, level), found.reward
+
+    return best, max(tried, key=nearness)
 
 
 def _name(evaluate: Evaluator) -> str:

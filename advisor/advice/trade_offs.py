@@ -144,8 +144,8 @@ def best_piloted(evaluate: Evaluator, posterior: Posterior) -> Evaluation:
     alive = [run for run in own if run.collapse_step is None]
     if not alive:
         gentlest = min(own, key=lambda run: run.settings.learning_rate)
-        return evaluate.compared(gentlest.settings)
-    return max((evaluate.compared(run.settings) for run in alive), key=lambda e: e.value)
+        return evaluate.compared([gentlest.settings])[0]
+    return max(evaluate.compared(run.settings for run in alive), key=lambda e: e.value)
 
 
 def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
@@ -159,6 +159,12 @@ def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
         if not np.any(np.all(merits >= own, axis=1) & np.any(merits > own, axis=1))
     ]
     return sorted(kept, key=lambda e: (e.cost.paid, -e.reward))
+
+
+def frontier(evaluate: Evaluator) -> tuple[Alternative, ...]:
+    """What nothing tried beats in reward, price and P(stable)."""
+    kept = undominated(evaluate.tried)
+    return tuple(as_alternative("frontier", evaluate, one, None) for one in kept)
 
 
 def saving(posterior: Posterior, advice: AnswerFields, other: Alternative) -> Cost | None:
@@ -231,7 +237,8 @@ def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: floa
     allowed = [
         rate
         for rate in tried
-        if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).least >= level
+        if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).stability.least
+        >= level
     ]
     if not allowed:
         return f"no learning rate tried keeps P(stable) at {level_text(level)}"
@@ -280,13 +287,13 @@ def limiting_factor(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, l
     better = [
         e
         for e in evaluate.tried
-        if e.reward > chosen.reward + NOTICED * (high - low) and e.least < level
+        if e.reward > chosen.reward + NOTICED * (high - low) and e.stability.least < level
     ]
     if better and evaluate.goal is None:
         top = max(better, key=lambda e: e.reward)
         return (
             f"P(stable): {short_text(top.settings, chosen.settings)} would give {top.reward:.3f} "
-            f"at P(stable) {percent(top.least, level)}"
+            f"at P(stable) {percent(top.stability.least, level)}"
         )
     *others, last = lattice.axes["learning_rate"]
     surviving = evaluate.forecaster.posterior.meta.largest_surviving_rate

@@ -166,6 +166,8 @@ class Forecaster:
         Log of the stiffest mode over the one that the reward shows.
     indices : ndarray of shape (draws,)
         Which of the posterior's draws are in use.
+    size : int
+        How many.
     """
 
     def __init__(
@@ -193,10 +195,12 @@ class Forecaster:
         ratio = np.abs(rng.standard_normal(kept.size) * spread)
         index = np.arange(kept.size) if effect.draws is None else effect.draws
         self.indices = kept[index]
+        self.size = int(self.indices.size)
         self._of_new_model = of_new_model[:, index]
         self.log_stiffness_ratio = ratio[index]
         self.run_effect = effect.values(posterior, self.indices)
         self._is_fresh = effect.is_fresh
+        self._drawn: dict[str, FloatArray] = {}
         check_task(posterior, target.task)
 
     @classmethod
@@ -222,11 +226,6 @@ class Forecaster:
         """Standard deviation of the slow residual, a share of the reward's range; (draws,)."""
         return np.asarray(np.exp(self.population["log_misfit"]))
 
-    @property
-    def size(self) -> int:
-        """Number of draws in use."""
-        return int(self.indices.size)
-
     def with_run_effect(self, run_effect: RunEffect) -> Forecaster:
         """Return the same forecaster for another run: all else is drawn the same."""
         return Forecaster(
@@ -248,7 +247,9 @@ class Forecaster:
 
     def draw(self, name: str) -> FloatArray:
         """Thinned draws of one parameter, shape (draws, ...)."""
-        return np.asarray(self.posterior.flat(name)[self.indices])
+        if name not in self._drawn:
+            self._drawn[name] = self.posterior.flat(name)[self.indices]
+        return self._drawn[name]
 
     @cached_property
     def _group(self) -> int | None:
@@ -307,11 +308,11 @@ class Forecaster:
             self._log_parameters,
         )
 
-    @property
+    @cached_property
     def _task(self) -> int:
         return self.posterior.meta.tasks.index(self.target.task)
 
-    @property
+    @cached_property
     def _log_parameters(self) -> float:
         return float(np.log(self.target.parameters / self.posterior.meta.reference.parameters))
 
@@ -379,8 +380,11 @@ class Forecaster:
 
     def uncorrected_share(self, settings: Settings) -> FloatArray:
         """Share s of staleness that no ratio corrects, shape (draws,)."""
-        share = eq.uncorrected(self.population, float(settings.importance_ratio))
-        return np.broadcast_to(np.asarray(share, dtype=float), self.indices.shape)
+        return self._uncorrected if settings.importance_ratio else np.ones(self.size)
+
+    @cached_property
+    def _uncorrected(self) -> FloatArray:
+        return np.asarray(eq.uncorrected(self.population, 1.0))
 
     def reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward of the policy after so many optimizer steps.

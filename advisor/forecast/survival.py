@@ -9,6 +9,7 @@ What temperature takes off the plateau belongs to the objective, not here.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ class Stability(BaseModel):
             return saved | dict.fromkeys(("low", "high", "by_model"), saved["probability"])
         return saved
 
-    @property
+    @cached_property
     def least(self) -> float:
         """The lower of what the model says and what it is recalibrated to: what decides."""
         return min(self.by_model, self.probability)
@@ -123,7 +124,7 @@ def log_update_norm(learning_rate: Any, parameters: float) -> Any:
 
 
 def on_line(
-    intercept: float,
+    intercept: float | FloatArray,
     slope: float,
     update_norm: float,
     probability: npt.ArrayLike,
@@ -144,13 +145,14 @@ def recalibrated(
     probability: npt.ArrayLike,
     line: StabilityLine,
     log_norm: npt.ArrayLike,
-    deviations: float | None = None,
+    deviations: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    """P(stable) in truth, expected of a new table or of one so many ``deviations`` off."""
+    """P(stable) in truth, expected of a new table or of those so many ``deviations`` off."""
+    off = 0.0 if deviations is None else np.asarray(deviations)
     if line == NO_LINE:
-        return np.asarray(probability, dtype=float)
+        return np.asarray(probability, dtype=float) + 0 * off
     scale = shrinkage(line.spread) if deviations is None else 1.0
-    intercept = scale * line.intercept + (deviations or 0.0) * line.spread
+    intercept = scale * line.intercept + off * line.spread
     norm, slope = scale * line.update_norm, scale * line.slope
     found = on_line(intercept, slope, norm, probability, log_norm)
     return np.minimum(found, probability) if line.only_lowers else found
@@ -189,11 +191,12 @@ def stabilities_and_draws(
     by_model, line = joint.mean(axis=-1), line_for(forecaster.posterior.meta.priors, settings)
     norm = log_update_norm(settings.learning_rate, forecaster.target.parameters)
     expected = recalibrated(by_model, line, norm)
+    low, high = recalibrated(by_model, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]]))
     columns = {
         "probability": expected,
         # Of a line far from a half both ends lie beyond the mean: tails weigh in it.
-        "low": np.minimum(expected, recalibrated(by_model, line, norm, -DEVIATIONS)),
-        "high": np.maximum(expected, recalibrated(by_model, line, norm, DEVIATIONS)),
+        "low": np.minimum(expected, low),
+        "high": np.maximum(expected, high),
         "by_model": by_model,
         "refresh": contracts.mean(axis=-1),
         "tolerance": survives.mean(axis=-1),

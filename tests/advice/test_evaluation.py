@@ -177,8 +177,7 @@ def test_advice_does_not_pay_for_a_group_that_gains_nothing():
 def test_configurations_evaluated_together_have_the_numbers_of_each_alone(posterior):
     evaluate, lattice = decision(posterior)
     forecaster, offered = evaluate.forecaster, list(lattice)[::7]
-    evaluate.prepare(offered)
-    assert [evaluate.compared(one) for one in offered] == [again(evaluate)(one) for one in offered]
+    assert evaluate.compared(offered) == [again(evaluate)(one) for one in offered]
     assert evaluate.tried == []
     seen = 0
     for places, of, steps in stacked(offered, [STEPS] * len(offered), forecaster.size):
