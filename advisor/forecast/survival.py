@@ -70,17 +70,16 @@ def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
     return np.asarray(forecaster.law_stiffness(settings) / forecaster.stiffness_limit(settings))
 
 
-def refresh_contracts(forecaster: Forecaster, settings: Settings) -> FloatArray:
+def refresh_contracts(forecaster: Forecaster, left: FloatArray) -> FloatArray:
     """1 where the refresh map of a draw contracts for every mode, else 0, shape (draws,)."""
     # The curve shows a slow, reward-weighted mode; the stiffest sets stability (docs/theory, T23).
-    stiffest = stiffness_left(forecaster, settings) * forecaster.stiffness_ratio
-    return (stiffest < 1).astype(float)
+    return (left * forecaster.stiffness_ratio < 1).astype(float)
 
 
 def collapse_rate(forecaster: Forecaster, settings: Settings) -> FloatArray:
     """Collapse rate per optimizer step at peak learning rate, shape (..., draws)."""
     # Where the refresh map does not contract, a run dies as fast as any does.
-    contracts = refresh_contracts(forecaster, settings) > 0
+    contracts = refresh_contracts(forecaster, stiffness_left(forecaster, settings)) > 0
     return np.asarray(np.where(contracts, forecaster.hazard(settings), MOST_HAZARD))
 
 
@@ -89,12 +88,12 @@ def rest_stable(
 ) -> FloatArray:
     """Probability of each draw that the rest of a run stays stable, shape (draws,)."""
     alive = np.exp(-collapse_rate(forecaster, settings) * exposure)
-    return np.asarray(alive * fluctuation_small(forecaster, settings, level))
-
-
-def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
-    """Standard deviation of the reward's slow residual, shape (draws,), as a share of its range."""
     left = stiffness_left(forecaster, settings)
+    return np.asarray(alive * fluctuation_small(forecaster, settings, left, level))
+
+
+def fluctuation(forecaster: Forecaster, settings: Settings, left: FloatArray) -> FloatArray:
+    """Standard deviation of the reward's slow residual, shape (draws,), as a share of its range."""
     reference = forecaster.posterior.meta.reference
     relative = temperature(
         settings.learning_rate, settings.prompts_per_step, settings.group_size
@@ -105,9 +104,11 @@ def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
     return np.asarray(forecaster.misfit * np.sqrt(np.asarray(relative)[..., None] * inflation))
 
 
-def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatArray) -> FloatArray:
+def fluctuation_small(
+    forecaster: Forecaster, settings: Settings, left: FloatArray, level: FloatArray
+) -> FloatArray:
     """1 where the residual's standard deviation is less than a third of the level, else 0."""
-    deviation = fluctuation(forecaster, settings)
+    deviation = fluctuation(forecaster, settings, left)
     return (SPREADS * deviation < LOST_SHARE * level).astype(float)
 
 
@@ -165,17 +166,11 @@ def line_for(priors: Priors, settings: Settings) -> StabilityLine:
     return priors.stability_line if known else NO_LINE
 
 
-def stability(forecaster: Forecaster, settings: Settings, steps: int) -> Stability:
-    """P(stable) of a configuration by a horizon."""
-    return stability_and_draws(forecaster, settings, steps)[0]
-
-
-def stability_and_draws(
+def stability(
     forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
-) -> tuple[Stability, FloatArray]:
-    """P(stable) of a configuration by a horizon, and that of each draw, shape (draws,)."""
-    found, joint = stabilities_and_draws(forecaster, settings, steps, level=level)
-    return found[0], joint
+) -> Stability:
+    """P(stable) of a configuration by a horizon."""
+    return stabilities_and_draws(forecaster, settings, steps, level=level)[0][0]
 
 
 def stabilities_and_draws(
@@ -184,9 +179,10 @@ def stabilities_and_draws(
     """P(stable) of each of stacked configurations, and that of each draw, shape (..., draws)."""
     if level is None:
         level = forecaster.scaled_reward(settings, steps)[..., 0]
-    contracts = refresh_contracts(forecaster, settings)
+    left = stiffness_left(forecaster, settings)
+    contracts = refresh_contracts(forecaster, left)
     survives = forecaster.survival(settings, steps)
-    calm = fluctuation_small(forecaster, settings, level)
+    calm = fluctuation_small(forecaster, settings, left, level)
     joint = contracts * survives * calm
     by_model, line = joint.mean(axis=-1), line_for(forecaster.posterior.meta.priors, settings)
     norm = log_update_norm(settings.learning_rate, forecaster.target.parameters)
@@ -207,11 +203,9 @@ def stabilities_and_draws(
     return [Stability(**dict(zip(columns, row, strict=True))) for row in rows], joint
 
 
-def stability_draws(
-    forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
-) -> FloatArray:
-    """Probability of each draw that the run stays stable by its last step, shape (draws,)."""
-    return stability_and_draws(forecaster, settings, steps, level=level)[1]
+def stability_draws(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
+    """Probability of each draw that the run stays stable by its last step, shape (..., draws)."""
+    return stabilities_and_draws(forecaster, settings, steps)[1]
 
 
 class Margin(NamedTuple):

@@ -35,7 +35,7 @@ from advisor.advice import (
     weightiest,
 )
 from advisor.common import counted, write_whole
-from advisor.forecast import SUPPORT, Forecaster, final_reward, interval_of, stability_and_draws
+from advisor.forecast import SUPPORT, Forecaster, final_reward, interval_of, stability
 from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import Missing, inline_svg, reason_of
@@ -373,7 +373,7 @@ def numbers(forecaster: Forecaster, plan: Settings) -> tuple[float, ...]:
     steps = int(plan.planned_steps or 0)
     level = forecaster.scaled_reward(plan, steps)
     reward = interval_of(final_reward(forecaster, plan, steps))
-    chance, _ = stability_and_draws(forecaster, plan, steps, level=level[:, 0])
+    chance = stability(forecaster, plan, steps, level=level[:, 0])
     return (
         *(float(forecaster.outcome_of(level).mean()), reward.low, reward.high),
         *(chance.probability, chance.least),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from advisor.advice import SAME, default_lattice, level_text
-from advisor.forecast import Forecaster, stability_and_draws
+from advisor.forecast import Forecaster, stability
 from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import FigureKind
@@ -221,7 +221,7 @@ def _judged(
     }
     settings = advice.settings.model_copy(update=changed)
     level = forecaster.scaled_reward(settings, advice.steps)
-    chance, _ = stability_and_draws(forecaster, settings, advice.steps, level=level[:, 0])
+    chance = stability(forecaster, settings, advice.steps, level=level[:, 0])
     return chance.least, float(forecaster.outcome_of(level).mean())
 
 
