@@ -299,6 +299,7 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
     at_end = decision.at_end
     found = [("best pilot", best_piloted(at_end, question.forecaster.posterior))]
     found += _recipes(question, at_end)
+    at_end.prepare_curves((one.settings, one.cost.steps) for _, one in found)
     chances: list[float | None] = [None] * len(found)
     if question.request.objective.kind == "reward":
         chances = [*p_better_than(at_end, decision.chosen, [one for _, one in found])]

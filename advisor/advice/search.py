@@ -86,10 +86,10 @@ def search(
         if evaluation is None:
             raise optuna.TrialPruned("not offered")
         tried.append(evaluation)
-        for name, value in zip(AXES, place, strict=True):
-            trial.set_user_attr(name, value)
-        trial.set_user_attr("reward", evaluation.reward)
-        trial.set_user_attr("price", evaluation.cost.paid)
+        if how.storage is not None:
+            found = {"reward": evaluation.reward, "price": evaluation.cost.paid}
+            for name, value in (*zip(AXES, place, strict=True), *found.items()):
+                trial.set_user_attr(name, value)
         trial.set_constraint(STABLE, level - evaluation.stability.least)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 10 == 0:

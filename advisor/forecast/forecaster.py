@@ -265,7 +265,7 @@ class Forecaster:
     @cached_property
     def population(self) -> dict[str, FloatArray]:
         """Population parameters, each of shape (draws,)."""
-        return {name: self.draw(name) for name in model.POPULATION}
+        return {name: self.posterior.flat(name)[self.indices] for name in model.POPULATION}
 
     @cached_property
     def laws(self) -> dict[str, FloatArray]:
@@ -327,11 +327,12 @@ class Forecaster:
     def laws_of(self, settings: Settings) -> RunLaws:
         """What the laws give a run of a completed configuration, before its own effects."""
         x = self.covariates(settings)
+        rate, plateau_loss = eq.rate_design(x), eq.plateau_loss_design(x)
         return RunLaws(
             self.population,
             self.group,
-            self._law("rate", eq.rate_design(x)),
-            self._law("plateau_loss", eq.plateau_loss_design(x)),
+            self._law("rate", rate),
+            self._law("plateau_loss", plateau_loss),
             self.draw("log_onset")[:, self._task],
             self.draw("is_oscillator"),
             self.uncorrected_share(settings),
