@@ -241,8 +241,7 @@ def explain(
     forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
     posterior, meta, request = forecaster.posterior, forecaster.posterior.meta, question.request
     last, level = chosen.cost.steps, request.level
-    planned = evaluate.planned(chosen.settings)
-    times = curve_steps(last)
+    planned, times = chosen.planned, curve_steps(last)
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
     piloted, *recipes = _rivals(question, decision, gained)
@@ -299,7 +298,7 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
     at_end = decision.at_end
     found = [("best pilot", best_piloted(at_end, question.forecaster.posterior))]
     found += _recipes(question, at_end)
-    at_end.prepare_curves((one.settings, one.cost.steps) for _, one in found)
+    at_end.prepare_curves(one for _, one in found)
     chances: list[float | None] = [None] * len(found)
     if question.request.objective.kind == "reward":
         chances = [*p_better_than(at_end, decision.chosen, [one for _, one in found])]

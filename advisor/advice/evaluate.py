@@ -58,6 +58,7 @@ class Evaluation:
     """A configuration under the posterior."""
 
     settings: Settings
+    planned: Settings  # with the length that the budget gives it, which shapes a schedule
     reward: float
     stability: Stability
     cost: Cost
@@ -86,7 +87,7 @@ class Evaluator:
         self.goal = goal
         self._known: dict[Settings, Evaluation] = {}
         self._tried: dict[Settings, Evaluation] = {}
-        self._curves: dict[tuple[Settings, int], FloatArray] = {}
+        self._curves: dict[Evaluation, FloatArray] = {}
 
     @property
     def tried(self) -> list[Evaluation]:
@@ -117,6 +118,7 @@ class Evaluator:
             for place, own, chance, value in zip(places, draws, chances, values, strict=True):
                 self._known[new[place]] = Evaluation(
                     new[place],
+                    runs[place],
                     float(own.mean()),
                     chance,
                     prices[place],
@@ -124,27 +126,23 @@ class Evaluator:
                 )
         return [self._known[one] for one in asked]
 
-    def planned(self, settings: Settings) -> Settings:
-        """Settings with the length that the budget gives them, which shapes a schedule."""
-        return settings.planned_over(max(1, self.budget.steps_of(settings, self.cost)))
-
-    def prepare_curves(self, runs: Iterable[tuple[Settings, int]]) -> None:
-        """Compute the mean curves of runs of so many steps together."""
+    def prepare_curves(self, runs: Iterable[Evaluation]) -> None:
+        """Compute the mean curves of runs together."""
         new = [run for run in runs if run not in self._curves]
-        planned, steps = [self.planned(one) for one, _ in new], [last for _, last in new]
+        planned, steps = [run.planned for run in new], [run.cost.steps for run in new]
         for places, of, last in stacked(planned, steps, self.forecaster.size * CURVE_POINTS):
             curves = self.forecaster.outcome(of, curve_steps(last)).mean(axis=-2)
             self._curves.update(zip([new[place] for place in places], curves, strict=True))
 
-    def steps_to(self, settings: Settings, steps: int, goal: float) -> float | None:
-        """Step at which the mean curve of a run of so many steps reaches a reward, or None."""
-        self.prepare_curves([(settings, steps)])
-        curve = self._curves[settings, steps]
+    def steps_to(self, run: Evaluation, goal: float) -> float | None:
+        """Step at which the mean curve of a run reaches a reward, or None."""
+        self.prepare_curves([run])
+        curve = self._curves[run]
         if curve[-1] < goal:
             return None
         gain = curve[-1] - curve[0]
         share = 1.0 if gain <= 0 else (goal - curve[0]) / gain
-        return steps_to_share(curve, curve_steps(steps), float(np.clip(share, 0.0, 1.0)))
+        return steps_to_share(curve, curve_steps(run.cost.steps), float(np.clip(share, 0.0, 1.0)))
 
     def _towards_goal(self, goal: float, settings: Settings, steps: int) -> Evaluation:
         """Evaluate a configuration that is to reach a goal within so many steps."""
@@ -159,7 +157,7 @@ class Evaluator:
         if found is not None and self.budget.steps_of(settings, self.cost) > 0:
             time = steps * (self.cost.seconds_per_step(planned) or 1.0)
             value = -price.paid if self.objective.kind == "cheapest" else -time
-        return Evaluation(settings, float(draws.mean()), chance, price, value)
+        return Evaluation(settings, planned, float(draws.mean()), chance, price, value)
 
 
 def stacked(

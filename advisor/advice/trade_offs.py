@@ -57,9 +57,7 @@ def as_alternative(
         reward=found.reward,
         stability=found.stability,
         cost=found.cost,
-        steps_to_95=None
-        if goal is None
-        else evaluate.steps_to(found.settings, found.cost.steps, goal),
+        steps_to_95=None if goal is None else evaluate.steps_to(found, goal),
         p_beaten=p_beaten,
     )
 
@@ -96,11 +94,11 @@ def trade_offs(
     safer = [e for e in good if e.stability.probability >= chosen.stability.probability + SAFER]
     safest = max(safer, key=lambda e: (round(e.stability.probability, 2), e.reward), default=None)
 
-    evaluate.prepare_curves((e.settings, e.cost.steps) for e in [chosen, *feasible])
+    evaluate.prepare_curves([chosen, *feasible])
 
     def seconds(found: Evaluation) -> float:
         """Time to the goal, in steps where the time of a step is unknown."""
-        steps = evaluate.steps_to(found.settings, found.cost.steps, goal)
+        steps = evaluate.steps_to(found, goal)
         each = evaluate.cost.seconds_per_step(found.settings) or 1.0
         return np.inf if steps is None else steps * each
 
@@ -198,7 +196,7 @@ def prior_checks(
     # A price or a time does not turn on the draws: there the choice stands or falls with P.
     is_reward = evaluate.objective.kind == "reward" and evaluate.objective.quantile is None
     steps = [one.cost.steps for one in compared]
-    plans = [evaluate.planned(one.settings) for one in compared]
+    plans = [one.planned for one in compared]
     norms = log_update_norm([p.learning_rate for p in plans], forecaster.target.parameters)
     rewards, utility, stable = np.empty((3, len(plans), forecaster.size))
     for places, planned, last in stacked(plans, steps, forecaster.size):
@@ -224,7 +222,7 @@ def prior_checks(
                 power=power,
                 reward=float(rewards[at] @ weights),
                 stability=float(probabilities[at]),
-                best=None if best is None else evaluate.planned(best.settings),
+                best=None if best is None else best.planned,
                 pareto_k=float(k),
             )
         )

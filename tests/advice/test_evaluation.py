@@ -54,7 +54,7 @@ def test_what_evaluations_share_moves_no_number(is_evaluated):
     worth = utilities(evaluate.forecaster, few, [one.cost.steps for one in warm])
     for settings, found, utility in zip(few, warm, worth, strict=True):
         alone, _ = decision(posterior)
-        forecaster, planned = alone.forecaster, alone.planned(settings)
+        forecaster, planned = alone.forecaster, alone(settings).planned
         steps = planned.planned_steps
         assert steps == STEPS - STEPS % settings.refresh_interval
         reward = forecaster.outcome(planned, [steps])[:, 0]
@@ -114,7 +114,7 @@ def option(group_size, reward, probability):
         probability=probability, refresh=1.0, tolerance=probability, fluctuation=1.0, error=0.0
     )
     price = Cost(steps=100, completions=1600.0 * group_size, tokens=None, gpu_hours=None)
-    return Evaluation(settings, reward, chance, price, reward)
+    return Evaluation(settings, settings, reward, chance, price, reward)
 
 
 def asked(tried, objective=None, bounds=(0.0, 1.0), budget=None):
