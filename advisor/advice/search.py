@@ -87,9 +87,7 @@ def search(
             raise optuna.TrialPruned("not offered")
         tried.append(evaluation)
         if how.storage is not None:
-            found = {"reward": evaluation.reward, "price": evaluation.cost.paid}
-            for name, value in (*zip(AXES, place, strict=True), *found.items()):
-                trial.set_user_attr(name, value)
+            _describe(trial, place, evaluation)
         trial.set_constraint(STABLE, level - evaluation.stability.least)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 10 == 0:
@@ -122,13 +120,7 @@ def search(
             seen.update(around)
     if how.storage is not None:
         _keep(study, memory, how.storage, _name(evaluate))
-    best = _top(tried, level)
-
-    def nearness(found: Evaluation) -> tuple[bool, float, float]:
-        """Reaching the goal before P(stable) before reward."""
-        return bool(np.isfinite(found.value)), min(found.stability.least, level), found.reward
-
-    return best, max(tried, key=nearness)
+    return _top(tried, level), _nearest(tried, level)
 
 
 def _name(evaluate: Evaluator) -> str:
@@ -153,6 +145,13 @@ def _keep(study: optuna.Study, memory: Any, storage: Any, name: str) -> None:
         raise _refused(storage, error) from error
 
 
+def _describe(trial: optuna.Trial, place: Iterable[float], found: Evaluation) -> None:
+    """Note what was tried and what came of it, for readers of the study."""
+    noted = dict(zip(AXES, place, strict=True), reward=found.reward, price=found.cost.paid)
+    for name, value in noted.items():
+        trial.set_user_attr(name, value)
+
+
 def _enqueue(study: optuna.Study, lattice: Lattice, settings: Iterable[Settings]) -> int:
     """Ask that these settings are tried next, and count them."""
     places = [
@@ -167,6 +166,11 @@ def _enqueue(study: optuna.Study, lattice: Lattice, settings: Iterable[Settings]
 def _top(tried: Iterable[Evaluation], level: float) -> Evaluation | None:
     feasible = [e for e in tried if e.is_feasible(level)]
     return max(feasible, key=lambda e: e.value, default=None)
+
+
+def _nearest(tried: Iterable[Evaluation], level: float) -> Evaluation:
+    """Nearest to feasible: reaching the goal comes before P(stable), and that before the reward."""
+    return max(tried, key=lambda e: (np.isfinite(e.value), min(e.stability.least, level), e.reward))
 
 
 def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> list[Settings]:
