@@ -31,7 +31,6 @@ from advisor.advice.trade_offs import (
     frontier,
     limiting_factor,
     p_better,
-    p_better_than,
     prior_checks,
     shortfall,
     trade_offs,
@@ -122,7 +121,7 @@ def advise(
     question = prepare(posterior, *asked(request, search, fields), progress_of(progress))
     decision = choose(question)
     pilot, notes = _pilot(question, decision)
-    is_safe = decision.chosen.stability.least >= question.request.level
+    is_safe = decision.chosen.least >= question.request.level
     is_first = decision.kind == "next_pilot" and is_safe
     if is_first and pilot is not None and not pilot.is_worth_its_price:
         is_few = is_first_contact(posterior)
@@ -231,7 +230,7 @@ def _kept_unless_surely_better(
     is_offered = named == (None, None, None) or question.lattice.at(place_of(piloted.settings))
     if not (is_offered and piloted.is_feasible(request.level)):
         return chosen
-    return chosen if p_better(at_end, chosen, piloted) >= SURELY else piloted
+    return chosen if p_better(at_end, chosen, [piloted])[0] >= SURELY else piloted
 
 
 def explain(
@@ -301,7 +300,7 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
     at_end.prepare_curves(one for _, one in found)
     chances: list[float | None] = [None] * len(found)
     if question.request.objective.kind == "reward":
-        chances = [*p_better_than(at_end, decision.chosen, [one for _, one in found])]
+        chances = [*p_better(at_end, decision.chosen, [one for _, one in found])]
     return [
         as_alternative(name, at_end, one, goal, chance)
         for (name, one), chance in zip(found, chances, strict=True)
@@ -334,7 +333,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
             question.lattice,
             decision.chosen.settings,
             seed=question.search.seed,
-            is_safe=decision.chosen.stability.least >= question.request.level,
+            is_safe=decision.chosen.least >= question.request.level,
             is_first=decision.kind == "next_pilot",
         )
     except CannotTellError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,7 +31,7 @@ class Cost(BaseModel):
     tokens: float | None  # None where no pilot logged the length of completions
     gpu_hours: float | None  # None where neither the pilots nor the user gave the time of a step
 
-    @cached_property
+    @property
     def paid(self) -> float:
         """GPU-hours where they are known, else completions: what is to be kept small."""
         return self.completions if self.gpu_hours is None else self.gpu_hours

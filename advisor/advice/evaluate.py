@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,9 +65,14 @@ class Evaluation:
     cost: Cost
     value: float
 
+    @cached_property
+    def least(self) -> float:
+        """P(stable) that decides."""
+        return self.stability.least
+
     def is_feasible(self, level: float) -> bool:
         """Whether it reaches its goal and keeps P(stable) at the level."""
-        return self.stability.least >= level and self.value > -np.inf
+        return self.least >= level and self.value > -np.inf
 
 
 class Evaluator:

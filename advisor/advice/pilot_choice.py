@@ -328,8 +328,7 @@ def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[E
         fixed,
         group_sizes=offered["group_size"],
         learning_rates=offered["learning_rate"],
-        # Answers of older versions kept the piloted value and did not say so.
-        prompts_per_step=offered.get("prompts_per_step", (fixed.prompts_per_step,)),
+        prompts_per_step=offered["prompts_per_step"],
         devices=recommendation.devices,
     )
     return evaluate, lattice

@@ -62,13 +62,8 @@ def as_alternative(
     )
 
 
-def p_better(at_end: Evaluator, one: Evaluation, other: Evaluation) -> float:
-    """Probability that a run of some settings is worth more than one of others."""
-    return p_better_than(at_end, one, [other])[0]
-
-
-def p_better_than(at_end: Evaluator, one: Evaluation, others: Sequence[Evaluation]) -> list[float]:
-    """The same beside several, under the same draws."""
+def p_better(at_end: Evaluator, one: Evaluation, others: Sequence[Evaluation]) -> list[float]:
+    """Probability that a run is worth more than each of some others, under the same draws."""
     runs = [one, *others]
     settings, steps = [run.settings for run in runs], [run.cost.steps for run in runs]
     own, *rest = utilities(at_end.forecaster, settings, steps)
@@ -152,11 +147,12 @@ def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
         [[e.reward, -e.cost.paid, e.stability.probability] for e in evaluations], dtype=float
     )
     kept = [
-        e
-        for e, own in zip(evaluations, merits, strict=True)
+        at
+        for at, own in enumerate(merits)
         if not np.any(np.all(merits >= own, axis=1) & np.any(merits > own, axis=1))
     ]
-    return sorted(kept, key=lambda e: (e.cost.paid, -e.reward))
+    # The cheapest first, and of one price the best.
+    return [evaluations[at] for at in sorted(kept, key=lambda at: (-merits[at, 1], -merits[at, 0]))]
 
 
 def frontier(evaluate: Evaluator) -> tuple[Alternative, ...]:
@@ -235,8 +231,7 @@ def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: floa
     allowed = [
         rate
         for rate in tried
-        if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).stability.least
-        >= level
+        if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).least >= level
     ]
     if not allowed:
         return f"no learning rate tried keeps P(stable) at {level_text(level)}"
@@ -285,13 +280,13 @@ def limiting_factor(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, l
     better = [
         e
         for e in evaluate.tried
-        if e.reward > chosen.reward + NOTICED * (high - low) and e.stability.least < level
+        if e.reward > chosen.reward + NOTICED * (high - low) and e.least < level
     ]
     if better and evaluate.goal is None:
         top = max(better, key=lambda e: e.reward)
         return (
             f"P(stable): {short_text(top.settings, chosen.settings)} would give {top.reward:.3f} "
-            f"at P(stable) {percent(top.stability.least, level)}"
+            f"at P(stable) {percent(top.least, level)}"
         )
     *others, last = lattice.axes["learning_rate"]
     surviving = evaluate.forecaster.posterior.meta.largest_surviving_rate

@@ -228,22 +228,16 @@ class Forecaster:
 
     def with_run_effect(self, run_effect: RunEffect) -> Forecaster:
         """Return the same forecaster for another run: all else is drawn the same."""
-        return Forecaster(
-            self.posterior,
-            self.target,
-            draws=self.draws,
-            seed=self.seed,
-            run_effect=run_effect,
-            corpus=self.corpus,
-        )
+        return self._again(self.posterior, run_effect)
 
     def with_longest(self, longest: float) -> Forecaster:
         """Return the same forecaster, as if the longest pilot had so many steps."""
         meta = self.posterior.meta.model_copy(update={"longest": longest})
-        posterior = replace(self.posterior, meta=meta)
-        return Forecaster(
-            posterior, self.target, draws=self.draws, seed=self.seed, corpus=self.corpus
-        )
+        return self._again(replace(self.posterior, meta=meta))
+
+    def _again(self, posterior: Posterior, run_effect: RunEffect | None = None) -> Forecaster:
+        how: dict[str, Any] = {"draws": self.draws, "seed": self.seed, "corpus": self.corpus}
+        return Forecaster(posterior, self.target, run_effect=run_effect, **how)
 
     def draw(self, name: str) -> FloatArray:
         """Thinned draws of one parameter, shape (draws, ...)."""

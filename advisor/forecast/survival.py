@@ -9,12 +9,11 @@ What temperature takes off the plateau belongs to the objective, not here.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import DEVIATIONS
@@ -51,15 +50,7 @@ class Stability(BaseModel):
     fluctuation: float
     error: float  # Monte Carlo standard error of `by_model`
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_older_answers(cls, saved: Any) -> Any:
-        """Answers of older versions hold the model's probability, which nothing recalibrated."""
-        if isinstance(saved, dict) and "probability" in saved and "by_model" not in saved:
-            return saved | dict.fromkeys(("low", "high", "by_model"), saved["probability"])
-        return saved
-
-    @cached_property
+    @property
     def least(self) -> float:
         """The lower of what the model says and what it is recalibrated to: what decides."""
         return min(self.by_model, self.probability)

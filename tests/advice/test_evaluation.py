@@ -110,9 +110,8 @@ def test_curve_is_asked_from_the_start_to_the_end(most):
 def option(group_size, reward, probability):
     """A run of 100 steps, paid in completions."""
     settings = Plan(group_size=group_size).completed
-    chance = Stability(
-        probability=probability, refresh=1.0, tolerance=probability, fluctuation=1.0, error=0.0
-    )
+    same = dict.fromkeys(("probability", "low", "high", "by_model", "tolerance"), probability)
+    chance = Stability(**same, refresh=1.0, fluctuation=1.0, error=0.0)
     price = Cost(steps=100, completions=1600.0 * group_size, tokens=None, gpu_hours=None)
     return Evaluation(settings, settings, reward, chance, price, reward)
 

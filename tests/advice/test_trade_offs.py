@@ -261,9 +261,8 @@ def test_same_completions_are_spent_otherwise(posterior, advice):
 
 
 def option(reward, paid, probability):
-    chance = Stability(
-        probability=probability, refresh=1.0, tolerance=1.0, fluctuation=1.0, error=0.0
-    )
+    same = dict.fromkeys(("probability", "low", "high", "by_model"), probability)
+    chance = Stability(**same, refresh=1.0, tolerance=1.0, fluctuation=1.0, error=0.0)
     price = Cost(steps=1, completions=paid, tokens=None, gpu_hours=None)
     return Evaluation(Plan().completed, Plan().completed, reward, chance, price, reward)
 
