@@ -119,7 +119,7 @@ class Evaluator:
         runs = [one.planned_over(last) for one, last in zip(new, steps, strict=True)]
         prices = list(map(self.cost, new, steps))
         for places, planned, last in stacked(runs, steps, self.forecaster.size):
-            draws, utility, chances, _ = ends(self.forecaster, planned, last)
+            draws, utility, chances, _ = run_ends(self.forecaster, planned, last)
             values = list(map(self.objective.of, utility))
             for place, own, chance, value in zip(places, draws, chances, values, strict=True):
                 self._known[new[place]] = Evaluation(
@@ -158,7 +158,7 @@ class Evaluator:
         if found is not None:
             interval = settings.refresh_interval
             steps = min(steps, interval * max(1, int(np.ceil(found / interval))))
-        draws, _, (chance,), _ = ends(self.forecaster, planned, steps)
+        draws, _, (chance,), _ = run_ends(self.forecaster, planned, steps)
         price, value = self.cost(planned, steps), -np.inf
         if found is not None and self.budget.steps_of(settings, self.cost) > 0:
             time = steps * (self.cost.seconds_per_step(planned) or 1.0)
@@ -182,7 +182,7 @@ def stacked(
             yield places, same.model_copy(update=columns), last
 
 
-def ends(
+def run_ends(
     forecaster: Forecaster, planned: Settings, steps: int
 ) -> tuple[FloatArray, FloatArray, list[Stability], FloatArray]:
     """Reward at the end of runs, their utility, P(stable), and draws of that.
@@ -207,7 +207,7 @@ def utilities(
     runs = [one.planned_over(last) for one, last in zip(configurations, steps, strict=True)]
     found = np.empty((len(runs), forecaster.size))
     for places, planned, last in stacked(runs, steps, forecaster.size):
-        found[places] = ends(forecaster, planned, last)[1]
+        found[places] = run_ends(forecaster, planned, last)[1]
     return found
 
 

@@ -13,7 +13,7 @@ from advisor.advice.evaluate import (
     Evaluation,
     Evaluator,
     curve_steps,
-    ends,
+    run_ends,
     stacked,
     utilities,
 )
@@ -196,7 +196,7 @@ def prior_checks(
     norms = log_update_norm([p.learning_rate for p in plans], forecaster.target.parameters)
     rewards, utility, stable = np.empty((3, len(plans), forecaster.size))
     for places, planned, last in stacked(plans, steps, forecaster.size):
-        rewards[places], utility[places], _, stable[places] = ends(forecaster, planned, last)
+        rewards[places], utility[places], _, stable[places] = run_ends(forecaster, planned, last)
     logs = log_prior(forecaster.posterior)[forecaster.indices]
     at, (low, high) = compared.index(chosen), forecaster.outcome_bounds
     slack = indifference * (high - low) if is_reward else 0.0

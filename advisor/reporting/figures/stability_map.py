@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from advisor.advice import SAME, default_lattice, level_text
-from advisor.forecast import Forecaster, stability
+from advisor.advice import SAME, default_lattice, level_text, run_ends, stacked
+from advisor.forecast import Forecaster
 from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import FigureKind
@@ -172,11 +173,16 @@ def stability_map_info(
     shown = [*(run.settings for run in meta.runs), settings, *([pilot.settings] if pilot else [])]
     rates, minibatches = _axes_of(shown, lattice.axes["learning_rate"], settings)
     forecaster = Forecaster(posterior, target, draws=draws)
-    grid = np.meshgrid(groups, minibatches, rates, indexing="ij")
-    judged = [
-        _judged(forecaster, recommendation, *at) for at in zip(*map(np.ravel, grid), strict=True)
-    ]
-    found = np.reshape(judged, (*grid[0].shape, 2))
+    axes = {"group_size": groups, "minibatches_per_refresh": minibatches, "learning_rate": rates}
+    every = product(*(values.tolist() for values in axes.values()))
+    runs = [settings.model_copy(update=dict(zip(axes, at, strict=True))) for at in every]
+    found = np.empty((len(runs), 2))
+    lengths = [recommendation.steps] * len(runs)
+    for places, together, last in stacked(runs, lengths, forecaster.size):
+        ended, _, chances, _ = run_ends(forecaster, together, last)
+        found[places, 0] = [one.least for one in chances]
+        found[places, 1] = ended.mean(axis=-1)
+    found = found.reshape(*(values.size for values in axes.values()), 2)
     piloted = [run.settings.group_size for run in meta.runs]
     is_dead = recommendation.collapsed == recommendation.pilots
     return StabilityMap(
@@ -208,21 +214,6 @@ def _axes_of(
     octaves = np.ceil(np.log2(highest / advised.epochs_per_refresh)) + 2
     rates = np.geomspace(min(known) / 1.3, max(known) * 1.3, 25)
     return rates, 2 ** np.arange(int(np.clip(octaves, 4, 8)))
-
-
-def _judged(
-    forecaster: Forecaster, advice: Recommendation, group: int, minibatches: int, rate: float
-) -> tuple[float, float]:
-    """P(stable) that decides and expected reward, with the advised settings but for these three."""
-    changed = {
-        "learning_rate": float(rate),
-        "group_size": int(group),
-        "minibatches_per_refresh": int(minibatches),
-    }
-    settings = advice.settings.model_copy(update=changed)
-    level = forecaster.scaled_reward(settings, advice.steps)
-    chance = stability(forecaster, settings, advice.steps, level=level[:, 0])
-    return chance.least, float(forecaster.outcome_of(level).mean())
 
 
 def _limit(probability: FloatArray, rates: FloatArray, level: float) -> float:
