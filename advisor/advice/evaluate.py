@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -75,25 +75,18 @@ class Evaluation:
         return self.least >= level and self.value > -np.inf
 
 
+@dataclass(eq=False)
 class Evaluator:
     """Evaluate configurations, once each; ``tried`` are those among which is chosen."""
 
-    def __init__(
-        self,
-        forecaster: Forecaster,
-        objective: Objective,
-        budget: Budget,
-        cost: CostModel,
-        goal: float | None = None,
-    ) -> None:
-        self.forecaster = forecaster
-        self.objective = objective
-        self.budget = budget
-        self.cost = cost
-        self.goal = goal
-        self._known: dict[Settings, Evaluation] = {}
-        self._tried: dict[Settings, Evaluation] = {}
-        self._curves: dict[Evaluation, FloatArray] = {}
+    forecaster: Forecaster
+    objective: Objective
+    budget: Budget
+    cost: CostModel
+    goal: float | None = None
+    _known: dict[Settings, Evaluation] = field(default_factory=dict, init=False, repr=False)
+    _tried: dict[Settings, Evaluation] = field(default_factory=dict, init=False, repr=False)
+    _curves: dict[Evaluation, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def tried(self) -> list[Evaluation]:

@@ -138,15 +138,12 @@ class StabilityMap:
         return " ".join(parts)
 
 
-def stability_map_info(
-    posterior: Posterior, recommendation: Recommendation, *, draws: int = MAP_DRAWS
-) -> StabilityMap:
+def stability_map_info(posterior: Posterior, recommendation: Recommendation) -> StabilityMap:
     """Evaluate reward and P(stable) round an answer: its group size and those next to it."""
     settings, meta = recommendation.settings, posterior.meta
     target = recommendation.target
     lattice = default_lattice(posterior, settings)
-    sizes = recommendation.choices.get("group_size", lattice.axes["group_size"])
-    offered = sorted({*map(int, sizes), settings.group_size})
+    offered = sorted({*map(int, recommendation.choices["group_size"]), settings.group_size})
     first = min(offered.index(settings.group_size) - 1, len(offered) - MAX_PANELS)
     groups = np.array(offered[max(0, first) :][:MAX_PANELS])
 
@@ -172,7 +169,7 @@ def stability_map_info(
     pilot = recommendation.next_pilot
     shown = [*(run.settings for run in meta.runs), settings, *([pilot.settings] if pilot else [])]
     rates, minibatches = _axes_of(shown, lattice.axes["learning_rate"], settings)
-    forecaster = Forecaster(posterior, target, draws=draws)
+    forecaster = Forecaster(posterior, target, draws=MAP_DRAWS)
     axes = {"group_size": groups, "minibatches_per_refresh": minibatches, "learning_rate": rates}
     every = product(*(values.tolist() for values in axes.values()))
     runs = [settings.model_copy(update=dict(zip(axes, at, strict=True))) for at in every]
