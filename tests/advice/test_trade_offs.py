@@ -59,7 +59,8 @@ def feasible(tried):
 def time_to(evaluate, found, goal):
     """Seconds (or steps) until the mean curve is at the goal, looked at step by step."""
     every = np.arange(STEPS + 1)
-    curve = evaluate.forecaster.outcome(found.planned, every).mean(axis=0)
+    planned = evaluate(found.settings).planned
+    curve = evaluate.forecaster.outcome(planned, every).mean(axis=0)
     if curve[-1] < goal:
         return np.inf
     return np.argmax(curve >= goal) * (evaluate.cost.seconds_per_step(found.settings) or 1.0)
