@@ -35,7 +35,7 @@ def commands() -> dict[str, list[str]]:
     """Options by command, from the application itself."""
     import typer
 
-    from advisor.cli.app import app
+    from advisor.cli import app
 
     top = typer.main.get_command(app)
     return {

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 import advisor
-from advisor.cli.app import app, argument_to_flag, main, with_flags
+from advisor.cli import app, argument_to_flag, main, with_flags
 from advisor.errors import InputError
 
 PACKAGE = Path(advisor.__file__).parent

@@ -15,7 +15,7 @@ from undrawn import draw_nothing
 
 import advisor.reporting
 from advisor.advice import advise
-from advisor.cli.app import main
+from advisor.cli import main
 from advisor.errors import InputError
 from advisor.runs.logs import demo_folder
 from advisor.study.comparison import compare, compare_runs, compare_studies
@@ -485,7 +485,7 @@ def test_names_are_no_markup(run, tmp_path):
 @pytest.mark.evidence
 def test_comparing_runs_loads_no_pandas():
     code = (
-        "import sys\nfrom advisor.cli.app import main\n"
+        "import sys\nfrom advisor.cli import main\n"
         f"try:\n    main(['compare', {str(ONE)!r}, {str(OTHER)!r}])\nexcept SystemExit:\n    pass\n"
         "heavy = ('pymc', 'arviz', 'optuna', 'matplotlib', 'nutpie', 'numba', 'pandas')\n"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)"

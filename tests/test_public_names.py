@@ -15,7 +15,7 @@ import typer
 from processor_time import times_a_plain_application
 
 import advisor
-from advisor.cli.app import app
+from advisor.cli import app
 
 STUB = Path(advisor.__file__).with_suffix(".pyi")
 HEAVY = ("pymc", "arviz", "optuna", "matplotlib", "numba", "scipy", "pandas", "pydantic", "numpy")

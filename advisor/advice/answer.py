@@ -28,13 +28,12 @@ from advisor.advice.trade_offs import (
     at_equal_completions,
     best_piloted,
     bound,
+    frontier,
     limiting_factor,
     p_better,
-    p_better_than,
     prior_checks,
     shortfall,
     trade_offs,
-    undominated,
 )
 from advisor.advice.wording import INFORMED, TOO_FEW
 from advisor.common import Progress, progress_of
@@ -231,7 +230,7 @@ def _kept_unless_surely_better(
     is_offered = named == (None, None, None) or question.lattice.at(place_of(piloted.settings))
     if not (is_offered and piloted.is_feasible(request.level)):
         return chosen
-    return chosen if p_better(at_end, chosen, piloted) >= SURELY else piloted
+    return chosen if p_better(at_end, chosen, [piloted])[0] >= SURELY else piloted
 
 
 def explain(
@@ -240,9 +239,8 @@ def explain(
     """Put a decision next to its alternatives, its evidence and its cautions."""
     forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
     posterior, meta, request = forecaster.posterior, forecaster.posterior.meta, question.request
-    last, level, at_end = chosen.cost.steps, request.level, decision.at_end
-    planned = evaluate.planned(chosen.settings)
-    times = curve_steps(last)
+    last, level = chosen.cost.steps, request.level
+    planned, times = chosen.planned, curve_steps(last)
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
     piloted, *recipes = _rivals(question, decision, gained)
@@ -269,9 +267,7 @@ def explain(
         recipes=tuple(recipes),
         best_piloted=piloted,
         p_better=piloted.p_beaten,
-        frontier=tuple(
-            as_alternative("frontier", at_end, one, None) for one in undominated(evaluate.tried)
-        ),
+        frontier=frontier(evaluate),
         informed={
             name: share for name, share in informed_share(posterior).items() if name in INFORMED
         },
@@ -302,9 +298,10 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
     at_end = decision.at_end
     found = [("best pilot", best_piloted(at_end, question.forecaster.posterior))]
     found += _recipes(question, at_end)
+    at_end.prepare_curves(one for _, one in found)
     chances: list[float | None] = [None] * len(found)
     if question.request.objective.kind == "reward":
-        chances = [*p_better_than(at_end, decision.chosen, [one for _, one in found])]
+        chances = [*p_better(at_end, decision.chosen, [one for _, one in found])]
     return [
         as_alternative(name, at_end, one, goal, chance)
         for (name, one), chance in zip(found, chances, strict=True)
@@ -321,10 +318,9 @@ def _promotion(question: Question, decision: Decision, planned: Settings) -> Pro
 
 def _recipes(question: Question, at_end: Evaluator) -> list[tuple[str, Evaluation]]:
     """What trainers' own examples would come to."""
-    return [
-        (name, at_end.compared(question.fixed.model_copy(update=values)))
-        for name, values in trainer_recipes().items()
-    ]
+    recipes = trainer_recipes()
+    own = [question.fixed.model_copy(update=values) for values in recipes.values()]
+    return list(zip(recipes, at_end.compared(own), strict=True))
 
 
 def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, list[str]]:

@@ -58,6 +58,10 @@ class CostModel(BaseModel):
         fresh = fresh_completions(settings)
         return self.fixed + self.generated * fresh + self.trained * trained
 
+    def of_step(self, settings: Settings) -> float:
+        """What an optimizer step of a configuration pays."""
+        return self(settings, 1).paid
+
     def __call__(self, settings: Settings, steps: int) -> Cost:
         """Price of so many optimizer steps of a configuration."""
         completions = steps * fresh_completions(settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import mode
 from typing import TYPE_CHECKING, Any
@@ -41,9 +41,6 @@ CURVE_POINTS = 33
 MOST = 1_000_000
 """No setting is larger: beyond it a number is a mistake of units."""
 
-STACKED = ("learning_rate", "group_size", "prompts_per_step")
-"""Settings that may be arrays: all else is the same for configurations evaluated together."""
-
 AT_ONCE = 4_000_000
 """Numbers of an array that holds configurations by draws (by steps): 32 MB."""
 
@@ -63,6 +60,7 @@ class Evaluation:
     """A configuration under the posterior."""
 
     settings: Settings
+    planned: Settings  # with the length that the budget gives it, which shapes a schedule
     reward: float
     stability: Stability
     cost: Cost
@@ -78,25 +76,18 @@ class Evaluation:
         return self.least >= level and self.value > -np.inf
 
 
+@dataclass(eq=False)
 class Evaluator:
     """Evaluate configurations, once each; ``tried`` are those among which is chosen."""
 
-    def __init__(
-        self,
-        forecaster: Forecaster,
-        objective: Objective,
-        budget: Budget,
-        cost: CostModel,
-        goal: float | None = None,
-    ) -> None:
-        self.forecaster = forecaster
-        self.objective = objective
-        self.budget = budget
-        self.cost = cost
-        self.goal = goal
-        self._known: dict[Settings, Evaluation] = {}
-        self._tried: dict[Settings, Evaluation] = {}
-        self._curves: dict[tuple[Settings, int], FloatArray] = {}
+    forecaster: Forecaster
+    objective: Objective
+    budget: Budget
+    cost: CostModel
+    goal: float | None = None
+    _known: dict[Settings, Evaluation] = field(default_factory=dict, init=False, repr=False)
+    _tried: dict[Settings, Evaluation] = field(default_factory=dict, init=False, repr=False)
+    _curves: dict[Evaluation, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def tried(self) -> list[Evaluation]:
@@ -105,58 +96,53 @@ class Evaluator:
 
     def __call__(self, settings: Settings) -> Evaluation:
         """Evaluate one configuration that is on offer."""
-        return self._tried.setdefault(settings, self.compared(settings))
+        if settings not in self._tried:
+            (self._tried[settings],) = self.compared([settings])
+        return self._tried[settings]
 
-    def compared(self, settings: Settings) -> Evaluation:
-        """Evaluate one configuration to compare with: what is on offer stays as it is."""
-        if settings not in self._known:
-            self.prepare([settings])
-        return self._known[settings]
-
-    def prepare(self, configurations: Iterable[Settings]) -> None:
-        """Evaluate configurations together, which takes less time than one after the other."""
-        new = [one for one in configurations if one not in self._known]
+    def compared(self, configurations: Iterable[Settings]) -> list[Evaluation]:
+        """Evaluate configurations, faster together; what is on offer stays as it is."""
+        asked = list(configurations)
+        new = [one for one in dict.fromkeys(asked) if one not in self._known]
         paid = [self.budget.steps_of(one, self.cost) for one in new]
         steps = [max(1, most) for most in paid]
         if self.goal is not None:
             for one, last in zip(new, steps, strict=True):
                 self._known[one] = self._towards_goal(self.goal, one, last)
-            return
+            return [self._known[one] for one in asked]
         runs = [one.planned_over(last) for one, last in zip(new, steps, strict=True)]
         prices = list(map(self.cost, new, steps))
         for places, planned, last in stacked(runs, steps, self.forecaster.size):
-            draws, utility, chances, _ = ends(self.forecaster, planned, last)
+            draws, utility, chances, _ = run_ends(self.forecaster, planned, last)
             values = list(map(self.objective.of, utility))
             for place, own, chance, value in zip(places, draws, chances, values, strict=True):
                 self._known[new[place]] = Evaluation(
                     new[place],
+                    runs[place],
                     float(own.mean()),
                     chance,
                     prices[place],
                     value if paid[place] > 0 else -np.inf,
                 )
+        return [self._known[one] for one in asked]
 
-    def planned(self, settings: Settings) -> Settings:
-        """Settings with the length that the budget gives them, which shapes a schedule."""
-        return settings.planned_over(max(1, self.budget.steps_of(settings, self.cost)))
-
-    def prepare_curves(self, runs: Iterable[tuple[Settings, int]]) -> None:
-        """Compute the mean curves of runs of so many steps together."""
+    def prepare_curves(self, runs: Iterable[Evaluation]) -> None:
+        """Compute the mean curves of runs together."""
         new = [run for run in runs if run not in self._curves]
-        planned, steps = [self.planned(one) for one, _ in new], [last for _, last in new]
+        planned, steps = [run.planned for run in new], [run.cost.steps for run in new]
         for places, of, last in stacked(planned, steps, self.forecaster.size * CURVE_POINTS):
             curves = self.forecaster.outcome(of, curve_steps(last)).mean(axis=-2)
             self._curves.update(zip([new[place] for place in places], curves, strict=True))
 
-    def steps_to(self, settings: Settings, steps: int, goal: float) -> float | None:
-        """Step at which the mean curve of a run of so many steps reaches a reward, or None."""
-        self.prepare_curves([(settings, steps)])
-        curve = self._curves[settings, steps]
+    def steps_to(self, run: Evaluation, goal: float) -> float | None:
+        """Step at which the mean curve of a run reaches a reward, or None."""
+        self.prepare_curves([run])
+        curve = self._curves[run]
         if curve[-1] < goal:
             return None
         gain = curve[-1] - curve[0]
         share = 1.0 if gain <= 0 else (goal - curve[0]) / gain
-        return steps_to_share(curve, curve_steps(steps), float(np.clip(share, 0.0, 1.0)))
+        return steps_to_share(curve, curve_steps(run.cost.steps), float(np.clip(share, 0.0, 1.0)))
 
     def _towards_goal(self, goal: float, settings: Settings, steps: int) -> Evaluation:
         """Evaluate a configuration that is to reach a goal within so many steps."""
@@ -166,31 +152,31 @@ class Evaluator:
         if found is not None:
             interval = settings.refresh_interval
             steps = min(steps, interval * max(1, int(np.ceil(found / interval))))
-        draws, _, (chance,), _ = ends(self.forecaster, planned, steps)
+        draws, _, (chance,), _ = run_ends(self.forecaster, planned, steps)
         price, value = self.cost(planned, steps), -np.inf
         if found is not None and self.budget.steps_of(settings, self.cost) > 0:
             time = steps * (self.cost.seconds_per_step(planned) or 1.0)
             value = -price.paid if self.objective.kind == "cheapest" else -time
-        return Evaluation(settings, float(draws.mean()), chance, price, value)
+        return Evaluation(settings, planned, float(draws.mean()), chance, price, value)
 
 
 def stacked(
     configurations: Sequence[Settings], steps: Iterable[int], numbers: int
 ) -> Iterator[tuple[list[int], Settings, int]]:
-    """Places of configurations alike but for `STACKED`, these as arrays, and their steps."""
+    """Places of configurations alike but for `AXES`, these as arrays, and their steps."""
     groups: dict[tuple[Settings, int], list[int]] = {}
     for place, (one, last) in enumerate(zip(configurations, steps, strict=True)):
-        same = one.model_copy(update=dict.fromkeys(STACKED, 0))
+        same = one.model_copy(update=dict.fromkeys(AXES, 0))
         groups.setdefault((same, last), []).append(place)
     most = max(1, AT_ONCE // numbers)
     for (same, last), found in groups.items():
         for places in (found[at : at + most] for at in range(0, len(found), most)):
             own = [configurations[place] for place in places]
-            columns = {name: np.array([getattr(one, name) for one in own]) for name in STACKED}
+            columns = {name: np.array([getattr(one, name) for one in own]) for name in AXES}
             yield places, same.model_copy(update=columns), last
 
 
-def ends(
+def run_ends(
     forecaster: Forecaster, planned: Settings, steps: int
 ) -> tuple[FloatArray, FloatArray, list[Stability], FloatArray]:
     """Reward at the end of runs, their utility, P(stable), and draws of that.
@@ -215,7 +201,7 @@ def utilities(
     runs = [one.planned_over(last) for one, last in zip(configurations, steps, strict=True)]
     found = np.empty((len(runs), forecaster.size))
     for places, planned, last in stacked(runs, steps, forecaster.size):
-        found[places] = ends(forecaster, planned, last)[1]
+        found[places] = run_ends(forecaster, planned, last)[1]
     return found
 
 

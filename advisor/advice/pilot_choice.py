@@ -328,8 +328,7 @@ def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[E
         fixed,
         group_sizes=offered["group_size"],
         learning_rates=offered["learning_rate"],
-        # Answers of older versions kept the piloted value and did not say so.
-        prompts_per_step=offered.get("prompts_per_step", (fixed.prompts_per_step,)),
+        prompts_per_step=offered["prompts_per_step"],
         devices=recommendation.devices,
     )
     return evaluate, lattice
@@ -384,20 +383,17 @@ def choose_pilot(
     rng = np.random.default_rng([seed, ITS_RESULT])
     pilots = forecaster.with_run_effect(RunEffect.fresh((seed, ANOTHER_RUN)))
     low, high = forecaster.outcome_bounds
-
-    def price_of_step(settings: Settings) -> float:
-        return evaluate.cost(settings, 1).paid
-
+    price = evaluate.cost.of_step
     known: Iterable[Evaluation] = evaluate.tried
     if len(evaluate.tried) < MOST_CONFIGURATIONS:
         few = len(lattice) <= MOST_EVALUATED
-        known = map(evaluate, lattice if few else lattice.spread(MOST_EVALUATED, price_of_step))
+        known = map(evaluate, lattice if few else lattice.spread(MOST_EVALUATED, price))
     decided = sorted(known, key=lambda e: -e.value)[:MOST_CONFIGURATIONS]
     utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
     found: list[tuple[float, float, Settings, int]] = []  # gain, price, pilot, steps
     asked = [
         (one, interval * max(1, int(last) // interval))  # whole batches of rollouts
-        for one in offered.spread(MOST_PILOTS, price_of_step)
+        for one in offered.spread(MOST_PILOTS, price)
         for interval in [one.minibatches_per_refresh * one.epochs_per_refresh]
         for last in lengths
     ]
@@ -409,11 +405,12 @@ def choose_pilot(
         level[places] = pilots.scaled_reward(plan, _looks(0, last))
     for places, plan, last in stacked([pilot for pilot, _ in asked], each, pilots.size):
         stable[places] = stability_draws(pilots, plan, last)
-    for (pilot, length), lives, seen in zip(asked, stable, level, strict=True):
+    paid = [evaluate.cost(pilot, length).paid for pilot, length in asked]
+    for (pilot, length), own, lives, seen in zip(asked, paid, stable, level, strict=True):
         if lives.mean() >= PILOT_LEVEL:
             look = shown(pilots, pilot, length, lives, rng, level=seen)
             gain = information_gain(utility, look, rng) / (high - low)
-            found.append((gain, evaluate.cost(pilot, length).paid, pilot, length))
+            found.append((gain, own, pilot, length))
     if not found:
         raise CannotTellError(
             "No configuration offered is likely to survive even a short pilot. Offer learning "

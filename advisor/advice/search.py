@@ -6,6 +6,7 @@ import math
 import secrets
 import warnings
 from collections.abc import Iterable
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -69,22 +70,24 @@ def search(
     is_small = len(lattice) <= how.trials or len(lattice) < math.prod(map(len, axes.values()))
     number = len(lattice) if is_small else how.trials
     if len(lattice) <= MOST_PREPARED and evaluate.goal is None:
-        evaluate.prepare(lattice)
+        evaluate.compared(lattice)
+
+    @cache
+    def evaluated(place: tuple[float, ...]) -> Evaluation | None:
+        settings = lattice.at(place)
+        return None if settings is None else evaluate(settings)
 
     def objective(trial: optuna.Trial) -> float:
         place = tuple(
             axes[name][trial.suggest_int(f"{name} (index)", 0, len(axes[name]) - 1)]
             for name in AXES
         )
-        settings = lattice.at(place)
-        if settings is None:
+        evaluation = evaluated(place)
+        if evaluation is None:
             raise optuna.TrialPruned("not offered")
-        evaluation = evaluate(settings)
         tried.append(evaluation)
-        for name, value in zip(AXES, place, strict=True):
-            trial.set_user_attr(name, value)
-        trial.set_user_attr("reward", evaluation.reward)
-        trial.set_user_attr("price", evaluation.cost.paid)
+        if how.storage is not None:
+            _describe(trial, place, evaluation)
         trial.set_constraint(STABLE, level - evaluation.least)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 10 == 0:
@@ -117,9 +120,7 @@ def search(
             seen.update(around)
     if how.storage is not None:
         _keep(study, memory, how.storage, _name(evaluate))
-    best = _top(tried, level)
-    nearest = max(tried, key=lambda e: (np.isfinite(e.value), min(e.least, level), e.reward))
-    return best, nearest
+    return _top(tried, level), _nearest(tried, level)
 
 
 def _name(evaluate: Evaluator) -> str:
@@ -144,6 +145,13 @@ def _keep(study: optuna.Study, memory: Any, storage: Any, name: str) -> None:
         raise _refused(storage, error) from error
 
 
+def _describe(trial: optuna.Trial, place: Iterable[float], found: Evaluation) -> None:
+    """Note what was tried and what came of it, for readers of the study."""
+    noted = dict(zip(AXES, place, strict=True), reward=found.reward, price=found.cost.paid)
+    for name, value in noted.items():
+        trial.set_user_attr(name, value)
+
+
 def _enqueue(study: optuna.Study, lattice: Lattice, settings: Iterable[Settings]) -> int:
     """Ask that these settings are tried next, and count them."""
     places = [
@@ -158,6 +166,11 @@ def _enqueue(study: optuna.Study, lattice: Lattice, settings: Iterable[Settings]
 def _top(tried: Iterable[Evaluation], level: float) -> Evaluation | None:
     feasible = [e for e in tried if e.is_feasible(level)]
     return max(feasible, key=lambda e: e.value, default=None)
+
+
+def _nearest(tried: Iterable[Evaluation], level: float) -> Evaluation:
+    """Nearest to feasible: reaching the goal comes before P(stable), and that before the reward."""
+    return max(tried, key=lambda e: (np.isfinite(e.value), min(e.least, level), e.reward))
 
 
 def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> list[Settings]:

@@ -13,7 +13,7 @@ from advisor.advice.evaluate import (
     Evaluation,
     Evaluator,
     curve_steps,
-    ends,
+    run_ends,
     stacked,
     utilities,
 )
@@ -57,20 +57,13 @@ def as_alternative(
         reward=found.reward,
         stability=found.stability,
         cost=found.cost,
-        steps_to_95=None
-        if goal is None
-        else evaluate.steps_to(found.settings, found.cost.steps, goal),
+        steps_to_95=None if goal is None else evaluate.steps_to(found, goal),
         p_beaten=p_beaten,
     )
 
 
-def p_better(at_end: Evaluator, one: Evaluation, other: Evaluation) -> float:
-    """Probability that a run of some settings is worth more than one of others."""
-    return p_better_than(at_end, one, [other])[0]
-
-
-def p_better_than(at_end: Evaluator, one: Evaluation, others: Sequence[Evaluation]) -> list[float]:
-    """The same beside several, under the same draws."""
+def p_better(at_end: Evaluator, one: Evaluation, others: Sequence[Evaluation]) -> list[float]:
+    """Probability that a run is worth more than each of some others, under the same draws."""
     runs = [one, *others]
     settings, steps = [run.settings for run in runs], [run.cost.steps for run in runs]
     own, *rest = utilities(at_end.forecaster, settings, steps)
@@ -96,11 +89,11 @@ def trade_offs(
     safer = [e for e in good if e.stability.probability >= chosen.stability.probability + SAFER]
     safest = max(safer, key=lambda e: (round(e.stability.probability, 2), e.reward), default=None)
 
-    evaluate.prepare_curves((e.settings, e.cost.steps) for e in [chosen, *feasible])
+    evaluate.prepare_curves([chosen, *feasible])
 
     def seconds(found: Evaluation) -> float:
         """Time to the goal, in steps where the time of a step is unknown."""
-        steps = evaluate.steps_to(found.settings, found.cost.steps, goal)
+        steps = evaluate.steps_to(found, goal)
         each = evaluate.cost.seconds_per_step(found.settings) or 1.0
         return np.inf if steps is None else steps * each
 
@@ -144,8 +137,8 @@ def best_piloted(evaluate: Evaluator, posterior: Posterior) -> Evaluation:
     alive = [run for run in own if run.collapse_step is None]
     if not alive:
         gentlest = min(own, key=lambda run: run.settings.learning_rate)
-        return evaluate.compared(gentlest.settings)
-    return max((evaluate.compared(run.settings) for run in alive), key=lambda e: e.value)
+        return evaluate.compared([gentlest.settings])[0]
+    return max(evaluate.compared(run.settings for run in alive), key=lambda e: e.value)
 
 
 def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
@@ -154,11 +147,18 @@ def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
         [[e.reward, -e.cost.paid, e.stability.probability] for e in evaluations], dtype=float
     )
     kept = [
-        e
-        for e, own in zip(evaluations, merits, strict=True)
+        at
+        for at, own in enumerate(merits)
         if not np.any(np.all(merits >= own, axis=1) & np.any(merits > own, axis=1))
     ]
-    return sorted(kept, key=lambda e: (e.cost.paid, -e.reward))
+    # The cheapest first, and of one price the best.
+    return [evaluations[at] for at in sorted(kept, key=lambda at: (-merits[at, 1], -merits[at, 0]))]
+
+
+def frontier(evaluate: Evaluator) -> tuple[Alternative, ...]:
+    """What nothing tried beats in reward, price and P(stable)."""
+    kept = undominated(evaluate.tried)
+    return tuple(as_alternative("frontier", evaluate, one, None) for one in kept)
 
 
 def saving(posterior: Posterior, advice: AnswerFields, other: Alternative) -> Cost | None:
@@ -192,11 +192,11 @@ def prior_checks(
     # A price or a time does not turn on the draws: there the choice stands or falls with P.
     is_reward = evaluate.objective.kind == "reward" and evaluate.objective.quantile is None
     steps = [one.cost.steps for one in compared]
-    plans = [evaluate.planned(one.settings) for one in compared]
+    plans = [one.planned for one in compared]
     norms = log_update_norm([p.learning_rate for p in plans], forecaster.target.parameters)
     rewards, utility, stable = np.empty((3, len(plans), forecaster.size))
     for places, planned, last in stacked(plans, steps, forecaster.size):
-        rewards[places], utility[places], _, stable[places] = ends(forecaster, planned, last)
+        rewards[places], utility[places], _, stable[places] = run_ends(forecaster, planned, last)
     logs = log_prior(forecaster.posterior)[forecaster.indices]
     at, (low, high) = compared.index(chosen), forecaster.outcome_bounds
     slack = indifference * (high - low) if is_reward else 0.0
@@ -218,7 +218,7 @@ def prior_checks(
                 power=power,
                 reward=float(rewards[at] @ weights),
                 stability=float(probabilities[at]),
-                best=None if best is None else evaluate.planned(best.settings),
+                best=None if best is None else best.planned,
                 pareto_k=float(k),
             )
         )

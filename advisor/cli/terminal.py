@@ -52,7 +52,7 @@ class HarmlessConsole(Console):
         self.print(Text(line, style=style), soft_wrap=True)
 
     def on_broken_pipe(self) -> None:
-        """Leave a reader that went away to `advisor.cli.app.main`, which ends without a word."""
+        """Leave a reader that went away to `advisor.cli.main`, which ends without a word."""
         raise BrokenPipeError
 
 

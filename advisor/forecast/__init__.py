@@ -49,7 +49,6 @@ from advisor.forecast.survival import refresh_margin as refresh_margin
 from advisor.forecast.survival import rest_stable as rest_stable
 from advisor.forecast.survival import stabilities_and_draws as stabilities_and_draws
 from advisor.forecast.survival import stability as stability
-from advisor.forecast.survival import stability_and_draws as stability_and_draws
 from advisor.forecast.survival import stability_draws as stability_draws
 from advisor.forecast.target import MOST_PARAMETERS as MOST_PARAMETERS
 from advisor.forecast.target import Target as Target

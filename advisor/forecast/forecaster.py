@@ -73,7 +73,7 @@ class RunLaws:
             self.log_loss,
             (effect[0], effect[1], effect[2]),
             self.log_onset,
-            float(self.settings.refresh_interval),
+            np.asarray(self.settings.refresh_interval)[..., None],
             float(self.settings.importance_ratio),
         )
 
@@ -86,7 +86,7 @@ class RunLaws:
                 clock,
                 eq.RunLevel(*(np.asarray(value)[..., None] for value in self.run(effect))),
                 self.settings.momentum,
-                self.settings.mean_age,
+                np.asarray(self.settings.mean_age)[..., None, None],
                 self.uncorrected[:, None],
                 self.is_oscillator[:, None],
             )
@@ -141,7 +141,8 @@ class Forecaster:
 
     The run's own effects are drawn once and reused, so that two configurations are compared under
     the same seed noise. Settings may be stacked: arrays of shape (configurations,) in the place of
-    learning rate, group size and prompts per step; results then have that dimension first.
+    learning rate, group size, mini-batches, epochs and prompts per step; results then have that
+    dimension first.
 
     Parameters
     ----------
@@ -165,6 +166,8 @@ class Forecaster:
         Log of the stiffest mode over the one that the reward shows.
     indices : ndarray of shape (draws,)
         Which of the posterior's draws are in use.
+    size : int
+        How many.
     """
 
     def __init__(
@@ -192,11 +195,12 @@ class Forecaster:
         ratio = np.abs(rng.standard_normal(kept.size) * spread)
         index = np.arange(kept.size) if effect.draws is None else effect.draws
         self.indices = kept[index]
+        self.size = int(self.indices.size)
         self._of_new_model = of_new_model[:, index]
         self.log_stiffness_ratio = ratio[index]
         self.run_effect = effect.values(posterior, self.indices)
         self._is_fresh = effect.is_fresh
-        self._limits: dict[tuple[float, int, float, bool], FloatArray] = {}
+        self._drawn: dict[str, FloatArray] = {}
         check_task(posterior, target.task)
 
     @classmethod
@@ -222,33 +226,24 @@ class Forecaster:
         """Standard deviation of the slow residual, a share of the reward's range; (draws,)."""
         return np.asarray(np.exp(self.population["log_misfit"]))
 
-    @property
-    def size(self) -> int:
-        """Number of draws in use."""
-        return int(self.indices.size)
-
     def with_run_effect(self, run_effect: RunEffect) -> Forecaster:
         """Return the same forecaster for another run: all else is drawn the same."""
-        return Forecaster(
-            self.posterior,
-            self.target,
-            draws=self.draws,
-            seed=self.seed,
-            run_effect=run_effect,
-            corpus=self.corpus,
-        )
+        return self._again(self.posterior, run_effect)
 
     def with_longest(self, longest: float) -> Forecaster:
         """Return the same forecaster, as if the longest pilot had so many steps."""
         meta = self.posterior.meta.model_copy(update={"longest": longest})
-        posterior = replace(self.posterior, meta=meta)
-        return Forecaster(
-            posterior, self.target, draws=self.draws, seed=self.seed, corpus=self.corpus
-        )
+        return self._again(replace(self.posterior, meta=meta))
+
+    def _again(self, posterior: Posterior, run_effect: RunEffect | None = None) -> Forecaster:
+        how: dict[str, Any] = {"draws": self.draws, "seed": self.seed, "corpus": self.corpus}
+        return Forecaster(posterior, self.target, run_effect=run_effect, **how)
 
     def draw(self, name: str) -> FloatArray:
         """Thinned draws of one parameter, shape (draws, ...)."""
-        return np.asarray(self.posterior.flat(name)[self.indices])
+        if name not in self._drawn:
+            self._drawn[name] = self.posterior.flat(name)[self.indices]
+        return self._drawn[name]
 
     @cached_property
     def _group(self) -> int | None:
@@ -264,7 +259,7 @@ class Forecaster:
     @cached_property
     def population(self) -> dict[str, FloatArray]:
         """Population parameters, each of shape (draws,)."""
-        return {name: self.draw(name) for name in model.POPULATION}
+        return {name: self.posterior.flat(name)[self.indices] for name in model.POPULATION}
 
     @cached_property
     def laws(self) -> dict[str, FloatArray]:
@@ -307,11 +302,11 @@ class Forecaster:
             self._log_parameters,
         )
 
-    @property
+    @cached_property
     def _task(self) -> int:
         return self.posterior.meta.tasks.index(self.target.task)
 
-    @property
+    @cached_property
     def _log_parameters(self) -> float:
         return float(np.log(self.target.parameters / self.posterior.meta.reference.parameters))
 
@@ -326,11 +321,12 @@ class Forecaster:
     def laws_of(self, settings: Settings) -> RunLaws:
         """What the laws give a run of a completed configuration, before its own effects."""
         x = self.covariates(settings)
+        rate, plateau_loss = eq.rate_design(x), eq.plateau_loss_design(x)
         return RunLaws(
             self.population,
             self.group,
-            self._law("rate", eq.rate_design(x)),
-            self._law("plateau_loss", eq.plateau_loss_design(x)),
+            self._law("rate", rate),
+            self._law("plateau_loss", plateau_loss),
             self.draw("log_onset")[:, self._task],
             self.draw("is_oscillator"),
             self.uncorrected_share(settings),
@@ -371,19 +367,19 @@ class Forecaster:
         return np.asarray(np.exp(self.group.log_stiffness + rate + noise))
 
     def stiffness_limit(self, settings: Settings) -> FloatArray:
-        """Largest stiffness that the refresh schedule stands, shape (draws,)."""
-        schedule = (settings.momentum, settings.refresh_interval, settings.lag)
-        asked = (*schedule, settings.importance_ratio)
-        if asked not in self._limits:
-            momentum, interval, lag = schedule
-            share = self.uncorrected_share(settings)
-            self._limits[asked] = stiffness_limit(momentum, interval, share, lag)
-        return self._limits[asked]
+        """Largest stiffness that the refresh schedule stands, shape (..., draws)."""
+        share = self.uncorrected_share(settings)
+        intervals, place = np.unique(settings.refresh_interval, return_inverse=True)
+        limits = [stiffness_limit(settings.momentum, k, share, settings.lag) for k in intervals]
+        return np.stack(limits)[place]
 
     def uncorrected_share(self, settings: Settings) -> FloatArray:
         """Share s of staleness that no ratio corrects, shape (draws,)."""
-        share = eq.uncorrected(self.population, float(settings.importance_ratio))
-        return np.broadcast_to(np.asarray(share, dtype=float), self.indices.shape)
+        return self._uncorrected if settings.importance_ratio else np.ones(self.size)
+
+    @cached_property
+    def _uncorrected(self) -> FloatArray:
+        return np.asarray(eq.uncorrected(self.population, 1.0))
 
     def reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward of the policy after so many optimizer steps.

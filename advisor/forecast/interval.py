@@ -54,22 +54,19 @@ def central(draws: FloatArray, probability: float = INTERVAL) -> FloatArray:
     return np.asarray(np.quantile(draws, ends_of(probability), axis=0))
 
 
-def interval_of(
-    draws: FloatArray, probability: float = INTERVAL, *, mean: float | None = None
-) -> Interval:
+def interval_of(draws: FloatArray, *, mean: float | None = None) -> Interval:
     """Interval of draws of shape (draws,); ``mean`` is a point forecast in place of theirs."""
-    low, median, high = central(draws, probability).tolist()
+    low, median, high = central(draws).tolist()
     point = float(draws.mean()) if mean is None else mean
-    return Interval(mean=point, median=median, low=low, high=high, probability=probability)
+    return Interval(mean=point, median=median, low=low, high=high)
 
 
-def band_of(steps: FloatArray, draws: FloatArray, probability: float = INTERVAL) -> Band:
+def band_of(steps: FloatArray, draws: FloatArray) -> Band:
     """Band along steps, from draws of shape (draws, steps)."""
-    low, _, high = central(draws, probability)
+    low, _, high = central(draws)
     return Band(
         step=tuple(int(step) for step in steps),
         mean=tuple(draws.mean(axis=0).tolist()),
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
-        probability=probability,
     )

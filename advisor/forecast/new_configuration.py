@@ -81,7 +81,7 @@ class NextRun:
         self.known = np.stack(
             [posterior.flat(name)[indices][:, list(places)] for name in RUN_EFFECTS]
         )  # (effects, draws, pilots)
-        points = np.stack([place_of(pilot.settings) for pilot in self.pilots])
+        points = np.stack([coordinates_of(pilot.settings) for pilot in self.pilots])
         self.points = points
         self.covariance = CONFIGURATION_SHARE * nearness(points, points)
         self.covariance += (1 - CONFIGURATION_SHARE) * np.eye(len(points))
@@ -93,7 +93,7 @@ class NextRun:
 
     def effect(self, settings: Settings, fresh: FloatArray) -> FloatArray:
         """Effects of a run of some settings, shape (3, ..., draws), given those of the pilots."""
-        near = CONFIGURATION_SHARE * nearness(place_of(settings), self.points)
+        near = CONFIGURATION_SHARE * nearness(coordinates_of(settings), self.points)
         weights = np.linalg.solve(self.covariance, near[..., None])[..., 0]
         left = np.sqrt(np.maximum(1 - (near * weights).sum(-1), 0.0))
         known = np.einsum("edp,...p->e...d", self.known, weights)
@@ -114,7 +114,7 @@ class NextRun:
         if not self._continued:
             self._continued = [self._continue(pilot, level) for pilot in self.pilots]
         # By the inverse square of the distance: where a pilot ran, it is the one that is followed.
-        near = 1 / (distance(place_of(settings), self.points) + OWN)
+        near = 1 / (distance(coordinates_of(settings), self.points) + OWN)
         shares = np.cumsum(near / near.sum(-1, keepdims=True), axis=-1)
         chosen = (self._pick[:, None] > shares[..., None, :-1]).sum(-1)  # (..., draws)
         moved = np.stack([one.at(steps) for one in self._continued])  # (pilots, draws, times)
@@ -159,7 +159,7 @@ class NextRun:
         return np.asarray(shift + np.maximum(lacks, 0.0)[:, None])
 
 
-def place_of(settings: Settings) -> FloatArray:
+def coordinates_of(settings: Settings) -> FloatArray:
     """Logs of the settings that a run's departure may depend on, shape (..., 4), by their reach."""
     named = (
         settings.learning_rate,

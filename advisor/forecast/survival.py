@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import DEVIATIONS
@@ -50,14 +50,6 @@ class Stability(BaseModel):
     fluctuation: float
     error: float  # Monte Carlo standard error of `by_model`
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_older_answers(cls, saved: Any) -> Any:
-        """Answers of older versions hold the model's probability, which nothing recalibrated."""
-        if isinstance(saved, dict) and "probability" in saved and "by_model" not in saved:
-            return saved | dict.fromkeys(("low", "high", "by_model"), saved["probability"])
-        return saved
-
     @property
     def least(self) -> float:
         """The lower of what the model says and what it is recalibrated to: what decides."""
@@ -69,17 +61,16 @@ def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
     return np.asarray(forecaster.law_stiffness(settings) / forecaster.stiffness_limit(settings))
 
 
-def refresh_contracts(forecaster: Forecaster, settings: Settings) -> FloatArray:
+def refresh_contracts(forecaster: Forecaster, left: FloatArray) -> FloatArray:
     """1 where the refresh map of a draw contracts for every mode, else 0, shape (draws,)."""
     # The curve shows a slow, reward-weighted mode; the stiffest sets stability (docs/theory, T23).
-    stiffest = stiffness_left(forecaster, settings) * forecaster.stiffness_ratio
-    return (stiffest < 1).astype(float)
+    return (left * forecaster.stiffness_ratio < 1).astype(float)
 
 
 def collapse_rate(forecaster: Forecaster, settings: Settings) -> FloatArray:
     """Collapse rate per optimizer step at peak learning rate, shape (..., draws)."""
     # Where the refresh map does not contract, a run dies as fast as any does.
-    contracts = refresh_contracts(forecaster, settings) > 0
+    contracts = refresh_contracts(forecaster, stiffness_left(forecaster, settings)) > 0
     return np.asarray(np.where(contracts, forecaster.hazard(settings), MOST_HAZARD))
 
 
@@ -88,12 +79,12 @@ def rest_stable(
 ) -> FloatArray:
     """Probability of each draw that the rest of a run stays stable, shape (draws,)."""
     alive = np.exp(-collapse_rate(forecaster, settings) * exposure)
-    return np.asarray(alive * fluctuation_small(forecaster, settings, level))
-
-
-def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
-    """Standard deviation of the reward's slow residual, shape (draws,), as a share of its range."""
     left = stiffness_left(forecaster, settings)
+    return np.asarray(alive * fluctuation_small(forecaster, settings, left, level))
+
+
+def fluctuation(forecaster: Forecaster, settings: Settings, left: FloatArray) -> FloatArray:
+    """Standard deviation of the reward's slow residual, shape (draws,), as a share of its range."""
     reference = forecaster.posterior.meta.reference
     relative = temperature(
         settings.learning_rate, settings.prompts_per_step, settings.group_size
@@ -104,9 +95,11 @@ def fluctuation(forecaster: Forecaster, settings: Settings) -> FloatArray:
     return np.asarray(forecaster.misfit * np.sqrt(np.asarray(relative)[..., None] * inflation))
 
 
-def fluctuation_small(forecaster: Forecaster, settings: Settings, level: FloatArray) -> FloatArray:
+def fluctuation_small(
+    forecaster: Forecaster, settings: Settings, left: FloatArray, level: FloatArray
+) -> FloatArray:
     """1 where the residual's standard deviation is less than a third of the level, else 0."""
-    deviation = fluctuation(forecaster, settings)
+    deviation = fluctuation(forecaster, settings, left)
     return (SPREADS * deviation < LOST_SHARE * level).astype(float)
 
 
@@ -123,7 +116,7 @@ def log_update_norm(learning_rate: Any, parameters: float) -> Any:
 
 
 def on_line(
-    intercept: float,
+    intercept: float | FloatArray,
     slope: float,
     update_norm: float,
     probability: npt.ArrayLike,
@@ -144,13 +137,14 @@ def recalibrated(
     probability: npt.ArrayLike,
     line: StabilityLine,
     log_norm: npt.ArrayLike,
-    deviations: float | None = None,
+    deviations: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    """P(stable) in truth, expected of a new table or of one so many ``deviations`` off."""
+    """P(stable) in truth, expected of a new table or of those so many ``deviations`` off."""
+    off = 0.0 if deviations is None else np.asarray(deviations)
     if line == NO_LINE:
-        return np.asarray(probability, dtype=float)
+        return np.asarray(probability, dtype=float) + 0 * off
     scale = shrinkage(line.spread) if deviations is None else 1.0
-    intercept = scale * line.intercept + (deviations or 0.0) * line.spread
+    intercept = scale * line.intercept + off * line.spread
     norm, slope = scale * line.update_norm, scale * line.slope
     found = on_line(intercept, slope, norm, probability, log_norm)
     return np.minimum(found, probability) if line.only_lowers else found
@@ -163,17 +157,11 @@ def line_for(priors: Priors, settings: Settings) -> StabilityLine:
     return priors.stability_line if known else NO_LINE
 
 
-def stability(forecaster: Forecaster, settings: Settings, steps: int) -> Stability:
-    """P(stable) of a configuration by a horizon."""
-    return stability_and_draws(forecaster, settings, steps)[0]
-
-
-def stability_and_draws(
+def stability(
     forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
-) -> tuple[Stability, FloatArray]:
-    """P(stable) of a configuration by a horizon, and that of each draw, shape (draws,)."""
-    found, joint = stabilities_and_draws(forecaster, settings, steps, level=level)
-    return found[0], joint
+) -> Stability:
+    """P(stable) of a configuration by a horizon."""
+    return stabilities_and_draws(forecaster, settings, steps, level=level)[0][0]
 
 
 def stabilities_and_draws(
@@ -182,18 +170,20 @@ def stabilities_and_draws(
     """P(stable) of each of stacked configurations, and that of each draw, shape (..., draws)."""
     if level is None:
         level = forecaster.scaled_reward(settings, steps)[..., 0]
-    contracts = refresh_contracts(forecaster, settings)
+    left = stiffness_left(forecaster, settings)
+    contracts = refresh_contracts(forecaster, left)
     survives = forecaster.survival(settings, steps)
-    calm = fluctuation_small(forecaster, settings, level)
+    calm = fluctuation_small(forecaster, settings, left, level)
     joint = contracts * survives * calm
     by_model, line = joint.mean(axis=-1), line_for(forecaster.posterior.meta.priors, settings)
     norm = log_update_norm(settings.learning_rate, forecaster.target.parameters)
     expected = recalibrated(by_model, line, norm)
+    low, high = recalibrated(by_model, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]]))
     columns = {
         "probability": expected,
         # Of a line far from a half both ends lie beyond the mean: tails weigh in it.
-        "low": np.minimum(expected, recalibrated(by_model, line, norm, -DEVIATIONS)),
-        "high": np.maximum(expected, recalibrated(by_model, line, norm, DEVIATIONS)),
+        "low": np.minimum(expected, low),
+        "high": np.maximum(expected, high),
         "by_model": by_model,
         "refresh": contracts.mean(axis=-1),
         "tolerance": survives.mean(axis=-1),
@@ -204,11 +194,9 @@ def stabilities_and_draws(
     return [Stability(**dict(zip(columns, row, strict=True))) for row in rows], joint
 
 
-def stability_draws(
-    forecaster: Forecaster, settings: Settings, steps: int, *, level: FloatArray | None = None
-) -> FloatArray:
-    """Probability of each draw that the run stays stable by its last step, shape (draws,)."""
-    return stability_and_draws(forecaster, settings, steps, level=level)[1]
+def stability_draws(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
+    """Probability of each draw that the run stays stable by its last step, shape (..., draws)."""
+    return stabilities_and_draws(forecaster, settings, steps)[1]
 
 
 class Margin(NamedTuple):

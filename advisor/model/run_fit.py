@@ -60,9 +60,9 @@ def informed_share(posterior: Posterior) -> dict[str, float]:
 
 def log_prior(posterior: Posterior) -> FloatArray:
     """Log density of the scaled priors at each draw, up to a constant, shape (draws,)."""
-    total = np.zeros(posterior.flat(LEVELS[0]).shape[0])
+    total, priors = np.zeros(posterior.flat(LEVELS[0]).shape[0]), posterior.meta.placed_priors
     for name in (*POPULATION, *LEVELS):
-        prior = getattr(posterior.meta.placed_priors, name.replace(".", "_"))
+        prior = getattr(priors, name.replace(".", "_"))
         values = posterior.as_in_priors(name).reshape(total.size, -1)
         total -= 0.5 * (((values - prior.mean) / prior.sd) ** 2).sum(axis=1)
     return total

@@ -29,18 +29,21 @@ from advisor.advice import (
     percent,
     pilot_reason,
     piloted,
+    run_ends,
     saving,
     stability_interval,
+    stacked,
     support_text,
     weightiest,
 )
 from advisor.common import counted, write_whole
-from advisor.forecast import SUPPORT, Forecaster, final_reward, interval_of, stability_and_draws
+from advisor.forecast import SUPPORT, Forecaster, central, final_reward
 from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import Missing, inline_svg, reason_of
 from advisor.reporting.figures import drawings_made
 from advisor.runs import Diagnosis, Settings, card_lines, exports, worst
+from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     from advisor.advice import Cost, Recommendation
@@ -318,7 +321,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
     choices = choices_of(posterior, advice)
     places = itertools.product(*choices.values())
     plans = [base.model_copy(update=dict(zip(choices, place, strict=True))) for place in places]
-    values = np.array([numbers(forecaster, plan) for plan in plans], dtype="<f4")
+    values = numbers(forecaster, plans).astype("<f4")
     ends, bounds = (choices[RATE][0], choices[RATE][-1]), forecaster.outcome_bounds
     prices = [advice.cost_model(plan, int(plan.planned_steps or 0)) for plan in plans]
     stable = advice.stability
@@ -368,14 +371,15 @@ def choices_of(posterior: Posterior, advice: Recommendation) -> dict[str, list[f
     }
 
 
-def numbers(forecaster: Forecaster, plan: Settings) -> tuple[float, ...]:
-    """Reward with its interval, P(stable), what decides of it, and its three parts."""
-    steps = int(plan.planned_steps or 0)
-    level = forecaster.scaled_reward(plan, steps)
-    reward = interval_of(final_reward(forecaster, plan, steps))
-    chance, _ = stability_and_draws(forecaster, plan, steps, level=level[:, 0])
-    return (
-        *(float(forecaster.outcome_of(level).mean()), reward.low, reward.high),
-        *(chance.probability, chance.least),
-        *(chance.refresh, chance.tolerance, chance.fluctuation),
-    )
+def numbers(forecaster: Forecaster, plans: Sequence[Settings]) -> FloatArray:
+    """Reward with its interval, P(stable), what decides of it, its three parts: (plans, 8)."""
+    found, lengths = np.empty((len(plans), 8)), [int(plan.planned_steps or 0) for plan in plans]
+    for places, together, steps in stacked(plans, lengths, forecaster.size):
+        ended, _, chances, _ = run_ends(forecaster, together, steps)
+        for place, own, chance in zip(places, ended, chances, strict=True):
+            low, _, high = central(final_reward(forecaster, plans[place], steps))
+            found[place] = (
+                *(own.mean(), low, high, chance.probability, chance.least),
+                *(chance.refresh, chance.tolerance, chance.fluctuation),
+            )
+    return found

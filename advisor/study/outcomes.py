@@ -187,8 +187,7 @@ def _settings(advice: Recommendation, posterior: Posterior, run: PilotRun) -> Se
 
 def _is_same(one: Settings, other: Settings) -> bool:
     return all(
-        math.isclose(getattr(one, name), getattr(other, name), rel_tol=SAME)
-        for name in (*AXES, "prompts_per_step")
+        math.isclose(getattr(one, name), getattr(other, name), rel_tol=SAME) for name in AXES
     )
 
 

@@ -96,11 +96,7 @@ def advise(world: World, posterior: Posterior, scenario: str) -> Advice:
     evaluate = Evaluator(forecaster, Objective(), Budget(**_budget(world, scenario)), UNPRICED)
     every = [evaluate(settings) for settings in offered]
     advised["advisor without P(stable)"] = candidates[int(np.argmax([e.reward for e in every]))]
-    ends = [e.cost.steps for e in every]
-    draws = [
-        forecaster.outcome(evaluate.planned(s), [end])[:, 0]
-        for s, end in zip(offered, ends, strict=True)
-    ]
+    draws = [forecaster.outcome(e.planned, [e.cost.steps])[:, 0] for e in every]
     others = [
         e.stability.probability / max(e.stability.tolerance, 1e-9) if e.stability.tolerance else 0.0
         for e in every

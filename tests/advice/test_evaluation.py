@@ -54,7 +54,7 @@ def test_what_evaluations_share_moves_no_number(is_evaluated):
     worth = utilities(evaluate.forecaster, few, [one.cost.steps for one in warm])
     for settings, found, utility in zip(few, warm, worth, strict=True):
         alone, _ = decision(posterior)
-        forecaster, planned = alone.forecaster, alone.planned(settings)
+        forecaster, planned = alone.forecaster, alone(settings).planned
         steps = planned.planned_steps
         assert steps == STEPS - STEPS % settings.refresh_interval
         reward = forecaster.outcome(planned, [steps])[:, 0]
@@ -110,11 +110,10 @@ def test_curve_is_asked_from_the_start_to_the_end(most):
 def option(group_size, reward, probability):
     """A run of 100 steps, paid in completions."""
     settings = Plan(group_size=group_size).completed
-    chance = Stability(
-        probability=probability, refresh=1.0, tolerance=probability, fluctuation=1.0, error=0.0
-    )
+    same = dict.fromkeys(("probability", "low", "high", "by_model", "tolerance"), probability)
+    chance = Stability(**same, refresh=1.0, fluctuation=1.0, error=0.0)
     price = Cost(steps=100, completions=1600.0 * group_size, tokens=None, gpu_hours=None)
-    return Evaluation(settings, reward, chance, price, reward)
+    return Evaluation(settings, settings, reward, chance, price, reward)
 
 
 def asked(tried, objective=None, bounds=(0.0, 1.0), budget=None):
@@ -177,8 +176,7 @@ def test_advice_does_not_pay_for_a_group_that_gains_nothing():
 def test_configurations_evaluated_together_have_the_numbers_of_each_alone(posterior):
     evaluate, lattice = decision(posterior)
     forecaster, offered = evaluate.forecaster, list(lattice)[::7]
-    evaluate.prepare(offered)
-    assert [evaluate.compared(one) for one in offered] == [again(evaluate)(one) for one in offered]
+    assert evaluate.compared(offered) == [again(evaluate)(one) for one in offered]
     assert evaluate.tried == []
     seen = 0
     for places, of, steps in stacked(offered, [STEPS] * len(offered), forecaster.size):

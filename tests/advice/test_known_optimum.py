@@ -109,7 +109,7 @@ def test_a_language_model_keeps_what_was_piloted_unless_another_is_surely_better
     monkeypatch.setattr(answer, "SURELY", 0.0)
     free = searched(question).chosen
     assert free.settings.learning_rate not in piloted
-    assert p_better(kept.at_end, free, kept.chosen) < 0.8
+    assert p_better(kept.at_end, free, [kept.chosen])[0] < 0.8
 
 
 def test_small_models_are_advised_by_the_expected_reward_alone(monkeypatch):
@@ -129,6 +129,6 @@ def test_the_chance_to_be_better_is_paired_and_symmetric():
     question = question_of(1.5e9)
     at_end = question.evaluator()
     one, other = (at_end(changed(question.fixed, learning_rate=rate)) for rate in (1e-5, 3e-5))
-    assert p_better(at_end, one, one) == 0.5
-    assert p_better(at_end, one, other) == pytest.approx(1 - p_better(at_end, other, one))
-    assert np.isfinite(p_better(at_end, one, other))
+    assert p_better(at_end, one, [one])[0] == 0.5
+    assert p_better(at_end, one, [other])[0] == pytest.approx(1 - p_better(at_end, other, [one])[0])
+    assert np.isfinite(p_better(at_end, one, [other])[0])

@@ -206,7 +206,7 @@ def test_named_configurations_are_the_only_ones(posterior):
     assert found.settings in named
     evaluate, _ = decision(posterior)
     best = max((e for e in map(evaluate, offered) if e.is_feasible(0.5)), key=lambda e: e.reward)
-    assert found.settings == evaluate.planned(best.settings)
+    assert found.settings == best.planned
     for other in (*found.alternatives, *found.frontier):
         assert other.settings in offered
 

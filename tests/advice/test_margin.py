@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.survival import refresh_contracts, refresh_margin
+from advisor.forecast.survival import refresh_contracts, refresh_margin, stiffness_left
 from advisor.runs.diagnosis import diagnose
 from advisor.testing import (
     Plan,
@@ -26,7 +26,8 @@ def test_margin_is_that_of_the_advice():
     margin = refresh_margin(posterior, run).stiffness
     size = posterior.meta.group_parameters[posterior.meta.groups.index((run.task, run.model))]
     forecaster = Forecaster(posterior, Target(run.task, run.model, size))
-    contracts = refresh_contracts(forecaster, run.hyperparameters.completed())
+    left = stiffness_left(forecaster, run.hyperparameters.completed())
+    contracts = refresh_contracts(forecaster, left)
     assert (margin < 1).tolist() == (contracts == 1).tolist()
 
 

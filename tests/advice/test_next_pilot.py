@@ -164,15 +164,11 @@ def test_large_lattice_is_not_evaluated_in_full(uncertain, monkeypatch):
     assert len(large) == 400 * 30 * 4 * 2
     found = choose_pilot(evaluate, large, steps=30)
     assert len(evaluate.tried) == 60
-    assert found.settings in {*large.spread(pilot_choice.MOST_PILOTS, price_of_step(evaluate))}
+    assert found.settings in {*large.spread(pilot_choice.MOST_PILOTS, evaluate.cost.of_step)}
     # The control: a lattice of no more is.
     evaluate, small = decision(uncertain, learning_rates=(1e-4, 3e-4), group_sizes=(8, 16))
     choose_pilot(evaluate, small, steps=30)
     assert {one.settings for one in evaluate.tried} == {*small}
-
-
-def price_of_step(evaluate):
-    return lambda settings: evaluate.cost(settings, 1).paid
 
 
 @pytest.mark.evidence

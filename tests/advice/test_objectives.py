@@ -50,7 +50,7 @@ def goal(request):
 
 def reached(evaluate, found, steps):
     """Share of the draws at the goal by each of some steps."""
-    planned = evaluate.planned(found.settings)
+    planned = found.planned
     return (evaluate.forecaster.outcome(planned, steps) >= evaluate.goal).mean(axis=0)
 
 
@@ -87,7 +87,7 @@ def test_price_or_time_of_a_goal_is_what_is_minimised(goal):
         if found.value > -np.inf:
             cheapest = goal.objective.kind == "cheapest"
             assert -found.value == pytest.approx(8 * seconds / 3600 if cheapest else seconds)
-        assert found.stability == stability(goal.forecaster, goal.planned(settings), steps)
+        assert found.stability == stability(goal.forecaster, goal(settings).planned, steps)
 
 
 def by_brute_force(evaluate):
@@ -99,7 +99,7 @@ def by_brute_force(evaluate):
         if not enough.any():
             continue
         steps = int(every[np.argmax(enough)])
-        chance = stability(evaluate.forecaster, evaluate.planned(found.settings), steps)
+        chance = stability(evaluate.forecaster, found.planned, steps)
         if chance.least >= LEVEL:
             price = TIMED(found.settings, steps)
             seconds = price.gpu_hours * 3600 / TIMED.gpus

@@ -130,13 +130,7 @@ def test_named_configurations_may_differ_in_prompts_alone(told):
 
 
 @pytest.mark.evidence
-def test_answers_of_older_versions_keep_what_they_kept(told, advice):
-    older = advice.model_dump(mode="json")
-    del older["choices"]["prompts_per_step"]
-    loaded = Recommendation.model_validate(older)
-    kept = base_settings(told, loaded.target).prompts_per_step
-    _, lattice = decision_of(told, loaded)
-    assert lattice.axes["prompts_per_step"] == (kept,)
+def test_next_pilots_are_weighed_among_the_choices_of_the_answer(told, advice):
     assert decision_of(told, advice)[1].axes["prompts_per_step"] == (8.0, 16.0, 32.0, 64.0)
 
 

@@ -36,6 +36,14 @@ TARGET = Target("sort", "tiny-s", 1e5)
 STIFF = {"log_slope": -1.0, "headroom_logit": 1.0}
 
 
+def contracts_of(forecast, settings):
+    return refresh_contracts(forecast, stiffness_left(forecast, settings))
+
+
+def fluctuation_of(forecast, settings):
+    return fluctuation(forecast, settings, stiffness_left(forecast, settings))
+
+
 def forecaster(posterior, **options):
     return Forecaster(posterior, TARGET, **options)
 
@@ -84,9 +92,9 @@ def test_whole_is_joint_over_the_draws():
     forecast = forecaster(stale)
     level = forecast.scaled_reward(settings, STEPS)[:, 0]
     parts = [
-        refresh_contracts(forecast, settings),
+        contracts_of(forecast, settings),
         forecast.survival(settings, STEPS),
-        fluctuation_small(forecast, settings, level),
+        fluctuation_small(forecast, settings, stiffness_left(forecast, settings), level),
     ]
     joint = parts[0] * parts[1] * parts[2]
     found = stability(forecast, settings, STEPS)
@@ -176,9 +184,7 @@ def test_stiffest_mode_sets_stability_and_not_the_fitted_one():
     forecast = forecaster(posterior)
     settings = Plan(minibatches=8, ratio=False).completed
     assert np.all(forecast.log_stiffness_ratio >= 0)
-    assert refresh_contracts(forecast, settings).mean() < np.mean(
-        stiffness_left(forecast, settings) < 1
-    )
+    assert contracts_of(forecast, settings).mean() < np.mean(stiffness_left(forecast, settings) < 1)
 
 
 # Fluctuation -----------------------------------------------------------------------------------
@@ -198,7 +204,7 @@ def test_fluctuation_at_the_reference_is_the_pilots_own():
     )
     left = stiffness_left(forecast, settings)
     own = np.exp(forecast.population["log_misfit"])
-    np.testing.assert_allclose(fluctuation(forecast, settings), own / np.sqrt(1 - left))
+    np.testing.assert_allclose(fluctuation_of(forecast, settings), own / np.sqrt(1 - left))
     assert left.max() < 0.1
 
 
@@ -210,7 +216,7 @@ def test_fluctuation_is_inflated_as_the_held_snapshot_inflates_it(interval):
     stiffness = forecast.law_stiffness(fresh)
     kept = stiffness * interval < 1.9
     assert kept.mean() > 0.3
-    ratio = (fluctuation(forecast, held) / fluctuation(forecast, fresh))[kept] ** 2
+    ratio = (fluctuation_of(forecast, held) / fluctuation_of(forecast, fresh))[kept] ** 2
     exact = held_inflation(stiffness[kept], interval)
     np.testing.assert_allclose(ratio, exact, rtol=0.02)
 
@@ -224,19 +230,19 @@ def test_fluctuation_grows_with_the_learning_rate_and_falls_with_the_batch(
     rate, factor, group, interval, ratio
 ):
     plan = Plan(rate, group, minibatches=interval, ratio=ratio)
-    base = fluctuation(FORECASTER, plan.completed)
-    hotter = fluctuation(FORECASTER, replace(plan, learning_rate=factor * rate).completed)
+    base = fluctuation_of(FORECASTER, plan.completed)
+    hotter = fluctuation_of(FORECASTER, replace(plan, learning_rate=factor * rate).completed)
     finite = np.isfinite(hotter)
     assert np.all(hotter[finite] > base[finite])
     assert np.all(np.isinf(hotter[np.isinf(base)]))
     # The stiffness is the same, so only the heat falls.
     same = made_up_posterior(moved={"rate.group_size": 0.0, "rate.prompts_per_step": 0.0}, draws=10)
     forecast = forecaster(same)
-    narrow = fluctuation(forecast, plan.completed)
-    wide = fluctuation(forecast, replace(plan, group_size=4 * group).completed)
+    narrow = fluctuation_of(forecast, plan.completed)
+    wide = fluctuation_of(forecast, replace(plan, group_size=4 * group).completed)
     finite = np.isfinite(narrow)
     np.testing.assert_allclose(wide[finite], narrow[finite] / 2)
-    more = fluctuation(forecast, replace(plan, prompts=4 * plan.prompts).completed)
+    more = fluctuation_of(forecast, replace(plan, prompts=4 * plan.prompts).completed)
     np.testing.assert_allclose(more, wide)
 
 
@@ -246,12 +252,15 @@ FORECASTER = forecaster(made_up_posterior(draws=20))
 def test_fluctuation_is_infinite_beyond_the_refresh_limit():
     forecast = forecaster(made_up_posterior(moved=STIFF, width=1.0))
     settings = Plan(minibatches=16, ratio=False).completed
-    left, wander = stiffness_left(forecast, settings), fluctuation(forecast, settings)
+    left, wander = stiffness_left(forecast, settings), fluctuation_of(forecast, settings)
     assert 0.05 < np.mean(left >= 1) < 0.95
     np.testing.assert_array_equal(np.isinf(wander), left >= 1)
     assert np.all(wander[left < 1] > 0)
     level = np.ones_like(left)
-    assert np.all(fluctuation_small(forecast, settings, level)[left >= 1] == 0)
+    assert np.all(
+        fluctuation_small(forecast, settings, stiffness_left(forecast, settings), level)[left >= 1]
+        == 0
+    )
 
 
 def test_fluctuation_is_small_where_it_fits_into_the_fall_of_a_collapse():
@@ -260,12 +269,14 @@ def test_fluctuation_is_small_where_it_fits_into_the_fall_of_a_collapse():
     # A wander of exactly what fits, a little less and a little more, at a level of 0.6.
     fits = 0.6 / 3 / SPREADS
     forecast = forecaster(posterior)
-    scale = fluctuation(forecast, settings) / np.exp(forecast.population["log_misfit"])
+    scale = fluctuation_of(forecast, settings) / np.exp(forecast.population["log_misfit"])
     for factor, small in ((0.99, 1.0), (1.01, 0.0)):
         wander = (np.log(fits * factor) - np.log(scale)).reshape(2, -1)
         moved = forecaster(with_draws(posterior, log_misfit=wander))
-        np.testing.assert_allclose(fluctuation(moved, settings), fits * factor)
-        found = fluctuation_small(moved, settings, np.full(scale.shape, 0.6))
+        np.testing.assert_allclose(fluctuation_of(moved, settings), fits * factor)
+        found = fluctuation_small(
+            moved, settings, stiffness_left(moved, settings), np.full(scale.shape, 0.6)
+        )
         np.testing.assert_array_equal(found, small)
     assert pytest.approx(1 / 3) == LOST_SHARE
 

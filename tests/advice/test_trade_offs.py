@@ -37,7 +37,7 @@ def weighed(request):
     )
     tried = [evaluate(settings) for settings in lattice]
     chosen = max((e for e in tried if e.is_feasible(LEVEL)), key=lambda e: e.value)
-    goal = advised_goal(evaluate.forecaster, evaluate.planned(chosen.settings), STEPS)
+    goal = advised_goal(evaluate.forecaster, chosen.planned, STEPS)
     # One that is both is named once.
     named = {
         name: other
@@ -59,7 +59,8 @@ def feasible(tried):
 def time_to(evaluate, found, goal):
     """Seconds (or steps) until the mean curve is at the goal, looked at step by step."""
     every = np.arange(STEPS + 1)
-    curve = evaluate.forecaster.outcome(evaluate.planned(found.settings), every).mean(axis=0)
+    planned = evaluate(found.settings).planned
+    curve = evaluate.forecaster.outcome(planned, every).mean(axis=0)
     if curve[-1] < goal:
         return np.inf
     return np.argmax(curve >= goal) * (evaluate.cost.seconds_per_step(found.settings) or 1.0)
@@ -123,9 +124,7 @@ def test_faster_is_the_fastest_that_takes_a_fifth_less_time(weighed):
 @pytest.mark.evidence
 def test_time_of_an_alternative_is_that_of_the_advised_gain(weighed):
     evaluate, _, chosen, goal, named = weighed
-    start, end = evaluate.forecaster.outcome(evaluate.planned(chosen.settings), [0, STEPS]).mean(
-        axis=0
-    )
+    start, end = evaluate.forecaster.outcome(chosen.planned, [0, STEPS]).mean(axis=0)
     assert goal == pytest.approx(start + 0.95 * (end - start))
     for found in named.values():
         if found.steps_to_95 is None:
@@ -168,12 +167,11 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
     asked = SimpleNamespace(
         tried=[chosen, other],
         forecaster=evaluate.forecaster,
-        planned=evaluate.planned,
         steps_to=evaluate.steps_to,
         prepare_curves=evaluate.prepare_curves,
         cost=evaluate.cost,
     )
-    goal = advised_goal(evaluate.forecaster, evaluate.planned(chosen.settings), STEPS)
+    goal = advised_goal(evaluate.forecaster, chosen.planned, STEPS)
     found = trade_offs(asked, chosen, LEVEL, goal)
     assert {one.name for one in found} == named
 
@@ -187,16 +185,15 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
     chosen = evaluate(settings)
     less = settings.model_copy(update={"prompts_per_step": factor * settings.prompts_per_step})
     # Of the same reward, price and chance, so that time alone is weighed.
-    other = replace(chosen, settings=less)
+    other = replace(chosen, settings=less, planned=evaluate(less).planned)
     asked = SimpleNamespace(
         tried=[chosen, other],
         forecaster=evaluate.forecaster,
-        planned=evaluate.planned,
         steps_to=evaluate.steps_to,
         prepare_curves=evaluate.prepare_curves,
         cost=evaluate.cost,
     )
-    goal = advised_goal(evaluate.forecaster, evaluate.planned(settings), STEPS)
+    goal = advised_goal(evaluate.forecaster, evaluate(settings).planned, STEPS)
     found = trade_offs(asked, chosen, 0.0, goal)
     assert [one.name for one in found] == (["faster"] if is_named else [])
 
@@ -265,11 +262,10 @@ def test_same_completions_are_spent_otherwise(posterior, advice):
 
 
 def option(reward, paid, probability):
-    chance = Stability(
-        probability=probability, refresh=1.0, tolerance=1.0, fluctuation=1.0, error=0.0
-    )
+    same = dict.fromkeys(("probability", "low", "high", "by_model"), probability)
+    chance = Stability(**same, refresh=1.0, tolerance=1.0, fluctuation=1.0, error=0.0)
     price = Cost(steps=1, completions=paid, tokens=None, gpu_hours=None)
-    return Evaluation(Plan().completed, reward, chance, price, reward)
+    return Evaluation(Plan().completed, Plan().completed, reward, chance, price, reward)
 
 
 def beats(one, other):

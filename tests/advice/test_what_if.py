@@ -72,7 +72,7 @@ def test_numbers_are_those_of_the_search(posterior, forecaster):
         group_size=[s.group_size for s in some],
         minibatches_per_refresh=[s.minibatches_per_refresh for s in some],
         epochs_per_refresh=[s.epochs_per_refresh for s in some],
-        steps=[evaluate.planned(s).planned_steps for s in some],
+        steps=[evaluate(s).planned.planned_steps for s in some],
     )
     assert len(table) == len(some)
     for settings, row in zip(some, table.to_dict(orient="records"), strict=True):
@@ -86,7 +86,7 @@ def test_numbers_are_those_of_the_search(posterior, forecaster):
         assert row["p_stable_high"] == found.stability.high
         assert row["completions"] == found.cost.completions
         assert row["refresh_interval"] == settings.refresh_interval
-        draws = final_reward(forecaster, evaluate.planned(settings), row["steps"])
+        draws = final_reward(forecaster, evaluate(settings).planned, row["steps"])
         assert [row["reward_low"], row["reward_high"]] == pytest.approx(
             np.quantile(draws, [0.1, 0.9]).tolist()
         )

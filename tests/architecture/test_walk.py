@@ -27,8 +27,9 @@ def test_one_log_passes_few_modules():
     assert walk["switches"] <= MOST_SWITCHES, walk["switches_by_pair"]
 
 
-MOST_SWITCHES_OF_AN_ANSWER = 8_000
-"""Configurations that were evaluated one after the other made 30,547."""
+MOST_SWITCHES_OF_AN_ANSWER = 3_000
+"""Configurations that were evaluated one after the other made 30,547, those of each refresh
+interval by themselves 7,520."""
 
 
 @pytest.mark.evidence

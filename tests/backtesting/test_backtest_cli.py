@@ -10,7 +10,7 @@ import pytest
 import advisor.runs
 from advisor.backtesting import backtest, transfer
 from advisor.backtesting.scores import draw_backtest
-from advisor.cli.app import main
+from advisor.cli import main
 from advisor.reporting.figure import render
 from advisor.testing import (
     Plan,

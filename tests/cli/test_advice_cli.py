@@ -20,7 +20,7 @@ from undrawn import draw_nothing
 
 from advisor.advice import advise
 from advisor.advice.wording import gpu_time, percent
-from advisor.cli.app import main
+from advisor.cli import main
 from advisor.model.posterior import SCHEMA
 from advisor.model.storage import META
 from advisor.runs.logfiles.config_files import parse_command_line, parse_config, parse_overrides
@@ -112,7 +112,7 @@ def table(run: Any, *arguments: Any) -> list[dict[str, Any]]:
 
 HASTY = """
 import sys
-from advisor.cli.app import main
+from advisor.cli import main
 try:
     main(sys.argv[1:])
 finally:
@@ -569,7 +569,7 @@ def test_study_of_another_version_is_noted(capsys, first_contact, tmp_path, comm
 @pytest.mark.parametrize("command", COMMANDS)
 def test_asking_a_finished_study_loads_no_sampler(first_contact, command):
     code = (
-        "import sys\nfrom advisor.cli.app import main\n"
+        "import sys\nfrom advisor.cli import main\n"
         f"try:\n    main({[command, str(first_contact), *COMMANDS[command]]!r})\n"
         "except SystemExit as stop:\n    assert not stop.code\n"
         "heavy = ('pymc', 'arviz', 'nutpie', 'numba', 'matplotlib', 'optuna')\n"

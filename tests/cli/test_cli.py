@@ -12,7 +12,7 @@ from undrawn import draw_nothing
 
 import advisor.forecast.fitting
 import advisor.reporting
-from advisor.cli.app import main
+from advisor.cli import main
 from advisor.runs.logs import demo_folder
 from advisor.testing import (
     made_up_posterior,
@@ -304,7 +304,7 @@ def test_help_and_import_load_nothing_heavy():
     heavy = "['pymc', 'arviz', 'optuna', 'matplotlib', 'pandas', 'nutpie', 'scipy']"
     code = (
         "import sys, advisor\n"
-        "from advisor.cli.app import main\n"
+        "from advisor.cli import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit as stop:\n    assert stop.code == 0\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
@@ -332,7 +332,7 @@ COMMANDS = (
 @pytest.mark.evidence
 def test_every_command_has_help_that_loads_nothing_heavy():
     code = (
-        "import sys\nfrom advisor.cli.app import main\n"
+        "import sys\nfrom advisor.cli import main\n"
         f"for command in {COMMANDS!r}:\n"
         "    print('---')\n"
         "    try:\n        main([*command, '--help'])\n"
@@ -353,7 +353,7 @@ def test_every_command_has_help_that_loads_nothing_heavy():
 
 @pytest.mark.evidence
 def test_help_is_quick():
-    assert times_a_plain_application("from advisor.cli.app import main; main(['--help'])") < 2.5
+    assert times_a_plain_application("from advisor.cli import main; main(['--help'])") < 2.5
 
 
 def test_public_names_are_sorted_and_all_resolve():

@@ -24,7 +24,7 @@ import advisor.monitoring.hook
 import advisor.runs.logs
 import advisor.study.comparison
 import advisor.study.study
-from advisor.cli.app import STOPPED, app, main
+from advisor.cli import STOPPED, app, main
 from advisor.errors import InputError
 from advisor.runs.logs import demo_folder
 

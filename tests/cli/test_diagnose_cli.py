@@ -11,7 +11,7 @@ import pytest
 from processor_time import times_a_plain_application
 from typer.testing import CliRunner
 
-from advisor.cli.app import app
+from advisor.cli import app
 from advisor.runs.diagnosis import MODES
 
 RUNNER = CliRunner()
@@ -280,7 +280,7 @@ def test_distinct_answers_of_an_own_loop(tmp_path):
 @pytest.mark.evidence
 def test_it_needs_no_sampler_and_no_plotting(mixed):
     code = (
-        "import sys\nfrom advisor.cli.app import main\n"
+        "import sys\nfrom advisor.cli import main\n"
         f"try:\n    main(['diagnose', {str(mixed)!r}])\nexcept SystemExit as end:\n"
         "    assert end.code == 5, end.code\n"
         f"loaded = set({HEAVY!r}) & set(sys.modules)\n"
@@ -295,5 +295,5 @@ def test_it_needs_no_sampler_and_no_plotting(mixed):
 def test_one_run_takes_no_time(tmp_path):
     columns = {name: healthy(1000) for name in ("reward", "entropy", "grad_norm", "kl")}
     log = write(tmp_path / "run.jsonl", **columns)
-    code = f"from advisor.cli.app import main; main(['diagnose', {str(log)!r}, '--json'])"
+    code = f"from advisor.cli import main; main(['diagnose', {str(log)!r}, '--json'])"
     assert times_a_plain_application(code) < 10

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from advisor import inspect, read_runs
+from advisor.cli import app
 from advisor.cli.advise import _print_runs
-from advisor.cli.app import app
 from advisor.cli.terminal import output
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.stated_settings import place_row
@@ -134,7 +134,7 @@ def test_nothing_found_is_an_error(tmp_path):
 @pytest.mark.evidence
 def test_it_needs_no_sampler(folder):
     code = (
-        "import sys\nfrom advisor.cli.app import main\n"
+        "import sys\nfrom advisor.cli import main\n"
         f"try:\n    main(['inspect', {str(folder)!r}, '--json'])\nexcept SystemExit:\n    pass\n"
         "heavy = {'pymc', 'pytensor', 'arviz', 'optuna', 'matplotlib', 'nutpie', 'numba', 'pandas',"
         " 'scipy', 'pyarrow'}\n"

@@ -8,7 +8,7 @@ import pytest
 
 import advisor.backtesting
 import advisor.forecast.fitting
-from advisor.cli.app import main
+from advisor.cli import main
 from advisor.runs.logs import demo_folder
 from advisor.study.study import Study
 from advisor.testing import made_up_posterior

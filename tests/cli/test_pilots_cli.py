@@ -15,8 +15,8 @@ import advisor.reporting
 from advisor.advice import piloting
 from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.advice.piloting import Piloting
+from advisor.cli import main
 from advisor.cli import pilots as command
-from advisor.cli.app import main
 from advisor.testing import Plan, made_up_posterior, rising
 
 RATES = (1e-4, 3e-4, 1e-3)

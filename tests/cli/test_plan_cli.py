@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from advisor.cli.app import main
+from advisor.cli import main
 
 RUN = (
     *("plan", "--model", "Qwen2.5-7B", "--steps", "500", "--set", "learning_rate=1e-6"),

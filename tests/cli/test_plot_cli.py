@@ -9,7 +9,7 @@ import pytest
 from undrawn import draw_nothing
 
 from advisor.advice import advise
-from advisor.cli.app import main
+from advisor.cli import main
 from advisor.reporting import FIGURES
 from advisor.study.study import Study, check_folder
 from advisor.testing import (

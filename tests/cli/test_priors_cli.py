@@ -12,7 +12,7 @@ import pytest
 from past_studies import hash_of, past
 from processor_time import times_a_plain_application
 
-from advisor.cli.app import main
+from advisor.cli import main
 from advisor.model.posterior import SCHEMA
 from advisor.model.presets import prior_entries
 from advisor.model.priors import load_priors, preset_names
@@ -118,7 +118,7 @@ def test_wrong_use_is_refused(capsys, arguments, words):
 def test_showing_is_quick_and_loads_no_sampler():
     code = (
         "import sys\n"
-        "from advisor.cli.app import main\n"
+        "from advisor.cli import main\n"
         "try:\n    main(['priors', 'show', 'lora'])\nexcept SystemExit:\n    pass\n"
         "heavy = [n for n in ('pymc', 'arviz', 'matplotlib', 'optuna') if n in sys.modules]\n"
         "print(heavy)"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from advisor.advice.pilot_plan import planned_settings
-from advisor.cli.app import main
+from advisor.cli import main
 from advisor.common.shown import STEERING, harmless
 from advisor.runs.logs import demo_folder
 from advisor.runs.trainers.registry import export_config

@@ -12,7 +12,7 @@ import yaml
 from typer.main import get_command
 
 import advisor
-from advisor.cli.app import app
+from advisor.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))

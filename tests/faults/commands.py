@@ -157,7 +157,7 @@ class Stage:
         return Child(pid, out, said, time.monotonic())
 
     def _called(self, arguments: list[str], seed: int, kill_at: int) -> int:
-        from advisor.cli.app import main
+        from advisor.cli import main
 
         with self._made_up(seed), _killed_at(kill_at):
             try:

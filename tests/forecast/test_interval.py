@@ -13,8 +13,6 @@ def test_interval_is_mean_median_and_central_part():
     assert (found.low, found.median, found.high) == pytest.approx((100, 2500, 8100))
     assert found.mean == pytest.approx(np.mean(np.arange(101.0) ** 2))
     assert found.probability == 0.8
-    half = interval_of(np.arange(101.0), 0.5)
-    assert (half.low, half.high, half.probability) == pytest.approx((25, 75, 0.5))
 
 
 def test_interval_is_written_to_so_many_digits():

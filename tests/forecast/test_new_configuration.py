@@ -9,7 +9,7 @@ import pytest
 
 from advisor.advice.evaluate import stacked
 from advisor.forecast import Forecaster, RunEffect, Target, final_reward
-from advisor.forecast.new_configuration import CONFIGURATION_SHARE, REACH, Continued, place_of
+from advisor.forecast.new_configuration import CONFIGURATION_SHARE, REACH, Continued, coordinates_of
 from advisor.model import RUN_EFFECTS
 from advisor.runs import Settings
 from advisor.testing import Plan, made_up_posterior
@@ -65,7 +65,7 @@ def test_a_piloted_setting_keeps_its_pilots_departure_and_a_far_one_the_laws_wor
 
 def test_what_the_seed_does_is_left_open_in_a_repeat(posterior):
     forecaster = forecaster_of(posterior)
-    point = place_of(at_rate(posterior, RATES[0]))
+    point = coordinates_of(at_rate(posterior, RATES[0]))
     assert point[0] == pytest.approx(np.log(RATES[0]) / REACH)
     known = np.stack([posterior.flat(name)[:, 0] for name in RUN_EFFECTS])
     left = forecaster.effect_of(at_rate(posterior, RATES[0])) - known

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 from watched import PLAN
 
-from advisor.cli import app as cli
+from advisor import cli
 from advisor.errors import InputError
 from advisor.monitoring import load_posterior
 from advisor.monitoring.following import follow
@@ -137,7 +137,7 @@ def test_no_posterior(log, tmp_path):
 @pytest.mark.evidence
 def test_watching_loads_no_sampler(log, saved):
     code = (
-        "import sys; from advisor.cli.app import main\n"
+        "import sys; from advisor.cli import main\n"
         f"try: main(['watch', {str(log)!r}, '--posterior', {str(saved)!r}, '--once', "
         f"'--steps', '100', *{NAMED!r}])\n"
         "except SystemExit as end: assert not end.code\n"

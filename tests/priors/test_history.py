@@ -11,7 +11,7 @@ import pytest
 from past_studies import past
 from processor_time import at_most
 
-from advisor.cli.app import main
+from advisor.cli import main
 from advisor.errors import InputError, NotConvergedError
 from advisor.findings import history
 from advisor.findings.history import CohortFit, History, read_history, read_posteriors

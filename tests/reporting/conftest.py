@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from advisor.advice import Budget, CostModel, Objective, Recommendation
+from advisor.advice import Budget, CostModel, Objective, Recommendation, default_lattice
 from advisor.advice.answer_fields import Alternative, NextPilot
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.interval import interval_of
@@ -135,7 +135,10 @@ def make_advice(
         cautions=(),
         assumptions=posterior.meta.notes,
         devices=1,
-        choices={"learning_rate": (settings(pilot).learning_rate,)},
+        choices={
+            "learning_rate": (settings(pilot).learning_rate,),
+            "group_size": default_lattice(posterior, chosen).axes["group_size"],
+        },
         priors=posterior.meta.priors.name,
         seed=0,
         provenance=posterior.meta.provenance,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from advisor.advice import SAME, default_lattice, level_text
-from advisor.forecast import Forecaster, stability_and_draws
+from advisor.advice import SAME, default_lattice, level_text, run_ends, stacked
+from advisor.forecast import Forecaster
 from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import FigureKind
@@ -137,15 +138,12 @@ class StabilityMap:
         return " ".join(parts)
 
 
-def stability_map_info(
-    posterior: Posterior, recommendation: Recommendation, *, draws: int = MAP_DRAWS
-) -> StabilityMap:
+def stability_map_info(posterior: Posterior, recommendation: Recommendation) -> StabilityMap:
     """Evaluate reward and P(stable) round an answer: its group size and those next to it."""
     settings, meta = recommendation.settings, posterior.meta
     target = recommendation.target
     lattice = default_lattice(posterior, settings)
-    sizes = recommendation.choices.get("group_size", lattice.axes["group_size"])
-    offered = sorted({*map(int, sizes), settings.group_size})
+    offered = sorted({*map(int, recommendation.choices["group_size"]), settings.group_size})
     first = min(offered.index(settings.group_size) - 1, len(offered) - MAX_PANELS)
     groups = np.array(offered[max(0, first) :][:MAX_PANELS])
 
@@ -171,12 +169,17 @@ def stability_map_info(
     pilot = recommendation.next_pilot
     shown = [*(run.settings for run in meta.runs), settings, *([pilot.settings] if pilot else [])]
     rates, minibatches = _axes_of(shown, lattice.axes["learning_rate"], settings)
-    forecaster = Forecaster(posterior, target, draws=draws)
-    grid = np.meshgrid(groups, minibatches, rates, indexing="ij")
-    judged = [
-        _judged(forecaster, recommendation, *at) for at in zip(*map(np.ravel, grid), strict=True)
-    ]
-    found = np.reshape(judged, (*grid[0].shape, 2))
+    forecaster = Forecaster(posterior, target, draws=MAP_DRAWS)
+    axes = {"group_size": groups, "minibatches_per_refresh": minibatches, "learning_rate": rates}
+    every = product(*(values.tolist() for values in axes.values()))
+    runs = [settings.model_copy(update=dict(zip(axes, at, strict=True))) for at in every]
+    found = np.empty((len(runs), 2))
+    lengths = [recommendation.steps] * len(runs)
+    for places, together, last in stacked(runs, lengths, forecaster.size):
+        ended, _, chances, _ = run_ends(forecaster, together, last)
+        found[places, 0] = [one.least for one in chances]
+        found[places, 1] = ended.mean(axis=-1)
+    found = found.reshape(*(values.size for values in axes.values()), 2)
     piloted = [run.settings.group_size for run in meta.runs]
     is_dead = recommendation.collapsed == recommendation.pilots
     return StabilityMap(
@@ -208,21 +211,6 @@ def _axes_of(
     octaves = np.ceil(np.log2(highest / advised.epochs_per_refresh)) + 2
     rates = np.geomspace(min(known) / 1.3, max(known) * 1.3, 25)
     return rates, 2 ** np.arange(int(np.clip(octaves, 4, 8)))
-
-
-def _judged(
-    forecaster: Forecaster, advice: Recommendation, group: int, minibatches: int, rate: float
-) -> tuple[float, float]:
-    """P(stable) that decides and expected reward, with the advised settings but for these three."""
-    changed = {
-        "learning_rate": float(rate),
-        "group_size": int(group),
-        "minibatches_per_refresh": int(minibatches),
-    }
-    settings = advice.settings.model_copy(update=changed)
-    level = forecaster.scaled_reward(settings, advice.steps)
-    chance, _ = stability_and_draws(forecaster, settings, advice.steps, level=level[:, 0])
-    return chance.least, float(forecaster.outcome_of(level).mean())
 
 
 def _limit(probability: FloatArray, rates: FloatArray, level: float) -> float:

@@ -34,7 +34,7 @@ def call(tmp_path: Path) -> Callable[..., Printed]:
     def called(*words: str, silent: float | None = None, code: str = "", **env: str) -> Printed:
         known = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         own = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONPATH": str(PACKAGE)}
-        start = code or "from advisor.cli.app import main; main()"
+        start = code or "from advisor.cli import main; main()"
         if silent is not None:
             start = (
                 "from advisor.runs.logs import sources; "

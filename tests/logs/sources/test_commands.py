@@ -11,8 +11,7 @@ from made_plan import made_plan
 
 import advisor
 from advisor.advice.pilot_plan import PLAN, PilotPlan
-from advisor.cli import pilots, priors
-from advisor.cli.app import main
+from advisor.cli import main, pilots, priors
 from advisor.errors import InputError
 from advisor.monitoring import following
 from advisor.runs.logfiles.log_file import on_disk

@@ -17,7 +17,7 @@ MISSING = """
 import sys
 for name in ("wandb", "mlflow", "trackio"):
     sys.modules[name] = None
-from advisor.cli.app import main
+from advisor.cli import main
 main(["inspect", sys.argv[1]])
 """
 
