@@ -18,11 +18,6 @@ from advisor.theory.arrays import FloatArray
 
 AdvantageScaling = Literal["group", "batch", "none"]
 
-LOG_CONCENTRATIONS = (-25.0, 25.0)
-"""Within which a concentration is sought: prompts of one kind each, and all prompts alike."""
-
-BISECTIONS = 50
-
 
 def temperature(
     learning_rate: Any, prompts_per_step: Any, group_size: Any, sample_variance: Any = 1.0
@@ -96,8 +91,8 @@ class PromptDifficulty:
         least = silent_group_share(group_size, mean)
         if not least < share < 1:
             raise ValueError(f"a share of silent groups must lie above {least:.3g}, and below 1")
-        low, high = LOG_CONCENTRATIONS
-        for _ in range(BISECTIONS):
+        low, high = -25.0, 25.0  # log concentrations: prompts of one kind each, all prompts alike
+        for _ in range(50):
             middle = cls(mean, math.exp((low + high) / 2))
             is_too_silent = silent_group_share(group_size, middle) > share
             low, high = ((low + high) / 2, high) if is_too_silent else (low, (low + high) / 2)
