@@ -454,6 +454,13 @@ def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> st
         where = "a lower learning rate than any so far tells its exponent, and what safety costs"
     else:
         where = "it lies between the pilots so far, where the decision turns"
+    new = [
+        f"{word} {value}"
+        for word, name in (("group size", "group_size"), ("K", "refresh_interval"))
+        for value in [getattr(pilot, name)]
+        if value not in {getattr(run.settings, name) for run in posterior.meta.runs}
+    ]
+    where += f"; no pilot ran {' or '.join(new)}" if new else ""
     return (
         f"{where}. Its result is expected to raise the final reward by {100 * gain:.1f} % of its "
         f"range{over}."

@@ -149,14 +149,15 @@ def checked_settings(told: Mapping[str, Any], *, argument: str) -> PartialSettin
         return PartialSettings.model_validate(dict(told))
     except ValidationError as error:
         first = error.errors()[0]
-        why = first["msg"].replace("Input should", "it should")
+        why, known = first["msg"].replace("Input should", "it should"), None
         if first["type"] == "extra_forbidden":
             why = "no setting is called so"
+            known = f"Known are {', '.join(PartialSettings.model_fields)}"
         raise InputError(
             f"{first['input']!r} is not allowed: {why}",
             argument=argument,
             key=".".join(str(part) for part in first["loc"]),
-            advice=f"Known are {', '.join(PartialSettings.model_fields)}",
+            advice=known,
         ) from error
 
 

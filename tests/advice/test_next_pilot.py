@@ -14,6 +14,7 @@ from advisor.advice import Budget, CostModel, Search, advise, pilot_choice
 from advisor.advice.evaluate import base_settings
 from advisor.advice.pilot_choice import (
     PILOT_LEVEL,
+    _reason,
     choose_pilot,
     decision_of,
     is_first_contact,
@@ -228,10 +229,20 @@ def test_reason_says_where_the_pilot_lies(rate, words):
     found = choose_pilot(evaluate, lattice, steps=40, candidates=offered)
     assert found.gain >= 0.001
     assert found.reason.startswith(words)
+    assert "no pilot ran" not in found.reason
     assert (
         f"expected to raise the final reward by {100 * found.gain:.1f} % of its range."
         in found.reason
     )
+
+
+def test_reason_names_what_no_pilot_ran():
+    posterior = made_up_posterior(width=0.0)
+    pilot = posterior.meta.runs[0].settings.model_copy(
+        update={"group_size": 48, "minibatches_per_refresh": 3, "epochs_per_refresh": 1}
+    )
+    said = _reason(posterior, pilot, 0.02, "")
+    assert "; no pilot ran group size 48 or K 3. Its result is expected" in said
 
 
 def test_pilot_that_would_change_nothing_is_said_to():
@@ -251,7 +262,8 @@ def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, pl
     evaluate, lattice, offered = pilots(posterior, {"learning_rate": rate, "group_size": 32})
     found = choose_pilot(evaluate, lattice, candidates=offered)
     assert found.gain >= 0.001
-    assert f"every pilot collapsed, the gentlest at learning rate 0.009; {place}." in found.reason
+    least = f"every pilot collapsed, the gentlest at learning rate 0.009; {place}"
+    assert f"{least}; no pilot ran group size 32." in found.reason
 
 
 # First contact ---------------------------------------------------------------------------------
