@@ -31,6 +31,9 @@ IMPOSSIBLE = 0.01
 CHANCE = 0.05
 """By how much fewer groups may be silent in a few first rows than if all prompts were alike."""
 
+MOSTLY = 0.75
+"""Share of silent groups from which on their size is the first thing to change."""
+
 SAME = 1.001
 """Factor within which two settings are one: rates are rounded when they are written."""
 
@@ -124,7 +127,7 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
     rates, sizes = ({getattr(s, n) for s in settings} for n in ("learning_rate", "group_size"))
     penalties = ", ".join(f"{one:g}" for one in sorted({one.kl_coefficient for one in settings}))
     found = [
-        *((True, line) for line in weighty(meta.notes)),
+        *((True, line) for line in (*weighty(meta.notes), *_mostly_silent(forecaster))),
         (
             not forecaster.is_piloted,
             f"No pilot ran {target.model} on {target.task}: its stiffness, start and tolerance "
@@ -178,6 +181,19 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
         ),
     ]
     return tuple(line for holds, line in found if holds)
+
+
+def _mostly_silent(forecaster: Forecaster) -> list[str]:
+    """Whether group size is the first thing to change: so few groups taught anything."""
+    wasted = silent_groups(forecaster)
+    size = min(run.settings.group_size for run in forecaster.posterior.meta.runs)
+    if wasted.get(size, 0.0) < MOSTLY:
+        return []
+    return [
+        f"Of the first groups of {size}, {100 * wasted[size]:.0f} % scored all alike and taught "
+        f"nothing; of groups of {max(wasted)} it would be {100 * wasted[max(wasted)]:.0f} %. Offer "
+        "larger groups, or easier prompts."
+    ]
 
 
 def _doubted(forecaster: Forecaster, steps: int) -> str:

@@ -17,9 +17,6 @@ from advisor.runs import Settings, paste_line
 MOST_DIGITS = 6
 """Digits after the point of a per cent that tell it from a level that it misses."""
 
-ROUNDING = 1e-9
-"""Of per cents that are compared."""
-
 
 def in_trainer_names(settings: Settings, trainer: str = "TRL") -> str:
     """One line to paste into a trainer's configuration; numbers as they are, not rounded."""
@@ -31,7 +28,7 @@ def percent(probability: float, level: float | None = None) -> str:
     if level is not None and probability < level:
         for digits in range(MOST_DIGITS):
             text = f"{100 * probability:.{digits}f} %"
-            if float(text.removesuffix(" %")) < 100 * level - ROUNDING:
+            if float(text.removesuffix(" %")) < 100 * level - 1e-9:
                 break
         if digits:
             return text

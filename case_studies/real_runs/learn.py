@@ -74,8 +74,9 @@ def write_preset(runs: list[Run], interim: Path | None) -> None:
             "description": "Language models, the default; learned from GRPO runs.",
             "evidence": f"{evidence(fitted)}; {evidence_of_tasks(full_finetuning_of_tasks())}",
             **known_optimum(runs),
-            # What presets without a repository said of it: stable.py.
+            # Measured with presets like this one: stable.py, said.py.
             "stability_line": load_priors("full_finetuning").stability_line,
+            "extrapolation": load_priors("full_finetuning").extrapolation,
         }
     )
     _write(preset, ROOT / "priors/full_finetuning.toml")

@@ -98,3 +98,10 @@ def test_first_rows_tell_what_other_group_sizes_would_waste(reward, silent, expe
     meta = posterior.meta.model_copy(update={"runs": runs, "floor": 0.0, "ceiling": 1.0})
     forecaster = Forecaster(replace(posterior, meta=meta), Target("sort", "tiny-s", 1e5))
     assert silent_groups(forecaster) == pytest.approx(expected, abs=2e-4)
+    said = [line for line in cautions(forecaster, 100) if "scored all alike" in line]
+    assert len(said) == (silent == 0.95)
+    for line in said:
+        assert line.startswith(
+            "Of the first groups of 8, 97 % scored all alike and taught nothing;"
+        )
+        assert "of groups of 32 it would be 88 %." in line
