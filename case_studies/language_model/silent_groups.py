@@ -2,9 +2,9 @@
 
     python case_studies/language_model/silent_groups.py [--out silent_groups.json]
 
-Of runs of the table with gentle rates, the first rows at a group size of 8 tell how pass rates
-spread over prompts; the share of silent groups that follows for other sizes stands beside what the
-first rows of runs at those sizes show, and beside what one common pass rate would make.
+The first rows of the table's runs at a group size of 8 tell how pass rates spread over prompts; the
+share of silent groups that follows for other sizes stands beside what the first rows of runs at
+those sizes show, and beside what one common pass rate would make.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from trained_runs import Trained, trained  # noqa: E402
 from advisor.theory import PromptDifficulty, silent_group_share  # noqa: E402
 
 ROWS = 3
-GENTLE = 3e-5
-"""Up to this rate three batches change nothing that could be seen."""
+MOVED = 1e-4
+"""Learning rate times steps up to which nothing has changed that could be seen."""
 
 MEASURED_AT = 8
 LEAST_GROUPS = 12
@@ -40,16 +40,19 @@ def first_batches(run: Trained) -> list[tuple[float, float, float]]:
     own = run.configuration
     groups = own.completions * own.minibatches / own.group
     rows = [row for row in run.state["log_history"] if "frac_reward_zero_std" in row]
-    return [(row["reward"], row["frac_reward_zero_std"], groups) for row in rows[:ROWS]]
+    return [
+        (row["reward"], row["frac_reward_zero_std"], groups)
+        for row in rows[:ROWS]
+        if own.rate * row["step"] <= MOVED
+    ]
 
 
 def of_task(task: str) -> dict[str, Any]:
     """Seen and expected shares by group size."""
     rows = defaultdict(list)
     for run in trained(unpack(task)):
-        if run.configuration.rate <= GENTLE:
-            rows[run.configuration.group] += first_batches(run)
-    of_size = {group: np.array(seen) for group, seen in sorted(rows.items())}
+        rows[run.configuration.group] += first_batches(run)
+    of_size = {group: np.array(seen) for group, seen in sorted(rows.items()) if seen}
     means = {
         group: np.average(seen[:, :2], axis=0, weights=seen[:, 2])
         for group, seen in of_size.items()
