@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
+from statistics import mode
 
 import numpy as np
 
@@ -89,8 +89,8 @@ def silent_groups(forecaster: Forecaster) -> dict[int, float]:
     """Share of groups that teach nothing where the pilots began, by group size: half to fourfold.
 
     The first rows of the pilots of the most frequent group size tell how pass rates spread over
-    prompts (`PromptDifficulty.of_silent_groups`). Empty where no log holds the share, or none of
-    right and wrong alone makes so few silent groups: partial credit does.
+    prompts (`PromptDifficulty.of_silent_groups`). Empty where no log holds the share, all groups
+    were silent, or right and wrong alone make more of them: partial credit makes fewer.
     """
     meta = forecaster.posterior.meta
     first = [
@@ -100,15 +100,15 @@ def silent_groups(forecaster: Forecaster) -> dict[int, float]:
     ]
     if not first:
         return {}
-    (size, _), *_ = Counter(group for group, *_ in first).most_common(1)
+    size = mode(group for group, *_ in first)
     rewards, shares = np.mean([row[1:] for row in first if row[0] == size], axis=0)
-    passed = (float(rewards) - meta.floor) / (meta.ceiling - meta.floor)
+    passed, share = (float(rewards) - meta.floor) / (meta.ceiling - meta.floor), float(shares)
     alike = silent_group_share(size, passed)
-    if not 0 < passed < 1 or float(shares) < alike - CHANCE:
+    if not (0 < passed < 1 and alike - CHANCE <= share < 1):
         return {}
     prompts: float | PromptDifficulty = passed
-    if alike < float(shares) < 1:
-        prompts = PromptDifficulty.of_silent_groups(passed, float(shares), size)
+    if share > alike:
+        prompts = PromptDifficulty.of_silent_groups(passed, share, size)
     sizes = [most for most in (size // 2, size, 2 * size, 4 * size) if most > 1]
     return {group: round(silent_group_share(group, prompts), 4) for group in sizes}
 
@@ -127,7 +127,7 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
     rates, sizes = ({getattr(s, n) for s in settings} for n in ("learning_rate", "group_size"))
     penalties = ", ".join(f"{one:g}" for one in sorted({one.kl_coefficient for one in settings}))
     found = [
-        *((True, line) for line in (*weighty(meta.notes), *_mostly_silent(forecaster))),
+        *((True, line) for line in (*weighty(meta.notes), *_mostly_silent(forecaster, sizes))),
         (
             not forecaster.is_piloted,
             f"No pilot ran {target.model} on {target.task}: its stiffness, start and tolerance "
@@ -183,11 +183,10 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
     return tuple(line for holds, line in found if holds)
 
 
-def _mostly_silent(forecaster: Forecaster) -> list[str]:
-    """Whether group size is the first thing to change: so few groups taught anything."""
-    wasted = silent_groups(forecaster)
-    size = min(run.settings.group_size for run in forecaster.posterior.meta.runs)
-    if wasted.get(size, 0.0) < MOSTLY:
+def _mostly_silent(forecaster: Forecaster, sizes: set[int]) -> list[str]:
+    """Whether the one group size of the pilots is the first thing to change: few groups taught."""
+    (size, *others), wasted = sorted(sizes), silent_groups(forecaster)
+    if others or wasted.get(size, 0.0) < MOSTLY:
         return []
     return [
         f"Of the first groups of {size}, {100 * wasted[size]:.0f} % scored all alike and taught "

@@ -67,6 +67,7 @@ def write_preset(runs: list[Run], interim: Path | None) -> None:
     """Learn the preset from every cohort and every task."""
     found = studies_of(runs, interim)
     preset = learned_preset([study for _, study in found.values()], "learned")
+    shipped = load_priors("full_finetuning")
     fitted = [run for members, _ in found.values() for run in members]
     preset = preset.model_copy(
         update={
@@ -75,8 +76,8 @@ def write_preset(runs: list[Run], interim: Path | None) -> None:
             "evidence": f"{evidence(fitted)}; {evidence_of_tasks(full_finetuning_of_tasks())}",
             **known_optimum(runs),
             # Measured with presets like this one: stable.py, said.py.
-            "stability_line": load_priors("full_finetuning").stability_line,
-            "extrapolation": load_priors("full_finetuning").extrapolation,
+            "stability_line": shipped.stability_line,
+            "extrapolation": shipped.extrapolation,
         }
     )
     _write(preset, ROOT / "priors/full_finetuning.toml")

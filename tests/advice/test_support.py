@@ -86,6 +86,7 @@ def test_pilots_of_several_kl_coefficients_are_a_caution():
         (0.2, 0.01, {}),  # partial credit: right and wrong alone make more
         (0.4, None, {}),
         (0.0, 1.0, {}),
+        (0.3, 1.0, {}),  # prompts of two kinds, of which nobody knows how many lie between
     ],
 )
 def test_first_rows_tell_what_other_group_sizes_would_waste(reward, silent, expected):
@@ -105,3 +106,15 @@ def test_first_rows_tell_what_other_group_sizes_would_waste(reward, silent, expe
             "Of the first groups of 8, 97 % scored all alike and taught nothing;"
         )
         assert "of groups of 32 it would be 88 %." in line
+
+
+def test_a_group_size_among_several_is_not_called_the_first():
+    posterior = made_up_posterior([Plan(), Plan(1e-4), Plan(3e-4)])
+    updates = {"first_reward": 0.004, "first_silent_share": 0.95}
+    first, *others = (run.model_copy(update=updates) for run in posterior.meta.runs)
+    small = first.settings.model_copy(update={"group_size": 4})
+    runs = (first.model_copy(update={"settings": small}), *others)
+    meta = posterior.meta.model_copy(update={"runs": runs, "floor": 0.0, "ceiling": 1.0})
+    forecaster = Forecaster(replace(posterior, meta=meta), Target("sort", "tiny-s", 1e5))
+    assert set(silent_groups(forecaster)) == {4, 8, 16, 32}
+    assert not any("first groups" in line for line in cautions(forecaster, 100))
