@@ -1,4 +1,4 @@
-"""The public trials of `epappas/autoresearch-rl`: can any rule choose among their settings?
+"""Whether any rule could choose among the public trials of `epappas/autoresearch-rl`.
 
     python case_studies/economics/public_trials.py traces/basilica-grpo/events.jsonl
 
