@@ -52,29 +52,44 @@ GO_ON, TIMES = 2, 3
 ONE, HALF, NAMED = "one look", "two looks: two go on", "two looks: the named run goes on"
 CHEAP, CHEAP_SHARE, CHEAP_PILOTS = "one look, 8 % of the purse", 0.08, 3
 SMALL = "one look, on a smaller model"
-IN_RECORDS = "one look, as recorded"
+
+Work = tuple[Purse, Purse | None, int, int]
+"""A purse, that of a smaller model, the run that is known to be good, and from how many tasks."""
+
+Record = dict[str, Any]
 
 
-def looked(task: tuple[Purse, Purse | None, int, int]) -> list[dict[str, Any]]:
-    """What each design comes to in one world."""
-    purse, smaller, base, projects = task
-    warnings.simplefilter("ignore")
-    room, records = PILOTS * purse.shared(PILOTS), []
+def entry(purse: Purse, method: str, run: int, pilots: Pilots) -> Record:
+    """What a launched run comes to."""
+    reward, fell = purse.outcome(run, pilots)
+    return {
+        "world": purse.world.name,
+        "method": method,
+        "run": run,
+        "regret": purse.best() - reward,
+        "collapsed": fell,
+        "spent": pilots.cost / purse.total,
+    }
 
-    def ask(method: str, pilots: Pilots) -> int:
-        found = advised(purse, pilots, base, projects, fitted(purse, pilots, 0))
-        add(method, found.run, pilots)
-        return found.run
 
-    def add(method: str, run: int, pilots: Pilots) -> None:
-        reward, fell = purse.outcome(run, pilots)
-        regret, spent = purse.best() - reward, pilots.cost / purse.total
-        records.append({"method": method, "run": run, "regret": regret, "collapsed": fell})
-        records[-1] |= {"world": purse.world.name, "spent": spent}
+def asked(work: Work, method: str, pilots: Pilots) -> Record:
+    """What the run comes to that these pilots name."""
+    purse, _, base, projects = work
+    found = advised(purse, pilots, base, projects, fitted(purse, pilots, 0))
+    return entry(purse, method, found.run, pilots)
 
-    ask(ONE, varied(purse, base, PILOTS))
+
+def cheap(work: Work) -> list[Record]:
+    """Three pilots for less than half of the price."""
+    purse, _, base, _ = work
     length = max(LEAST_STEPS, int(CHEAP_SHARE * purse.total / CHEAP_PILOTS))
-    ask(CHEAP, Pilots.of(varied(purse, base, CHEAP_PILOTS).runs, length))
+    return [asked(work, CHEAP, Pilots.of(varied(purse, base, CHEAP_PILOTS).runs, length))]
+
+
+def twice(work: Work) -> list[Record]:
+    """Short pilots, then what the first answer points at."""
+    purse, _, base, projects = work
+    room = PILOTS * purse.shared(PILOTS)
     short = max(LEAST_STEPS, room // (PILOTS + GO_ON * (TIMES - 1)))
     first = Pilots.of(varied(purse, base, PILOTS).runs, short)
     posterior = fitted(purse, first, 0)
@@ -85,12 +100,30 @@ def looked(task: tuple[Purse, Purse | None, int, int]) -> list[dict[str, Any]]:
         forecaster = Forecaster(posterior, purse.world.target)
         worth = utilities(forecaster, settings, [purse.total] * PILOTS).mean(axis=1)
         best = [first.runs[place] for place in np.argsort(-worth)]
-    ask(HALF, Pilots({**first.steps_of, **dict.fromkeys(best[:GO_ON], TIMES * short)}))
-    steps = max(short, first.steps_of.get(named, 0) + room - first.cost)
-    ask(NAMED, Pilots({**first.steps_of, named: steps}))
-    if smaller is not None:
-        add(SMALL, *on_smaller(purse, smaller, base, projects))
-    return records
+    longer = dict.fromkeys(best[:GO_ON], TIMES * short)
+    rest = max(short, first.steps_of.get(named, 0) + room - first.cost)
+    return [
+        asked(work, HALF, Pilots({**first.steps_of, **longer})),
+        asked(work, NAMED, Pilots({**first.steps_of, named: rest})),
+    ]
+
+
+def small(work: Work) -> list[Record]:
+    """Pilots of a smaller model, where the problem has one."""
+    purse, smaller, base, projects = work
+    if smaller is None:
+        return []
+    return [entry(purse, SMALL, *on_smaller(purse, smaller, base, projects))]
+
+
+DESIGNS = {"cheap": cheap, "twice": twice, "small": small}
+
+
+def looked(task: tuple[Work, str]) -> list[Record]:
+    """What a design comes to in one world."""
+    warnings.simplefilter("ignore")
+    work, design = task
+    return DESIGNS[design](work)
 
 
 def on_smaller(purse: Purse, smaller: Purse, base: int, projects: int) -> tuple[int, Pilots]:
@@ -103,77 +136,78 @@ def on_smaller(purse: Purse, smaller: Purse, base: int, projects: int) -> tuple[
     return advised(purse, paid, base, projects, posterior).run, paid
 
 
-def drawn(purses: Sequence[Purse], per_task: int) -> list[int]:
-    """So many worlds of each task, drawn, and those whose problem has a smaller model."""
-    order = np.random.default_rng(0).permutation(len(purses)).tolist()
-    by_task: dict[str, list[int]] = {}
-    for number in order:
-        by_task.setdefault(purses[number].world.target.task, []).append(number)
-    chosen = {number for numbers in by_task.values() for number in numbers[:per_task]}
-    return sorted(chosen | {n for n in order if purses[n].world.name in SMALLER})
-
-
 def main() -> None:
     """Read, replay, sum up."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("records", type=Path)
     parser.add_argument("tables", nargs="+", type=Path)
-    parser.add_argument("--per-task", type=int, default=1, help="worlds of each task [default: 1]")
-    parser.add_argument("--known", nargs="+", default=["1"], choices=["1", "2", ALL])
+    parser.add_argument("--designs", nargs="+", default=list(DESIGNS), choices=list(DESIGNS))
+    parser.add_argument("--known", nargs="+", default=["1", ALL], choices=["1", "2", ALL])
+    parser.add_argument("--worlds", type=int, help="of those in the order of a draw [default: all]")
     add_engine_flags(parser)
     parser.add_argument("--out", type=Path, default=HERE / "looks.json")
     given = parser.parse_args()
     lines = gzip.decompress(given.records.read_bytes()).decode().splitlines()
     records = [json.loads(line) for line in lines]
     purses = [Purse(world) for world in read_all(given.tables)]
-    by_name = {one.world.name: one for one in purses}
-    task_of = {name: one.world.target.task for name, one in by_name.items()}
-    data = digest_of([[run_digest(run) for run in purse.world.runs] for purse in purses])
+    task_of = {one.world.name: one.world.target.task for one in purses}
     summed: dict[str, Any] = {}
+    if given.out.exists():
+        summed = json.loads(given.out.read_text(encoding="utf-8"))
     for known in [int(one) if one != ALL else ALL for one in given.known]:
-        items = []
-        for number in drawn(purses, given.per_task):
-            purse = purses[number]
-            smaller = by_name.get(SMALLER.get(purse.world.name, ""))
-            base = next(
-                one["run"]
-                for one in records
-                if (one["method"], one["world"]) == (FROM[known], purse.world.name)
-            )
-            projects = len(set(task_of.values())) - 1 if known == ALL else known
-            name = f"{purse.world.name}, known from {known}"
-            work = (purse, smaller, base, projects)
-            items.append(Item(name, work, (data, digest_of(number, base, projects))))
-        found = [
-            one for part in results(looked, items, "Looking", on_engine(given)) for one in part
-        ]
-        summed[f"known from {known}"] = summed_up(found, records, ADVISED[known][0], task_of)
+        for design in given.designs:
+            items = work_items(purses, records, known, design)[: given.worlds]
+            found = results(looked, items, f"Looking: {design}", on_engine(given))
+            done = [one for part in found for one in part]
+            summed[f"{design}, known from {known}"] = summed_up(done, records, known, task_of)
     inputs = [given.records, *given.tables]
     summed["manifest"] = manifest(Path(__file__), seeds=1, checks={}, inputs=inputs)
     given.out.write_text(json.dumps(summed, indent=1) + "\n", encoding="utf-8")
     print(json.dumps({name: one for name, one in summed.items() if name != "manifest"}, indent=1))
 
 
+def work_items(
+    purses: Sequence[Purse], records: Sequence[Record], known: object, design: str
+) -> list[Item]:
+    """What is to be done, first one world of every task, in the order of a draw."""
+    by_name = {one.world.name: one for one in purses}
+    data = digest_of([[run_digest(run) for run in purse.world.runs] for purse in purses])
+    base_of = {one["world"]: one["run"] for one in records if one["method"] == FROM[known]}
+    tasks = len({one.world.target.task for one in purses})
+    seen: dict[str, int] = {}
+    ranked = []
+    for number in np.random.default_rng(0).permutation(len(purses)).tolist():
+        task = purses[number].world.target.task
+        seen[task] = seen.get(task, 0) + 1
+        ranked.append((seen[task], number))
+    items = []
+    for _, number in sorted(ranked, key=lambda one: one[0]):
+        purse = purses[number]
+        name = purse.world.name
+        smaller = by_name.get(SMALLER.get(name, ""))
+        projects = tasks - 1 if known == ALL else int(str(known))
+        work = (purse, smaller, base_of[name], projects)
+        marks = (data, digest_of(design, base_of[name], projects))
+        items.append(Item(f"{design}: {name}, known from {known}", (work, design), marks))
+    return items
+
+
 def summed_up(
-    found: Sequence[dict[str, Any]],
-    records: Sequence[dict[str, Any]],
-    recorded: str,
-    task_of: dict[str, str],
+    found: Sequence[Record], records: Sequence[Record], known: object, task_of: dict[str, str]
 ) -> dict[str, Any]:
-    """Regrets, differences from one look, and in how many worlds that names the recorded run."""
+    """Regrets, and how they differ from those of one look in the records."""
     regrets: dict[str, Regrets] = {}
     spent: dict[str, list[float]] = {}
-    for one in found:
+    worlds = {one["world"] for one in found}
+    before = [
+        one | {"method": ONE}
+        for one in records
+        if one["method"] == ADVISED[known][0] and one["pilots"] == PILOTS and one["world"] in worlds
+    ]
+    for one in [*before, *found]:
         row = regrets.setdefault(one["method"], {})
         row[one["world"]] = [(one["regret"], one["collapsed"])]
         spent.setdefault(one["method"], []).append(one["spent"])
-    before = {
-        one["world"]: one
-        for one in records
-        if one["method"] == recorded and one["pilots"] == PILOTS and one["world"] in regrets[ONE]
-    }
-    regrets[IN_RECORDS] = {w: [(one["regret"], one["collapsed"])] for w, one in before.items()}
-    now = {one["world"]: one["run"] for one in found if one["method"] == ONE}
     return {
         "methods": summary(regrets, spent),
         "less one look": {
@@ -181,7 +215,6 @@ def summed_up(
             for method, own in regrets.items()
             if method != ONE
         },
-        "one look names the recorded run": sum(now[w] == before[w]["run"] for w in now),
     }
 
 
