@@ -36,6 +36,7 @@ from advisor.common import Item, digest_of  # noqa: E402
 from advisor.errors import InputError  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.survival import stability  # noqa: E402
+from advisor.model.posterior import Posterior  # noqa: E402
 from advisor.runs.pilot_run import run_digest  # noqa: E402
 from advisor.runs.settings import Settings  # noqa: E402
 
@@ -210,6 +211,13 @@ def _taken(purse: Purse, settings: Sequence[tuple[float, float, float]], steps: 
     return Pilots.of(runs, steps)
 
 
+def same_in(world: World, purse: Purse, index: int) -> int:
+    """Run of a world that is nearest in its settings to one of a purse."""
+    own = purse.world.runs[index].hyperparameters
+    every = list(range(len(world.runs)))
+    return nearest(world, every, own.learning_rate, own.group_size, own.refresh_interval)
+
+
 def all_runs(purse: Purse) -> list[int]:
     return list(range(len(purse.world.runs)))
 
@@ -222,7 +230,17 @@ class Advice(NamedTuple):
     said: dict[int, float]
 
 
-def advised(purse: Purse, pilots: Pilots, base: int, projects: int, seed: int) -> Advice:
+def fitted(purse: Purse, pilots: Pilots, seed: int) -> Posterior | None:
+    """Posterior of pilots; None where they are too few for advice or do not fit."""
+    runs = [purse.world.pilot(index, steps) for index, steps in pilots.steps_of.items()]
+    # Of fewer the advisor names no configuration, only the next pilot.
+    posterior = fit_runs(runs, None, seed) if len(runs) >= FEWEST_RUNS else "too few"
+    return None if isinstance(posterior, str) else posterior
+
+
+def advised(
+    purse: Purse, pilots: Pilots, base: int, projects: int, posterior: Posterior | None
+) -> Advice:
     """Run that the advisor names; that which would be launched where it names none."""
     own = purse.world.runs[base].hyperparameters
     world, left = purse.world, purse.total - pilots.cost
@@ -231,10 +249,7 @@ def advised(purse: Purse, pilots: Pilots, base: int, projects: int, seed: int) -
         settings = world.settings(index)
         offered.setdefault(_place(settings), (index, settings))
     choices = [settings for _, settings in offered.values()]
-    runs = [world.pilot(index, pilots.steps) for index in pilots.runs]
-    # Of fewer the advisor names no configuration, only the next pilot.
-    posterior = fit_runs(runs, None, seed) if len(runs) >= FEWEST_RUNS else "too few"
-    if isinstance(posterior, str):
+    if posterior is None:
         return Advice(base, None, {})
     found = advisor.advise(
         posterior,
@@ -278,10 +293,16 @@ def _searched_from(purse: Purse, base: int, count: int, repeat: int) -> Pilots:
     return Pilots.of(tried, steps)
 
 
-def halved(purse: Purse, count: int, rng: np.random.Generator) -> tuple[int, Pilots]:
-    """Successive halving from twice as many runs: the better half goes on for twice as long."""
+def halved(
+    purse: Purse, count: int, rng: np.random.Generator, known: Sequence[int] = ()
+) -> tuple[int, Pilots]:
+    """Successive halving from twice as many runs: the better half goes on for twice as long.
+
+    Runs that are ``known`` to be good come first, the rest is drawn.
+    """
     first = min(2 * count, len(purse.world.runs))
-    alive = rng.permutation(all_runs(purse))[:first].tolist()
+    drawn = [index for index in rng.permutation(all_runs(purse)).tolist() if index not in known]
+    alive = [*known, *drawn][:first]
     rungs = max(1, int(np.ceil(np.log2(first))))
     done = dict.fromkeys(alive, 0)
     for _ in range(rungs):
@@ -336,7 +357,8 @@ class Ledger(NamedTuple):
 
     def ask(self, method: str, pilots: Pilots, known: int, projects: int) -> None:
         """Launch what the advisor names."""
-        found = advised(self.purse, pilots, known, projects, self.repeat)
+        posterior = fitted(self.purse, pilots, self.repeat)
+        found = advised(self.purse, pilots, known, projects, posterior)
         self.record(method, found.run, pilots, found.p_stable, found.said)
 
 

@@ -15,63 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from run import COUNTS, LEAST_STEPS, SHARE, Pilots, Purse, all_runs, read_all
+from run import COUNTS, Pilots, Purse, all_runs, read_all
+from trials import hyperband
 
 HERE = Path(__file__).resolve().parent
 
 from manifest import manifest  # noqa: E402
-from methods import nearest, score, search_seed, searched  # noqa: E402
+from methods import search_seed, searched  # noqa: E402
 from run import summary as summed  # noqa: E402
 
 DRAWS = 5
 """Of chance in every world: one seed for all worlds would be one draw."""
-
-LONGEST = 3
-"""Times the length of equal pilots to which Hyperband may take one."""
-
-
-def hyperband(purse: Purse, count: int, seed: int) -> tuple[int, Pilots]:
-    """Brackets of pilots that are cut short, TPE drawing them; the best by its last rewards.
-
-    Returns
-    -------
-    index : int
-        The run to launch.
-    pilots : Pilots
-        Steps that were paid.
-    """
-    world, untried = purse.world, all_runs(purse)
-    runs = [world.runs[i].hyperparameters for i in untried]
-    axes = {
-        name: sorted({getattr(run, name) for run in runs})
-        for name in ("learning_rate", "group_size", "refresh_interval")
-    }
-    most = min(LONGEST * purse.shared(count), int(SHARE * purse.total))
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(1, count // 2)),
-        pruner=optuna.pruners.HyperbandPruner(LEAST_STEPS, most, reduction_factor=3),
-    )
-    done: dict[int, int] = {}
-    best = (-1.0, untried[0])
-    while untried and sum(done.values()) + LEAST_STEPS <= SHARE * purse.total:
-        trial = study.ask()
-        drawn = {name: v[trial.suggest_int(name, 0, len(v) - 1)] for name, v in axes.items()}
-        index = nearest(world, untried, *drawn.values())
-        untried.remove(index)
-        step, found, paid = 0, 0.0, sum(done.values())
-        while step < most and paid + step < int(SHARE * purse.total):
-            step += 1
-            if step < LEAST_STEPS:
-                continue
-            found = score(world, index, step)
-            trial.report(found, step)
-            if trial.should_prune():
-                break
-        done[index] = step
-        study.tell(trial, found)
-        best = max(best, (found, index))
-    return best[1], Pilots(done)
 
 
 def study(purse: Purse, number: int) -> list[dict[str, Any]]:
