@@ -1,7 +1,10 @@
 """A team's own preset: what its past posteriors say about the next study.
 
-Every entry is meta-analysed by itself over the posteriors, each summed up by a `PastStudy`; of
-levels each task or model is a unit, those of one task name together count as one task.
+Each posterior is summed up by a `PastStudy`: a normal likelihood of all its parameters together,
+the prior under which it was fitted divided out as precision. Over these likelihoods lies a normal
+hierarchical model: entries differ between studies, levels between tasks and between models, and
+means and spreads are learned together. What all studies share, such as the loss of the plateau that
+a level trades off against, is so doubted once and not again in each of them.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
+from scipy.special import digamma, polygamma
 
 from advisor import model
 from advisor.common import digest_of, scientific
@@ -40,8 +44,23 @@ the spread is theirs."""
 MONTE_CARLO_ERRORS = 3.0
 """Standard errors of a posterior's variance by which it must be below that of its prior."""
 
-_GRID = np.linspace(np.log(1e-3), np.log(1e3), 600)
-"""Log of the spread between studies over its prior scale."""
+NAMES = {
+    name.replace(".", "_"): name
+    for name in (*model.POPULATION, *model.TASK_LEVELS, *model.GROUP_LEVELS)
+}
+"""Parameters of the model by their entries."""
+
+MODEL_SPREADS = {"headroom_logit": "log_headroom_spread", "log_slope": "log_model_spread"}
+"""Levels of tasks from which those of models differ, and the entry that holds by how much."""
+
+OFFSETS = {"headroom_logit": "group_offset.headroom", "log_slope": "group_offset.stiffness"}
+"""Draws of those differences, in units of their spread."""
+
+MOST_ROUNDS = 200
+"""Of looking for the likeliest spreads; 5 to 20 are enough for most."""
+
+GRID = np.linspace(-8.0, 8.0, 81)
+"""Logarithms of a spread around the likeliest, in widths of what is known of it."""
 
 
 class PastRun(BaseModel):
@@ -69,6 +88,9 @@ class PastStudy(BaseModel):
     runs: tuple[PastRun, ...]
     reference: model.Reference
     said: dict[str, tuple[tuple[float | None, ...], tuple[float | None, ...]]]
+    # Of all `components` together, a triangle of the matrix; older ones have each entry alone.
+    information: tuple[float, ...] = ()
+    score: tuple[float, ...] = ()
     best_learning_rate: float | None = None  # of the run that ended highest; older ones lack it
 
 
@@ -76,13 +98,10 @@ def past_study(posterior: Posterior) -> PastStudy:
     """Sum up a posterior for learning."""
     meta = posterior.meta
     said = {}
-    names = {name.replace(".", "_"): name for name in model.POPULATION}
-    for entry, prior in model.prior_entries(meta.priors).items():
-        parameter = names.get(entry, entry)
-        if not isinstance(prior, NormalPrior) or parameter not in posterior.draws:
-            continue
+    for entry, parameter in NAMES.items():
         value, error = data_alone(posterior, parameter, getattr(meta.placed_priors, entry))
         said[entry] = _finite(value), _finite(error)
+    information, score = _together(posterior)
     return PastStudy(
         data=meta.provenance.data_sha256,
         preset=meta.priors.name,
@@ -101,6 +120,8 @@ def past_study(posterior: Posterior) -> PastStudy:
         ),
         reference=meta.reference,
         said=said,
+        information=_short(information[np.tril_indices(len(score))]),
+        score=_short(score),
         best_learning_rate=_best_learning_rate(meta.runs),
     )
 
@@ -136,14 +157,78 @@ def _finite(values: Any) -> tuple[float | None, ...]:
     return tuple(float(value) if np.isfinite(value) else None for value in values)
 
 
-@dataclass(frozen=True)
-class Estimates:
-    """What the data of past studies said about one entry, the prior divided out."""
+def _short(values: FloatArray) -> tuple[float, ...]:
+    return tuple(float(f"{value:.7g}") for value in values)
 
-    value: FloatArray
-    error: FloatArray
-    weight: FloatArray
-    studies: tuple[int, ...]
+
+def components(
+    tasks: Sequence[str], groups: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, int], ...]:
+    """Entry and unit of what a study's likelihood is about; levels as its models show them.
+
+    Of a level of a task and a model's offset the runs tell the sum alone, and how widely offsets
+    spread is for all studies to tell.
+    """
+    counts = dict.fromkeys((*model.GROUP_LEVELS, *MODEL_SPREADS), len(groups))
+    counts = {**dict.fromkeys(model.TASK_LEVELS, len(tasks)), **counts}
+    entries = (
+        name.replace(".", "_")
+        for name in (*model.POPULATION, *model.TASK_LEVELS, *model.GROUP_LEVELS)
+    )
+    return tuple(
+        (entry, unit)
+        for entry in entries
+        if entry not in MODEL_SPREADS.values()
+        for unit in range(counts.get(entry, 1))
+    )
+
+
+def _together(posterior: Posterior) -> tuple[FloatArray, FloatArray]:
+    """Information and score of a study's likelihood, its prior divided out."""
+    meta, placed = posterior.meta, posterior.meta.placed_priors
+    names = {
+        name.replace(".", "_"): name
+        for name in (*model.POPULATION, *model.TASK_LEVELS, *model.GROUP_LEVELS)
+    }
+    own = components(meta.tasks, meta.groups)
+    draws, covariance = [], np.zeros((len(own), len(own)))
+    for place, (entry, unit) in enumerate(own):
+        values, prior = posterior.draws[NAMES[entry]], getattr(placed, entry)
+        covariance[place, place] = prior.sd**2
+        if entry in MODEL_SPREADS:
+            task, spread = meta.task_of_group[unit], NAMES[MODEL_SPREADS[entry]]
+            offset = posterior.draws[OFFSETS[entry]][..., unit]
+            draws.append(values[..., task] + np.exp(posterior.draws[spread]) * offset)
+            for other, (its_entry, its_unit) in enumerate(own):
+                if its_entry == entry and meta.task_of_group[its_unit] == task:
+                    covariance[place, other] = prior.sd**2
+            doubt = getattr(placed, MODEL_SPREADS[entry])
+            covariance[place, place] += np.exp(2 * (doubt.mean + doubt.sd**2))
+        else:
+            values = posterior.as_in_priors(NAMES[entry]).reshape(*values.shape[:2], -1)
+            draws.append(values[..., unit])
+    mean = np.array([getattr(placed, entry).mean for entry, _ in own])
+    return likelihood(np.stack(draws, axis=-1), mean, covariance)
+
+
+def likelihood(
+    draws: FloatArray, mean: FloatArray, covariance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Divide a normal prior out of draws, (chains, draws, n): precision, and precision x mean.
+
+    Where the posterior is no narrower than noise alone lets the narrowest direction of so many
+    seem (the edge of Marchenko and Pastur), the data say nothing.
+    """
+    root = np.linalg.inv(np.linalg.cholesky(covariance))
+    white = (draws - mean) @ root.T
+    center = white.mean(axis=(0, 1))
+    left, directions = np.linalg.eigh(np.cov(white.reshape(-1, mean.size).T))
+    squares = ((white - center) @ directions) ** 2
+    effective = model.convergence({"directions": squares})["directions"][1]
+    says = left < np.maximum(1 - np.sqrt(mean.size / effective), 0) ** 2
+    back = root.T @ directions
+    information = (back * np.where(says, 1 / left - 1, 0)) @ back.T
+    return information, back @ np.where(says, center @ directions / left, 0) + information @ mean
 
 
 def without_prior(
@@ -156,28 +241,163 @@ def without_prior(
     return (mean - ratio * prior.mean) / left, np.sqrt(variance / left)
 
 
-def new_study(found: Estimates, base: NormalPrior, share: float) -> tuple[float, float, float]:
-    """Predict the parameter of a study to come (arXiv:2007.08352); weights are powers."""
-    expected = share * base.sd**2
-    doubt = base.sd**2 - expected
-    spread = expected * np.exp(2 * _GRID)
-    # The scale that makes the mean of an inverse chi-square variance the expected one.
-    scale = expected * (PSEUDO_STUDIES - 2) / PSEUDO_STUDIES
-    total = spread[:, None] + found.error**2
-    precision = 1 / doubt + (found.weight / total).sum(axis=1)
-    center = (base.mean / doubt + (found.weight * found.value / total).sum(axis=1)) / precision
-    misfit = (found.weight * (found.value - center[:, None]) ** 2 / total).sum(axis=1)
+@dataclass(frozen=True)
+class Evidence:
+    """What one study says about its effects, each a draw of an entry, by a normal likelihood."""
+
+    entry: Any  # of each effect, its place among the entries
+    information: FloatArray
+    score: FloatArray
+    weight: FloatArray  # by entry: of several studies of one task each counts in part, as a power
+
+    def within(self, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Information and score about means of the effects that spread so."""
+        scaled = np.eye(self.entry.size) + self.information * variance[self.entry]
+        both = np.linalg.solve(scaled, np.column_stack([self.information, self.score]))
+        return both[:, :-1], both[:, -1]
+
+
+@dataclass(frozen=True)
+class Spreading:
+    """What is believed of how entries spread: their means, and inverse chi-square variances."""
+
+    mean: FloatArray
+    doubt: FloatArray  # variance of the mean; 0 of offsets, whose mean is known
+    freedom: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, priors: Sequence[NormalPrior], entries: Sequence[str]) -> Spreading:
+        """Split the variance of every entry into spread and doubt; offsets have their spread's."""
+        rows = []
+        for entry, prior in zip(entries, priors, strict=True):
+            if entry in MODEL_SPREADS.values():
+                # The inverse chi-square whose logarithm has this mean and sd.
+                freedom = 2 * _inverse_trigamma(4 * prior.sd**2)
+                scale = np.exp(2 * prior.mean + digamma(freedom / 2)) * 2 / freedom
+                rows.append((0.0, 1e-9, freedom, scale))
+                continue
+            is_level = entry in model.TASK_LEVELS + model.GROUP_LEVELS
+            expected = (TASK_SHARE if is_level else STUDY_SHARE) * prior.sd**2
+            # The scale that makes the mean of an inverse chi-square variance the expected one.
+            scale = expected * (PSEUDO_STUDIES - 2) / PSEUDO_STUDIES
+            rows.append((prior.mean, prior.sd**2 - expected, PSEUDO_STUDIES, scale))
+        return cls(*np.array(rows, dtype=float).T)
+
+
+def _inverse_trigamma(value: float) -> float:
+    """Where the trigamma function has this value, by Newton's method."""
+    found = 0.5 + 1 / value
+    for _ in range(50):
+        there = polygamma(1, found)
+        found += there * (1 - there / value) / polygamma(2, found)
+    return float(found)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """An entry of a study to come: mean, sd, spread between studies, and the spread's logarithm."""
+
+    mean: float
+    sd: float
+    between: float
+    log_spread: float
+    log_spread_sd: float
+
+
+def new_study(evidence: Sequence[Evidence], believed: Spreading) -> list[Learned]:
+    """Predict every entry of a study to come (arXiv:2007.08352).
+
+    Means and effects are integrated out exactly; the spread of each entry over a grid, those of
+    the others at their likeliest.
+    """
+    size = believed.mean.size
+    at = [np.eye(size)[one.entry] for one in evidence]
+    # Everything is about deviations from what was believed.
+    told = [
+        Evidence(
+            one.entry,
+            one.information,
+            one.score - one.information @ believed.mean[one.entry],
+            one.weight,
+        )
+        for one in evidence
+    ]
+    variance = believed.scale * believed.freedom / np.maximum(believed.freedom - 1, 0.5)
+    for _ in range(MOST_ROUNDS):
+        within = [one.within(variance) for one in told]
+        informed = sum((a.T @ own @ a for a, (own, _) in zip(at, within, strict=True)), 0)
+        covariance = np.linalg.inv(np.diag(1 / believed.doubt) + informed)
+        center = covariance @ sum((a.T @ pull for a, (_, pull) in zip(at, within, strict=True)), 0)
+        squares, resolved = np.zeros(size), np.zeros(size)
+        for one, (own, pull) in zip(told, within, strict=True):
+            spread, weight = variance[one.entry], one.weight[one.entry]
+            miss = spread * (pull - own @ center[one.entry])
+            doubted = own @ covariance[np.ix_(one.entry, one.entry)] @ own
+            np.add.at(squares, one.entry, weight * miss**2)
+            np.add.at(resolved, one.entry, weight * spread * np.diag(own - doubted))
+        # Effects of what a study does not resolve are none of the spread's degrees of freedom.
+        before = variance
+        variance = believed.freedom * believed.scale + squares
+        variance /= np.maximum(believed.freedom - 1, 0.5) + resolved
+        if np.abs(np.log(variance / before)).max() < 1e-3:
+            break
+    widths = 1 / np.sqrt(2 * (believed.freedom + resolved))
+    within = [one.within(variance) for one in told]
+    return [
+        _marginal(entry, told, at, within, believed, variance[entry], widths[entry])
+        for entry in range(size)
+    ]
+
+
+def _marginal(
+    entry: int,
+    told: Sequence[Evidence],
+    at: Sequence[FloatArray],
+    within: Sequence[tuple[FloatArray, FloatArray]],
+    believed: Spreading,
+    variance: float,
+    width: float,
+) -> Learned:
+    """One entry over a grid of its spread: each value changes a study by a matrix of low rank."""
+    precision, pulls = np.diag(1 / believed.doubt), np.zeros(believed.mean.size)
+    rows = []
+    for one, a, (own, pull) in zip(told, at, within, strict=True):
+        weight, places = one.weight[entry], np.flatnonzero(one.entry == entry)
+        precision = precision + weight * (a.T @ own @ a)
+        pulls = pulls + weight * (a.T @ pull)
+        values, turned = np.linalg.eigh(own[np.ix_(places, places)])
+        for value, turn in zip(values, turned.T, strict=True):
+            rows.append((weight, value, turn @ pull[places], *(turn @ own[places] @ a)))
+    found = np.array(rows).reshape(-1, 3 + believed.mean.size)
+    weight, value, pull, direction = found[:, 0], found[:, 1], found[:, 2], found[:, 3:]
+    log_spread = 0.5 * np.log(variance) + width * GRID
+    spread = np.exp(2 * log_spread)
+    more = (spread - variance)[:, None]
+    factor = weight * more / (1 + more * value)
+    lessened = (factor[:, None] * direction.T) @ direction
+    covariance = np.linalg.inv(precision - lessened)
+    left = pulls - (factor * pull) @ direction
+    center = np.einsum("gab,gb->ga", covariance, left)
     log_density = (
-        -PSEUDO_STUDIES * (_GRID + scale / (2 * spread))
-        - 0.5 * (found.weight * np.log(total)).sum(axis=1)
-        - 0.5 * np.log(precision)
-        - 0.5 * (misfit + (center - base.mean) ** 2 / doubt)
+        -believed.freedom[entry] * (log_spread + believed.scale[entry] / (2 * spread))
+        - 0.5 * np.log1p(more * value) @ weight
+        + 0.5 * factor @ pull**2
+        + 0.5 * np.linalg.slogdet(covariance)[1]
+        + 0.5 * (left * center).sum(axis=1)
     )
     density = np.exp(log_density - log_density.max())
     density /= density.sum()
-    mean = density @ center
-    variance = density @ (spread + 1 / precision + (center - mean) ** 2)
-    return float(mean), float(np.sqrt(variance)), float(np.sqrt(density @ spread))
+    mean = density @ center[:, entry]
+    doubt = covariance[:, entry, entry] + (center[:, entry] - mean) ** 2
+    log_mean = density @ log_spread
+    return Learned(
+        float(believed.mean[entry] + mean),
+        float(np.sqrt(density @ (spread + doubt))),
+        float(np.sqrt(density @ spread)),
+        float(log_mean),
+        float(np.sqrt(density @ (log_spread - log_mean) ** 2)),
+    )
 
 
 def learn_priors(
@@ -232,19 +452,30 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
     check_name(name)
     check_studies(studies, base)
     learned = {}
+    entries = {
+        entry: prior
+        for entry, prior in model.prior_entries(base).items()
+        if isinstance(prior, NormalPrior)
+    }
+    weights = {entry: _weights(studies, entry) for entry in entries}
+    evidence = [_evidence(one, base, weights, number) for number, one in enumerate(studies)]
+    believed = Spreading.of(list(entries.values()), list(entries))
+    predicted = dict(zip(entries, new_study(evidence, believed), strict=True))
     for entry, prior in model.prior_entries(base).items():
-        found = _estimates(studies, entry, base)
-        if found is None or not isinstance(prior, NormalPrior):
+        told = weights.get(entry, {})
+        if not told or not isinstance(prior, NormalPrior):
             kept = f"Kept from {base.name}: no posterior narrowed it."
             source = f"{prior.source.removesuffix('.')}. {kept}"
             learned[entry] = {**prior.model_dump(), "source": source}
             continue
-        is_level = entry in model.TASK_LEVELS + model.GROUP_LEVELS
-        mean, sd, between = new_study(found, prior, TASK_SHARE if is_level else STUDY_SHARE)
+        found = predicted[entry]
+        mean, sd = found.mean, found.sd
+        if entry in MODEL_SPREADS.values():
+            mean, sd = found.log_spread, found.log_spread_sd
         learned[entry] = {
             "mean": _rounded(mean, sd),
             "sd": _rounded(sd, sd),
-            "source": _source(studies, entry, found, between, prior, base.name),
+            "source": _source(studies, entry, told, found.between, prior, base.name),
         }
     return Priors.model_validate(
         {
@@ -306,37 +537,67 @@ def refuse_different_presets(studies: Sequence[PastStudy]) -> None:
     )
 
 
-def _estimates(studies: Sequence[PastStudy], entry: str, base: Priors) -> Estimates | None:
-    """Estimates of one entry, where the base speaks of it; None where no posterior says any."""
-    values, errors, units, sources = [], [], [], []
-    for index, study in enumerate(studies):
-        value, error = study.said.get(entry, ((), ()))
-        placed = getattr(base.at(study.reference), entry)
-        for unit, (one, its_error) in enumerate(zip(value, error, strict=True)):
-            if one is None or its_error is None:
-                continue
-            values.append(one + getattr(base, entry).mean - placed.mean)
-            errors.append(its_error)
-            units.append(_unit(study, entry, unit, index))
-            sources.append(index)
-    if not values:
-        return None
-    shared = Counter(units)
-    return Estimates(
-        np.array(values),
-        np.array(errors),
-        np.array([1 / shared[unit] for unit in units]),
-        tuple(dict.fromkeys(sources)),
-    )
+def _weights(studies: Sequence[PastStudy], entry: str) -> dict[int, list[float]]:
+    """Of studies that narrowed an entry what each unit counts; those of one task count as one."""
+    levels = {spread: level for level, spread in MODEL_SPREADS.items()}
+    told = {
+        number: [
+            _unit(study, entry, place, number)
+            for place, value in enumerate(study.said.get(levels.get(entry, entry), ((),))[0])
+            if value is not None
+        ]
+        for number, study in enumerate(studies)
+        if study.information or entry not in levels
+    }
+    shared = Counter(unit for units in told.values() for unit in units)
+    return {number: [1 / shared[unit] for unit in units] for number, units in told.items() if units}
 
 
-def _unit(study: PastStudy, entry: str, place: int, number: int) -> str | int:
-    """What an estimate stands for: the name of its task, or else its study."""
+def _unit(study: PastStudy, entry: str, place: int, number: int) -> str | tuple[int, int]:
+    """What an estimate stands for: the name of its task, or else itself."""
     if entry in model.TASK_LEVELS:
         return study.tasks[place]
     if entry in model.GROUP_LEVELS:
         return study.groups[place][0]
-    return number
+    return number, place
+
+
+def _evidence(
+    study: PastStudy, base: Priors, weights: dict[str, dict[int, list[float]]], number: int
+) -> Evidence:
+    """What a study says about its effects, where the base speaks of them."""
+    own = components(study.tasks, study.groups)
+    if study.information:
+        information, score = np.zeros((len(own), len(own))), np.array(study.score)
+        information[np.tril_indices(len(own))] = study.information
+        information += np.tril(information, -1).T
+    else:
+        alone = {
+            (entry, unit): (value, error)
+            for entry, pair in study.said.items()
+            for unit, (value, error) in enumerate(zip(*pair, strict=True))
+            if value is not None and error is not None and entry not in MODEL_SPREADS.values()
+        }
+        own, estimates = tuple(alone), np.array([*alone.values()]).reshape(-1, 2)
+        information = np.diag(estimates[:, 1] ** -2.0)
+        score = information @ estimates[:, 0]
+    placed, names = base.at(study.reference), list(weights)
+    shift = [getattr(base, entry).mean - getattr(placed, entry).mean for entry, _ in own]
+    effects, sums = dict[tuple[str, int], int](), list[tuple[int, int]]()
+    for place, (entry, unit) in enumerate(own):
+        parts = [(entry, unit)]
+        if study.information and entry in MODEL_SPREADS:
+            task = study.tasks.index(study.groups[unit][0])
+            parts = [(entry, task), (MODEL_SPREADS[entry], unit)]
+        sums += [(place, effects.setdefault(part, len(effects))) for part in parts]
+    to_own = np.zeros((len(own), len(effects)))
+    to_own[tuple(np.array(sums, dtype=int).reshape(-1, 2).T)] = 1
+    return Evidence(
+        np.array([names.index(entry) for entry, _ in effects], dtype=int),
+        to_own.T @ information @ to_own,
+        to_own.T @ (score + information @ shift),
+        np.array([np.mean(weights[entry].get(number, 1.0)) for entry in names]),
+    )
 
 
 def check_name(name: str) -> None:
@@ -390,20 +651,21 @@ def _count(number: int, what: str) -> str:
 def _source(
     studies: Sequence[PastStudy],
     entry: str,
-    found: Estimates,
+    told: dict[int, list[float]],
     between: float,
     base: NormalPrior,
     base_name: str,
 ) -> str:
     pooled, between_what = "", "studies"
     if entry in model.TASK_LEVELS + model.GROUP_LEVELS:
-        pooled = f", pooled over {_count(round(found.weight.sum()), 'task')},"
+        tasks = round(sum(sum(one) for one in told.values()))
+        pooled = f", pooled over {_count(tasks, 'task')},"
         between_what = "tasks"
-    named = [_named(studies[place]) for place in found.studies[:MOST_NAMED]]
-    rest = len(found.studies) - len(named)
+    named = [_named(studies[place]) for place in list(told)[:MOST_NAMED]]
+    rest = len(told) - len(named)
     who = "; ".join(named) + (f"; and {rest} more" if rest else "")
     return (
-        f"Learned from {len(found.studies)} of {_count(len(studies), 'posterior')}{pooled} by "
+        f"Learned from {len(told)} of {_count(len(studies), 'posterior')}{pooled} by "
         f"random-effects meta-analysis: {who}. Spread between {between_what} {between:.2g}; "
         f"{base_name} said {base.mean:g} with sd {base.sd:g}."
     )
