@@ -186,10 +186,6 @@ def components(
 def _together(posterior: Posterior) -> tuple[FloatArray, FloatArray]:
     """Information and score of a study's likelihood, its prior divided out."""
     meta, placed = posterior.meta, posterior.meta.placed_priors
-    names = {
-        name.replace(".", "_"): name
-        for name in (*model.POPULATION, *model.TASK_LEVELS, *model.GROUP_LEVELS)
-    }
     own = components(meta.tasks, meta.groups)
     draws, covariance = [], np.zeros((len(own), len(own)))
     for place, (entry, unit) in enumerate(own):
@@ -342,11 +338,17 @@ def new_study(evidence: Sequence[Evidence], believed: Spreading) -> list[Learned
         variance /= np.maximum(believed.freedom - 1, 0.5) + resolved
         if np.abs(np.log(variance / before)).max() < 1e-3:
             break
-    widths = 1 / np.sqrt(2 * (believed.freedom + resolved))
     within = [one.within(variance) for one in told]
+    # Fisher's information on the logarithms of all variances: what one may gain another may lose.
+    sds, known = np.sqrt(variance), np.diag(believed.freedom / 2)
+    for one, a, (own, _) in zip(told, at, within, strict=True):
+        known += 0.5 * a.T @ (sds[one.entry, None] * own * sds[one.entry]) ** 2 @ a
+    alone, together = 1 / np.diag(known), np.diag(np.linalg.inv(known))
     return [
-        _marginal(entry, told, at, within, believed, variance[entry], widths[entry])
-        for entry in range(size)
+        _marginal(entry, told, at, within, believed, variance[entry], *widths)
+        for entry, widths in enumerate(
+            zip(0.5 * np.sqrt(alone), 0.5 * np.sqrt(together), strict=True)
+        )
     ]
 
 
@@ -358,6 +360,7 @@ def _marginal(
     believed: Spreading,
     variance: float,
     width: float,
+    width_together: float,
 ) -> Learned:
     """One entry over a grid of its spread: each value changes a study by a matrix of low rank."""
     precision, pulls = np.diag(1 / believed.doubt), np.zeros(believed.mean.size)
@@ -367,6 +370,7 @@ def _marginal(
         precision = precision + weight * (a.T @ own @ a)
         pulls = pulls + weight * (a.T @ pull)
         values, turned = np.linalg.eigh(own[np.ix_(places, places)])
+        values = np.clip(values, 0, 1 / variance)  # these are the ends, but for rounding
         for value, turn in zip(values, turned.T, strict=True):
             rows.append((weight, value, turn @ pull[places], *(turn @ own[places] @ a)))
     found = np.array(rows).reshape(-1, 3 + believed.mean.size)
@@ -396,7 +400,7 @@ def _marginal(
         float(np.sqrt(density @ (spread + doubt))),
         float(np.sqrt(density @ spread)),
         float(log_mean),
-        float(np.sqrt(density @ (log_spread - log_mean) ** 2)),
+        float(np.sqrt(density @ (log_spread - log_mean) ** 2)) * width_together / width,
     )
 
 
