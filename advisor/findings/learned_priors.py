@@ -59,7 +59,7 @@ OFFSETS = {"headroom_logit": "group_offset.headroom", "log_slope": "group_offset
 MOST_ROUNDS = 200
 """Of looking for the likeliest spreads; 5 to 20 are enough for most."""
 
-GRID = np.linspace(-8.0, 8.0, 81)
+GRID = np.linspace(-8.0, 16.0, 121)
 """Logarithms of a spread around the likeliest, in widths of what is known of it."""
 
 
@@ -322,9 +322,12 @@ def new_study(evidence: Sequence[Evidence], believed: Spreading) -> list[Learned
     variance = believed.scale * believed.freedom / np.maximum(believed.freedom - 1, 0.5)
     for _ in range(MOST_ROUNDS):
         within = [one.within(variance) for one in told]
-        informed = sum((a.T @ own @ a for a, (own, _) in zip(at, within, strict=True)), 0)
-        covariance = np.linalg.inv(np.diag(1 / believed.doubt) + informed)
-        center = covariance @ sum((a.T @ pull for a, (_, pull) in zip(at, within, strict=True)), 0)
+        informed, pulls = np.diag(1 / believed.doubt), np.zeros(size)
+        for a, (own, pull) in zip(at, within, strict=True):
+            informed += a.T @ own @ a
+            pulls += a.T @ pull
+        covariance = np.linalg.inv(informed)
+        center = covariance @ pulls
         squares, resolved = np.zeros(size), np.zeros(size)
         for one, (own, pull) in zip(told, within, strict=True):
             spread, weight = variance[one.entry], one.weight[one.entry]
@@ -342,7 +345,8 @@ def new_study(evidence: Sequence[Evidence], believed: Spreading) -> list[Learned
     # Fisher's information on the logarithms of all variances: what one may gain another may lose.
     sds, known = np.sqrt(variance), np.diag(believed.freedom / 2)
     for one, a, (own, _) in zip(told, at, within, strict=True):
-        known += 0.5 * a.T @ (sds[one.entry, None] * own * sds[one.entry]) ** 2 @ a
+        shared = (sds[one.entry, None] * own * sds[one.entry]) ** 2
+        known += 0.5 * a.T @ (shared * one.weight[one.entry]) @ a
     alone, together = 1 / np.diag(known), np.diag(np.linalg.inv(known))
     return [
         _marginal(entry, told, at, within, believed, variance[entry], *widths)
