@@ -10,13 +10,12 @@ a level trades off against, is so doubted once and not again in each of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
-from scipy.special import digamma, polygamma
+from scipy.special import digamma
 
 from advisor import model
 from advisor.common import digest_of, scientific
@@ -237,61 +236,25 @@ def without_prior(
     return (mean - ratio * prior.mean) / left, np.sqrt(variance / left)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What one study says about its effects, each a draw of an entry, by a normal likelihood."""
+class Evidence(NamedTuple):
+    """What one study says about its effects, each a draw of an entry: a normal likelihood."""
 
     entry: Any  # of each effect, its place among the entries
     information: FloatArray
     score: FloatArray
     weight: FloatArray  # by entry: of several studies of one task each counts in part, as a power
 
-    def within(self, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Information and score about means of the effects that spread so."""
-        scaled = np.eye(self.entry.size) + self.information * variance[self.entry]
-        both = np.linalg.solve(scaled, np.column_stack([self.information, self.score]))
-        return both[:, :-1], both[:, -1]
 
-
-@dataclass(frozen=True)
-class Spreading:
-    """What is believed of how entries spread: their means, and inverse chi-square variances."""
+class Believed(NamedTuple):
+    """What is believed of entries: normal means, and inverse chi-square spreads around them."""
 
     mean: FloatArray
-    doubt: FloatArray  # variance of the mean; 0 of offsets, whose mean is known
+    doubt: FloatArray  # variance of the mean
     freedom: FloatArray
     scale: FloatArray
 
-    @classmethod
-    def of(cls, priors: Sequence[NormalPrior], entries: Sequence[str]) -> Spreading:
-        """Split the variance of every entry into spread and doubt; offsets have their spread's."""
-        rows = []
-        for entry, prior in zip(entries, priors, strict=True):
-            if entry in MODEL_SPREADS.values():
-                # The inverse chi-square whose logarithm has this mean and sd.
-                freedom = 2 * _inverse_trigamma(4 * prior.sd**2)
-                scale = np.exp(2 * prior.mean + digamma(freedom / 2)) * 2 / freedom
-                rows.append((0.0, 1e-9, freedom, scale))
-                continue
-            is_level = entry in model.TASK_LEVELS + model.GROUP_LEVELS
-            expected = (TASK_SHARE if is_level else STUDY_SHARE) * prior.sd**2
-            # The scale that makes the mean of an inverse chi-square variance the expected one.
-            scale = expected * (PSEUDO_STUDIES - 2) / PSEUDO_STUDIES
-            rows.append((prior.mean, prior.sd**2 - expected, PSEUDO_STUDIES, scale))
-        return cls(*np.array(rows, dtype=float).T)
 
-
-def _inverse_trigamma(value: float) -> float:
-    """Where the trigamma function has this value, by Newton's method."""
-    found = 0.5 + 1 / value
-    for _ in range(50):
-        there = polygamma(1, found)
-        found += there * (1 - there / value) / polygamma(2, found)
-    return float(found)
-
-
-@dataclass(frozen=True)
-class Learned:
+class Learned(NamedTuple):
     """An entry of a study to come: mean, sd, spread between studies, and the spread's logarithm."""
 
     mean: float
@@ -301,110 +264,125 @@ class Learned:
     log_spread_sd: float
 
 
-def new_study(evidence: Sequence[Evidence], believed: Spreading) -> list[Learned]:
+def _believed(entries: Mapping[str, NormalPrior]) -> Believed:
+    """Split the variance of every entry into spread and doubt; models spread around their task."""
+    rows = []
+    for entry, prior in entries.items():
+        if entry in MODEL_SPREADS.values():
+            # The logarithm of such a variance has nearly this mean and sd.
+            freedom = 2 / (np.sqrt(1 + 8 * prior.sd**2) - 1)
+            scale = np.exp(2 * prior.mean + digamma(freedom / 2)) * 2 / freedom
+            rows.append((0.0, 1e-9, freedom, scale))
+            continue
+        is_level = entry in model.TASK_LEVELS + model.GROUP_LEVELS
+        expected = (TASK_SHARE if is_level else STUDY_SHARE) * prior.sd**2
+        # The scale that makes the mean of an inverse chi-square variance the expected one.
+        scale = expected * (PSEUDO_STUDIES - 2) / PSEUDO_STUDIES
+        rows.append((prior.mean, prior.sd**2 - expected, PSEUDO_STUDIES, scale))
+    return Believed(*np.array(rows, dtype=float).T)
+
+
+def new_study(evidence: Sequence[Evidence], believed: Believed) -> list[Learned]:
     """Predict every entry of a study to come (arXiv:2007.08352).
 
     Means and effects are integrated out exactly; the spread of each entry over a grid, those of
     the others at their likeliest.
     """
-    size = believed.mean.size
-    at = [np.eye(size)[one.entry] for one in evidence]
-    # Everything is about deviations from what was believed.
-    told = [
-        Evidence(
-            one.entry,
-            one.information,
-            one.score - one.information @ believed.mean[one.entry],
-            one.weight,
-        )
-        for one in evidence
-    ]
-    variance = believed.scale * believed.freedom / np.maximum(believed.freedom - 1, 0.5)
+    size, freedom = believed.mean.size, believed.freedom
+    prior = freedom * believed.scale, np.maximum(freedom - 1, 0.5)
+    variance, everyone = prior[0] / prior[1], np.ones(len(evidence))
     for _ in range(MOST_ROUNDS):
-        within = [one.within(variance) for one in told]
-        informed, pulls = np.diag(1 / believed.doubt), np.zeros(size)
-        for a, (own, pull) in zip(at, within, strict=True):
-            informed += a.T @ own @ a
-            pulls += a.T @ pull
-        covariance = np.linalg.inv(informed)
+        within = [_within(one, variance, believed.mean) for one in evidence]
+        precision, pulls = _pooled(within, everyone, believed.doubt)
+        covariance = np.linalg.inv(precision)
         center = covariance @ pulls
         squares, resolved = np.zeros(size), np.zeros(size)
-        for one, (own, pull) in zip(told, within, strict=True):
-            spread, weight = variance[one.entry], one.weight[one.entry]
-            miss = spread * (pull - own @ center[one.entry])
-            doubted = own @ covariance[np.ix_(one.entry, one.entry)] @ own
-            np.add.at(squares, one.entry, weight * miss**2)
-            np.add.at(resolved, one.entry, weight * spread * np.diag(own - doubted))
-        # Effects of what a study does not resolve are none of the spread's degrees of freedom.
-        before = variance
-        variance = believed.freedom * believed.scale + squares
-        variance /= np.maximum(believed.freedom - 1, 0.5) + resolved
+        for (own, pull, at), (entry, *_, weights) in zip(within, evidence, strict=True):
+            shrunk = variance[entry] * (pull - own @ center[entry])
+            told = variance[entry] * np.diag(own - own @ at @ covariance @ at.T @ own)
+            np.add.at(squares, entry, weights[entry] * shrunk**2)
+            np.add.at(resolved, entry, weights[entry] * told)
+        # What a study does not resolve of an effect is no degree of freedom of its spread.
+        before, variance = variance, (prior[0] + squares) / (prior[1] + resolved)
         if np.abs(np.log(variance / before)).max() < 1e-3:
             break
-    within = [one.within(variance) for one in told]
     # Fisher's information on the logarithms of all variances: what one may gain another may lose.
-    sds, known = np.sqrt(variance), np.diag(believed.freedom / 2)
-    for one, a, (own, _) in zip(told, at, within, strict=True):
-        shared = (sds[one.entry, None] * own * sds[one.entry]) ** 2
-        known += 0.5 * a.T @ (shared * one.weight[one.entry]) @ a
-    alone, together = 1 / np.diag(known), np.diag(np.linalg.inv(known))
+    within = [_within(one, variance, believed.mean) for one in evidence]
+    known = np.diag(freedom / 2)
+    for (own, _, at), (entry, *_, weights) in zip(within, evidence, strict=True):
+        both = own * np.sqrt(np.outer(variance[entry], variance[entry]))
+        known += 0.5 * at.T @ (both**2 * weights[entry]) @ at
+    widths = 0.5 / np.sqrt(np.diag(known)), 0.5 * np.sqrt(np.diag(np.linalg.inv(known)))
     return [
-        _marginal(entry, told, at, within, believed, variance[entry], *widths)
-        for entry, widths in enumerate(
-            zip(0.5 * np.sqrt(alone), 0.5 * np.sqrt(together), strict=True)
-        )
+        _marginal(place, evidence, within, believed, variance[place], *each)
+        for place, each in enumerate(zip(*widths, strict=True))
     ]
+
+
+def _within(
+    one: Evidence, variance: FloatArray, mean: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Information and score of a study about means, less those believed, and whose they are."""
+    scaled = np.eye(one.entry.size) + one.information * variance[one.entry]
+    score = one.score - one.information @ mean[one.entry]
+    both = np.linalg.solve(scaled, np.column_stack([one.information, score]))
+    return both[:, :-1], both[:, -1], np.eye(mean.size)[one.entry]
+
+
+def _pooled(
+    within: Sequence[tuple[FloatArray, FloatArray, FloatArray]], weights: Any, doubt: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Precision of all means, and it times the means."""
+    precision, pulls = np.diag(1 / doubt), np.zeros(doubt.size)
+    for (own, pull, at), weight in zip(within, weights, strict=True):
+        precision += weight * at.T @ own @ at
+        pulls += weight * at.T @ pull
+    return precision, pulls
 
 
 def _marginal(
-    entry: int,
-    told: Sequence[Evidence],
-    at: Sequence[FloatArray],
-    within: Sequence[tuple[FloatArray, FloatArray]],
-    believed: Spreading,
+    place: int,
+    evidence: Sequence[Evidence],
+    within: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    believed: Believed,
     variance: float,
     width: float,
     width_together: float,
 ) -> Learned:
     """One entry over a grid of its spread: each value changes a study by a matrix of low rank."""
-    precision, pulls = np.diag(1 / believed.doubt), np.zeros(believed.mean.size)
+    precision, pulls = _pooled(within, (one.weight[place] for one in evidence), believed.doubt)
     rows = []
-    for one, a, (own, pull) in zip(told, at, within, strict=True):
-        weight, places = one.weight[entry], np.flatnonzero(one.entry == entry)
-        precision = precision + weight * (a.T @ own @ a)
-        pulls = pulls + weight * (a.T @ pull)
-        values, turned = np.linalg.eigh(own[np.ix_(places, places)])
-        values = np.clip(values, 0, 1 / variance)  # these are the ends, but for rounding
-        for value, turn in zip(values, turned.T, strict=True):
-            rows.append((weight, value, turn @ pull[places], *(turn @ own[places] @ a)))
-    found = np.array(rows).reshape(-1, 3 + believed.mean.size)
-    weight, value, pull, direction = found[:, 0], found[:, 1], found[:, 2], found[:, 3:]
+    for (own, pull, at), one in zip(within, evidence, strict=True):
+        effects = np.flatnonzero(one.entry == place)
+        values, turned = np.linalg.eigh(own[np.ix_(effects, effects)])
+        directions = turned.T @ own[effects] @ at
+        for row in zip(values, turned.T @ pull[effects], directions, strict=True):
+            rows.append((one.weight[place], *row[:2], *row[2]))
+    weight, value, pull, *columns = np.array(rows).reshape(-1, 3 + pulls.size).T
+    direction, value = np.array(columns).T, np.clip(value, 0, 1 / variance)  # but for rounding
     log_spread = 0.5 * np.log(variance) + width * GRID
     spread = np.exp(2 * log_spread)
-    more = (spread - variance)[:, None]
-    factor = weight * more / (1 + more * value)
-    lessened = (factor[:, None] * direction.T) @ direction
-    covariance = np.linalg.inv(precision - lessened)
+    ratio = 1 + (spread - variance)[:, None] * value
+    factor = weight * (spread - variance)[:, None] / ratio
+    covariance = np.linalg.inv(precision - (factor[:, None] * direction.T) @ direction)
     left = pulls - (factor * pull) @ direction
     center = np.einsum("gab,gb->ga", covariance, left)
-    log_density = (
-        -believed.freedom[entry] * (log_spread + believed.scale[entry] / (2 * spread))
-        - 0.5 * np.log1p(more * value) @ weight
-        + 0.5 * factor @ pull**2
-        + 0.5 * np.linalg.slogdet(covariance)[1]
-        + 0.5 * (left * center).sum(axis=1)
-    )
+    log_density = 0.5 * (
+        factor @ pull**2
+        - np.log(ratio) @ weight
+        + np.linalg.slogdet(covariance)[1]
+        + (left * center).sum(axis=1)
+    ) - believed.freedom[place] * (log_spread + believed.scale[place] / (2 * spread))
     density = np.exp(log_density - log_density.max())
     density /= density.sum()
-    mean = density @ center[:, entry]
-    doubt = covariance[:, entry, entry] + (center[:, entry] - mean) ** 2
-    log_mean = density @ log_spread
+    mean, log_mean = density @ center[:, place], density @ log_spread
+    doubt = covariance[:, place, place] + (center[:, place] - mean) ** 2
     return Learned(
-        float(believed.mean[entry] + mean),
-        float(np.sqrt(density @ (spread + doubt))),
-        float(np.sqrt(density @ spread)),
-        float(log_mean),
-        float(np.sqrt(density @ (log_spread - log_mean) ** 2)) * width_together / width,
+        believed.mean[place] + mean,
+        np.sqrt(density @ (spread + doubt)),
+        np.sqrt(density @ spread),
+        log_mean,
+        np.sqrt(density @ (log_spread - log_mean) ** 2) * width_together / width,
     )
 
 
@@ -467,8 +445,7 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
     }
     weights = {entry: _weights(studies, entry) for entry in entries}
     evidence = [_evidence(one, base, weights, number) for number, one in enumerate(studies)]
-    believed = Spreading.of(list(entries.values()), list(entries))
-    predicted = dict(zip(entries, new_study(evidence, believed), strict=True))
+    predicted = dict(zip(entries, new_study(evidence, _believed(entries)), strict=True))
     for entry, prior in model.prior_entries(base).items():
         told = weights.get(entry, {})
         if not told or not isinstance(prior, NormalPrior):
