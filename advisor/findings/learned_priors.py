@@ -87,7 +87,7 @@ class PastStudy(BaseModel):
     runs: tuple[PastRun, ...]
     reference: model.Reference
     said: dict[str, tuple[tuple[float | None, ...], tuple[float | None, ...]]]
-    # Of all `components` together, a triangle of the matrix; older ones have each entry alone.
+    # Of all `_components` together, a triangle of the matrix; older ones have each entry alone.
     information: tuple[float, ...] = ()
     score: tuple[float, ...] = ()
     best_learning_rate: float | None = None  # of the run that ended highest; older ones lack it
@@ -160,49 +160,49 @@ def _short(values: FloatArray) -> tuple[float, ...]:
     return tuple(float(f"{value:.7g}") for value in values)
 
 
-def components(
+def _components(
     tasks: Sequence[str], groups: Sequence[tuple[str, str]]
-) -> tuple[tuple[str, int], ...]:
-    """Entry and unit of what a study's likelihood is about; levels as its models show them.
+) -> list[tuple[str, int, int]]:
+    """Entry, unit and task of what a study's likelihood is about; levels as its models show them.
 
     Of a level of a task and a model's offset the runs tell the sum alone, and how widely offsets
     spread is for all studies to tell.
     """
-    counts = dict.fromkeys((*model.GROUP_LEVELS, *MODEL_SPREADS), len(groups))
-    counts = {**dict.fromkeys(model.TASK_LEVELS, len(tasks)), **counts}
-    entries = (
-        name.replace(".", "_")
-        for name in (*model.POPULATION, *model.TASK_LEVELS, *model.GROUP_LEVELS)
-    )
-    return tuple(
-        (entry, unit)
-        for entry in entries
+    of_groups = [(group, tasks.index(task)) for group, (task, _) in enumerate(groups)]
+    of_tasks = [(task, task) for task in range(len(tasks))]
+    return [
+        (entry, *unit)
+        for entry in NAMES
         if entry not in MODEL_SPREADS.values()
-        for unit in range(counts.get(entry, 1))
-    )
+        for unit in (
+            of_groups
+            if entry in model.GROUP_LEVELS or entry in MODEL_SPREADS
+            else of_tasks
+            if entry in model.TASK_LEVELS
+            else [(0, 0)]
+        )
+    ]
 
 
 def _together(posterior: Posterior) -> tuple[FloatArray, FloatArray]:
     """Information and score of a study's likelihood, its prior divided out."""
     meta, placed = posterior.meta, posterior.meta.placed_priors
-    own = components(meta.tasks, meta.groups)
-    draws, covariance = [], np.zeros((len(own), len(own)))
-    for place, (entry, unit) in enumerate(own):
-        values, prior = posterior.draws[NAMES[entry]], getattr(placed, entry)
-        covariance[place, place] = prior.sd**2
-        if entry in MODEL_SPREADS:
-            task, spread = meta.task_of_group[unit], NAMES[MODEL_SPREADS[entry]]
-            offset = posterior.draws[OFFSETS[entry]][..., unit]
-            draws.append(values[..., task] + np.exp(posterior.draws[spread]) * offset)
-            for other, (its_entry, its_unit) in enumerate(own):
-                if its_entry == entry and meta.task_of_group[its_unit] == task:
-                    covariance[place, other] = prior.sd**2
-            doubt = getattr(placed, MODEL_SPREADS[entry])
-            covariance[place, place] += np.exp(2 * (doubt.mean + doubt.sd**2))
-        else:
-            values = posterior.as_in_priors(NAMES[entry]).reshape(*values.shape[:2], -1)
+    own = _components(meta.tasks, meta.groups)
+    draws, priors = [], [getattr(placed, entry) for entry, *_ in own]
+    covariance = np.diag([prior.sd**2 for prior in priors])
+    for place, (entry, unit, task) in enumerate(own):
+        values = posterior.as_in_priors(NAMES[entry])
+        values = values.reshape(*posterior.draws[NAMES[entry]].shape[:2], -1)
+        if entry not in MODEL_SPREADS:
             draws.append(values[..., unit])
-    mean = np.array([getattr(placed, entry).mean for entry, _ in own])
+            continue
+        spread, offset = MODEL_SPREADS[entry], posterior.draws[OFFSETS[entry]][..., unit]
+        draws.append(values[..., task] + np.exp(posterior.draws[NAMES[spread]]) * offset)
+        same = [(its_entry, its_task) == (entry, task) for its_entry, _, its_task in own]
+        covariance[place, same] = priors[place].sd ** 2
+        doubt = getattr(placed, spread)
+        covariance[place, place] += np.exp(2 * (doubt.mean + doubt.sd**2))
+    mean = np.array([prior.mean for prior in priors])
     return likelihood(np.stack(draws, axis=-1), mean, covariance)
 
 
@@ -548,35 +548,33 @@ def _unit(study: PastStudy, entry: str, place: int, number: int) -> str | tuple[
 
 
 def _evidence(
-    study: PastStudy, base: Priors, weights: dict[str, dict[int, list[float]]], number: int
+    study: PastStudy, base: Priors, weights: Mapping[str, dict[int, list[float]]], number: int
 ) -> Evidence:
     """What a study says about its effects, where the base speaks of them."""
-    own = components(study.tasks, study.groups)
+    own = _components(study.tasks, study.groups)
     if study.information:
         information, score = np.zeros((len(own), len(own))), np.array(study.score)
         information[np.tril_indices(len(own))] = study.information
         information += np.tril(information, -1).T
     else:
-        alone = {
-            (entry, unit): (value, error)
+        alone = [
+            ((entry, unit, unit), value, error)
             for entry, pair in study.said.items()
             for unit, (value, error) in enumerate(zip(*pair, strict=True))
             if value is not None and error is not None and entry not in MODEL_SPREADS.values()
-        }
-        own, estimates = tuple(alone), np.array([*alone.values()]).reshape(-1, 2)
-        information = np.diag(estimates[:, 1] ** -2.0)
-        score = information @ estimates[:, 0]
-    placed, names = base.at(study.reference), list(weights)
-    shift = [getattr(base, entry).mean - getattr(placed, entry).mean for entry, _ in own]
-    effects, sums = dict[tuple[str, int], int](), list[tuple[int, int]]()
-    for place, (entry, unit) in enumerate(own):
+        ]
+        own = [component for component, *_ in alone]
+        information = np.diag([error**-2 for *_, error in alone])
+        score = information @ np.array([value for _, value, _ in alone])
+    effects, to_own = dict[tuple[str, int], int](), np.zeros((len(own), 2 * len(own)))
+    for place, (entry, unit, task) in enumerate(own):
         parts = [(entry, unit)]
         if study.information and entry in MODEL_SPREADS:
-            task = study.tasks.index(study.groups[unit][0])
             parts = [(entry, task), (MODEL_SPREADS[entry], unit)]
-        sums += [(place, effects.setdefault(part, len(effects))) for part in parts]
-    to_own = np.zeros((len(own), len(effects)))
-    to_own[tuple(np.array(sums, dtype=int).reshape(-1, 2).T)] = 1
+        for part in parts:
+            to_own[place, effects.setdefault(part, len(effects))] = 1
+    to_own, placed, names = to_own[:, : len(effects)], base.at(study.reference), list(weights)
+    shift = [getattr(base, entry).mean - getattr(placed, entry).mean for entry, *_ in own]
     return Evidence(
         np.array([names.index(entry) for entry, _ in effects], dtype=int),
         to_own.T @ information @ to_own,

@@ -143,6 +143,7 @@ def _compared(
             float((found.mean - mean[place]) / (spread[place] / np.sqrt(cohorts))), 1
         ),
         "spread_over_true": round(float(found.between / spread[place]), 2),
+        "error_of_log_spread": round(float(found.log_spread_sd), 2),
     }
     if entry in MODEL_SPREADS:
         # One model a task tells the two spreads together.
