@@ -264,7 +264,7 @@ class Learned(NamedTuple):
     log_spread_sd: float
 
 
-def _believed(entries: Mapping[str, NormalPrior]) -> Believed:
+def believed_of(entries: Mapping[str, NormalPrior]) -> Believed:
     """Split the variance of every entry into spread and doubt; models spread around their task."""
     rows = []
     for entry, prior in entries.items():
@@ -444,8 +444,8 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
         if isinstance(prior, NormalPrior)
     }
     weights = {entry: _weights(studies, entry) for entry in entries}
-    evidence = [_evidence(one, base, weights, number) for number, one in enumerate(studies)]
-    predicted = dict(zip(entries, new_study(evidence, _believed(entries)), strict=True))
+    evidence = [evidence_of(one, base, weights, number) for number, one in enumerate(studies)]
+    predicted = dict(zip(entries, new_study(evidence, believed_of(entries)), strict=True))
     for entry, prior in model.prior_entries(base).items():
         told = weights.get(entry, {})
         if not told or not isinstance(prior, NormalPrior):
@@ -547,7 +547,7 @@ def _unit(study: PastStudy, entry: str, place: int, number: int) -> str | tuple[
     return number, place
 
 
-def _evidence(
+def evidence_of(
     study: PastStudy, base: Priors, weights: Mapping[str, dict[int, list[float]]], number: int
 ) -> Evidence:
     """What a study says about its effects, where the base speaks of them."""

@@ -22,8 +22,8 @@ from advisor.findings.learned_priors import (
     MODEL_SPREADS,
     Evidence,
     PastStudy,
-    _believed,
-    _evidence,
+    believed_of,
+    evidence_of,
     new_study,
     without_prior,
 )
@@ -59,7 +59,7 @@ def second_stage(cohorts: int, on: EngineSettings) -> dict[str, Any]:
     told: dict[str, Any] = {"cohorts": cohorts, "fitted": len(patterns), "off_in_prior_sds": OFF}
     for way, evidence in (("together", together), ("entry_by_entry", alone)):
         started = time.perf_counter()
-        learned = dict(zip(entries, new_study(evidence, _believed(entries)), strict=True))
+        learned = dict(zip(entries, new_study(evidence, believed_of(entries)), strict=True))
         told[way] = {
             "seconds": round(time.perf_counter() - started, 1),
             "entries": {
@@ -71,7 +71,7 @@ def second_stage(cohorts: int, on: EngineSettings) -> dict[str, Any]:
 
 
 def _pattern(study: PastStudy, base: Priors, names: Sequence[str]) -> Evidence:
-    return _evidence(study, base, {name: {} for name in names}, 0)
+    return evidence_of(study, base, {name: {} for name in names}, 0)
 
 
 def _truth(

@@ -305,7 +305,7 @@ def test_how_far_models_lie_apart_is_split_from_how_far_tasks_do():
     """Two models a task tell both; one tells their sum, and neither is then called known."""
     entries = ("log_slope", "log_model_spread")
     priors = [NormalPrior(mean=m, sd=s, source="made up for tests") for m, s in ((0, 2), (-1, 0.6))]
-    start = learned_priors._believed(dict(zip(entries, priors, strict=True)))
+    start = learned_priors.believed_of(dict(zip(entries, priors, strict=True)))
     rng = np.random.default_rng(8)
     told = {}
     for models in (1, 2):
