@@ -23,12 +23,6 @@ from advisor.errors import InputError
 from advisor.model import Domain, KnownOptimum, NormalPrior, Posterior, Priors, RunSummary
 from advisor.theory import FloatArray
 
-MOST_NAMED = 3
-"""Posteriors that a source names; the others it counts."""
-
-HASH = 8
-"""Characters of a data hash that a source names."""
-
 STUDY_SHARE = 0.16
 """Share of the variance of a base entry that is spread between studies, the rest being doubt about
 their mean: with this share one perfect study that agrees with the base leaves half of its sd."""
@@ -51,12 +45,6 @@ NAMES = {
 
 MODEL_SPREADS = {"headroom_logit": "log_headroom_spread", "log_slope": "log_model_spread"}
 """Levels of tasks from which those of models differ, and the entry that holds by how much."""
-
-OFFSETS = {"headroom_logit": "group_offset.headroom", "log_slope": "group_offset.stiffness"}
-"""Draws of those differences, in units of their spread."""
-
-MOST_ROUNDS = 200
-"""Of looking for the likeliest spreads; 5 to 20 are enough for most."""
 
 GRID = np.linspace(-8.0, 16.0, 121)
 """Logarithms of a spread around the likeliest, in widths of what is known of it."""
@@ -96,10 +84,10 @@ class PastStudy(BaseModel):
 def past_study(posterior: Posterior) -> PastStudy:
     """Sum up a posterior for learning."""
     meta = posterior.meta
-    said = {}
-    for entry, parameter in NAMES.items():
-        value, error = data_alone(posterior, parameter, getattr(meta.placed_priors, entry))
-        said[entry] = _finite(value), _finite(error)
+    alone = {
+        entry: data_alone(posterior, parameter, getattr(meta.placed_priors, entry))
+        for entry, parameter in NAMES.items()
+    }
     information, score = _together(posterior)
     return PastStudy(
         data=meta.provenance.data_sha256,
@@ -118,7 +106,7 @@ def past_study(posterior: Posterior) -> PastStudy:
             for run in meta.runs
         ),
         reference=meta.reference,
-        said=said,
+        said={entry: (_finite(value), _finite(error)) for entry, (value, error) in alone.items()},
         information=_short(information[np.tril_indices(len(score))]),
         score=_short(score),
         best_learning_rate=_best_learning_rate(meta.runs),
@@ -188,6 +176,7 @@ def _together(posterior: Posterior) -> tuple[FloatArray, FloatArray]:
     """Information and score of a study's likelihood, its prior divided out."""
     meta, placed = posterior.meta, posterior.meta.placed_priors
     own = _components(meta.tasks, meta.groups)
+    offsets = dict(zip(MODEL_SPREADS, ("headroom", "stiffness"), strict=True))
     draws, priors = [], [getattr(placed, entry) for entry, *_ in own]
     covariance = np.diag([prior.sd**2 for prior in priors])
     for place, (entry, unit, task) in enumerate(own):
@@ -196,7 +185,8 @@ def _together(posterior: Posterior) -> tuple[FloatArray, FloatArray]:
         if entry not in MODEL_SPREADS:
             draws.append(values[..., unit])
             continue
-        spread, offset = MODEL_SPREADS[entry], posterior.draws[OFFSETS[entry]][..., unit]
+        spread = MODEL_SPREADS[entry]
+        offset = posterior.draws[f"group_offset.{offsets[entry]}"][..., unit]
         draws.append(values[..., task] + np.exp(posterior.draws[NAMES[spread]]) * offset)
         same = [(its_entry, its_task) == (entry, task) for its_entry, _, its_task in own]
         covariance[place, same] = priors[place].sd ** 2
@@ -291,7 +281,7 @@ def new_study(evidence: Sequence[Evidence], believed: Believed) -> list[Learned]
     size, freedom = believed.mean.size, believed.freedom
     prior = freedom * believed.scale, np.maximum(freedom - 1, 0.5)
     variance, everyone = prior[0] / prior[1], np.ones(len(evidence))
-    for _ in range(MOST_ROUNDS):
+    for _ in range(200):  # 5 to 20 are enough for most
         within = [_within(one, variance, believed.mean) for one in evidence]
         precision, pulls = _pooled(within, everyone, believed.doubt)
         covariance = np.linalg.inv(precision)
@@ -299,9 +289,9 @@ def new_study(evidence: Sequence[Evidence], believed: Believed) -> list[Learned]
         squares, resolved = np.zeros(size), np.zeros(size)
         for (own, pull, at), (entry, *_, weights) in zip(within, evidence, strict=True):
             shrunk = variance[entry] * (pull - own @ center[entry])
-            told = variance[entry] * np.diag(own - own @ at @ covariance @ at.T @ own)
+            gained = variance[entry] * np.diag(own - own @ at @ covariance @ at.T @ own)
             np.add.at(squares, entry, weights[entry] * shrunk**2)
-            np.add.at(resolved, entry, weights[entry] * told)
+            np.add.at(resolved, entry, weights[entry] * gained)
         # What a study does not resolve of an effect is no degree of freedom of its spread.
         before, variance = variance, (prior[0] + squares) / (prior[1] + resolved)
         if np.abs(np.log(variance / before)).max() < 1e-3:
@@ -447,8 +437,8 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
     evidence = [evidence_of(one, base, weights, number) for number, one in enumerate(studies)]
     predicted = dict(zip(entries, new_study(evidence, believed_of(entries)), strict=True))
     for entry, prior in model.prior_entries(base).items():
-        told = weights.get(entry, {})
-        if not told or not isinstance(prior, NormalPrior):
+        narrowed = weights.get(entry, {})
+        if not narrowed or not isinstance(prior, NormalPrior):
             kept = f"Kept from {base.name}: no posterior narrowed it."
             source = f"{prior.source.removesuffix('.')}. {kept}"
             learned[entry] = {**prior.model_dump(), "source": source}
@@ -460,7 +450,7 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
         learned[entry] = {
             "mean": _rounded(mean, sd),
             "sd": _rounded(sd, sd),
-            "source": _source(studies, entry, told, found.between, prior, base.name),
+            "source": _source(studies, entry, narrowed, found.between, prior, base.name),
         }
     return Priors.model_validate(
         {
@@ -525,7 +515,7 @@ def refuse_different_presets(studies: Sequence[PastStudy]) -> None:
 def _weights(studies: Sequence[PastStudy], entry: str) -> dict[int, list[float]]:
     """Of studies that narrowed an entry what each unit counts; those of one task count as one."""
     levels = {spread: level for level, spread in MODEL_SPREADS.items()}
-    told = {
+    narrowed = {
         number: [
             _unit(study, entry, place, number)
             for place, value in enumerate(study.said.get(levels.get(entry, entry), ((),))[0])
@@ -534,8 +524,10 @@ def _weights(studies: Sequence[PastStudy], entry: str) -> dict[int, list[float]]
         for number, study in enumerate(studies)
         if study.information or entry not in levels
     }
-    shared = Counter(unit for units in told.values() for unit in units)
-    return {number: [1 / shared[unit] for unit in units] for number, units in told.items() if units}
+    shared = Counter(unit for units in narrowed.values() for unit in units)
+    return {
+        number: [1 / shared[unit] for unit in units] for number, units in narrowed.items() if units
+    }
 
 
 def _unit(study: PastStudy, entry: str, place: int, number: int) -> str | tuple[int, int]:
@@ -603,7 +595,7 @@ def check_studies(
     for name, study in zip(called, studies, strict=True):
         if study.data in seen:
             both = f"{seen[study.data]} and {name} were fitted to the same data"
-            why = f"{both} ({study.data[:HASH]}), which would count twice"
+            why = f"{both} ({study.data[:8]}), which would count twice"
             raise InputError(why, advice="Give each once")
         seen[study.data] = name
         for run, mark in _marks(study).items():
@@ -634,21 +626,21 @@ def _count(number: int, what: str) -> str:
 def _source(
     studies: Sequence[PastStudy],
     entry: str,
-    told: dict[int, list[float]],
+    narrowed: dict[int, list[float]],
     between: float,
     base: NormalPrior,
     base_name: str,
 ) -> str:
     pooled, between_what = "", "studies"
     if entry in model.TASK_LEVELS + model.GROUP_LEVELS:
-        tasks = round(sum(sum(one) for one in told.values()))
+        tasks = round(sum(sum(one) for one in narrowed.values()))
         pooled = f", pooled over {_count(tasks, 'task')},"
         between_what = "tasks"
-    named = [_named(studies[place]) for place in list(told)[:MOST_NAMED]]
-    rest = len(told) - len(named)
+    named = [_named(studies[place]) for place in list(narrowed)[:3]]
+    rest = len(narrowed) - len(named)
     who = "; ".join(named) + (f"; and {rest} more" if rest else "")
     return (
-        f"Learned from {len(told)} of {_count(len(studies), 'posterior')}{pooled} by "
+        f"Learned from {len(narrowed)} of {_count(len(studies), 'posterior')}{pooled} by "
         f"random-effects meta-analysis: {who}. Spread between {between_what} {between:.2g}; "
         f"{base_name} said {base.mean:g} with sd {base.sd:g}."
     )
@@ -657,7 +649,7 @@ def _source(
 def _named(study: PastStudy) -> str:
     """Name a study by its data: ``3f2a91bc (12 runs, 1 task)``."""
     runs, tasks = _count(len(study.runs), "run"), _count(len(study.tasks), "task")
-    return f"{study.data[:HASH]} ({runs}, {tasks})"
+    return f"{study.data[:8]} ({runs}, {tasks})"
 
 
 def _description(studies: Sequence[PastStudy], base: Priors) -> str:
