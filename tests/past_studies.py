@@ -13,6 +13,7 @@ import h5netcdf
 import numpy as np
 
 from advisor.common.shown import VERSION
+from advisor.findings.learned_priors import MODEL_SPREADS
 from advisor.model import equations as eq
 from advisor.model.cohort import Reference
 from advisor.model.parameters import (
@@ -62,12 +63,16 @@ def past(
     of_entry = parameters()
     assert not set(said or {}) - set(of_entry)
     draws = {}
+    most = (len(of_entry) + len(GROUP_EFFECTS)) * len(groups)
+    independent = rng.standard_normal((CHAINS * DRAWS, most))
+    independent, _ = np.linalg.qr(independent - independent.mean(axis=0))
+    columns = iter(np.sqrt(CHAINS * DRAWS) * independent.T)
     for entry, name in of_entry.items():
         prior = getattr(placed, entry)
         count = len(tasks) if entry in TASK_LEVELS else len(groups)
         shape = () if entry not in TASK_LEVELS + GROUP_LEVELS else (count,)
-        noise = rng.standard_normal((CHAINS, DRAWS, *shape))
-        noise = (noise - noise.mean(axis=(0, 1))) / noise.std(axis=(0, 1))
+        noise = np.stack([next(columns) for _ in range(int(np.prod(shape)))], axis=-1)
+        noise = noise.reshape(CHAINS, DRAWS, *shape)
         if said is None or entry not in said:
             draws[name] = prior.mean + prior.sd * noise
             continue
@@ -75,9 +80,29 @@ def past(
         precision = 1 / prior.sd**2 + 1 / error**2
         mean = (prior.mean / prior.sd**2 + value / error**2) / precision
         draws[name] = mean + noise / np.sqrt(precision)
+    offsets = {}
+    for (entry, spread), effect in zip(MODEL_SPREADS.items(), GROUP_EFFECTS, strict=True):
+        noise = np.stack([next(columns) for _ in groups], axis=-1).reshape(CHAINS, DRAWS, -1)
+        prior, doubt = getattr(placed, entry), getattr(placed, spread)
+        offsets[effect] = noise
+        if said is not None and entry in said:
+            # Of level and offset the data tell the sum, which draws of the level hold so far.
+            assert len(tasks) == len(groups)
+            both = prior.sd**2 + np.exp(2 * (doubt.mean + doubt.sd**2))
+            value, error = (
+                np.broadcast_to(np.asarray(part, float), len(tasks)) for part in said[entry]
+            )
+            precision = 1 / both + 1 / error**2
+            mean = (prior.mean / both + value / error**2) / precision
+            own = (draws[entry] - draws[entry].mean(axis=(0, 1))) / draws[entry].std(axis=(0, 1))
+            total = mean + own / np.sqrt(precision)
+            left = prior.sd * np.sqrt(1 - prior.sd**2 / both)
+            draws[entry] = prior.mean + prior.sd**2 / both * (total - prior.mean) + left * noise
+            width = np.exp(draws[of_entry[spread]])[..., None]
+            offsets[effect] = (total - draws[entry]) / width
     stiffness = eq.task_log_stiffness(draws["headroom_logit"], draws["log_slope"])
     draws |= eq.at_reference(draws, stiffness)
-    draws |= {name: np.zeros((CHAINS, DRAWS, len(groups))) for name in GROUP_EFFECTS}
+    draws |= offsets
     draws |= {name: np.zeros((CHAINS, DRAWS, runs)) for name in RUN_EFFECTS}
     levels = np.zeros((CHAINS, DRAWS, len(groups)))
     draws |= dict.fromkeys(("start", "plateau", "stiffness"), levels)

@@ -7,6 +7,8 @@ Writes ``priors/full_finetuning.toml``, on which ``lora`` builds, and ``priors/a
 runs trained in `case_studies/language_model` are a part of both. With ``--analogues`` the latter
 alone, which takes a minute in place of an hour. ``--without-task`` writes, and nothing else, what
 the preset would be without each of those tasks: what the task is scored under.
+With ``--interim`` fits are kept in a folder and gone on from. Fits that were kept before studies
+left with their matrices are read entry by entry: name a new folder to learn from matrices.
 Only numbers leave the folders: presets, and for each run at some shares of its length ten numbers
 that describe how it stood, with its repository as provenance.
 """
@@ -28,8 +30,8 @@ from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
 from advisor.backtesting.cases import is_lora
 from advisor.findings.learned_priors import PastStudy
 from advisor.forecast.analogues import NAME
-from advisor.model.presets import preset_toml
-from advisor.model.priors import Priors, load_priors
+from advisor.model.presets import preset_toml, prior_entries
+from advisor.model.priors import NormalPrior, Priors, load_priors
 from advisor.runs import PilotRun
 
 ROOT = Path(__file__).parents[2]
@@ -82,6 +84,21 @@ def write_preset(runs: list[Run], interim: Path | None) -> None:
     )
     _write(preset, ROOT / "priors/full_finetuning.toml")
     print(f"preset: {preset.evidence}")
+    together = sum(bool(study.information) for _, study in found.values())
+    print(f"{together} of {len(found)} fits hold their matrix; the others were kept without it")
+    print("\n".join(changes(shipped, preset)))
+
+
+def changes(before: Priors, after: Priors) -> list[str]:
+    """Rows of a table: mean and sd of every entry that moves by a tenth of its sd, or a tenth."""
+    rows = ["| entry | mean | sd | was | was |", "|---|---|---|---|---|"]
+    for entry, old in prior_entries(before).items():
+        new = getattr(after, entry)
+        if not isinstance(old, NormalPrior):
+            continue
+        if abs(new.mean - old.mean) > 0.1 * old.sd or abs(np.log(new.sd / old.sd)) > 0.1:
+            rows.append(f"| {entry} | {new.mean:g} | {new.sd:g} | {old.mean:g} | {old.sd:g} |")
+    return rows
 
 
 def write_presets_without_a_task(runs: list[Run], interim: Path | None, folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Past one machine: the same cohorts on every engine, a team's history, joint fits.
 
     python case_studies/scale/run.py history --keep FOLDER   # half an hour of one core; resumes
+    python case_studies/scale/run.py second_stage --cohorts 1000   # the second stage alone
     python case_studies/scale/run.py engines [--ray]         # processes, Dask, a worker killed
     python case_studies/scale/run.py joint --keep FOLDER     # a joint fit beside two stages
     python case_studies/scale/run.py table                   # seconds and memory of both, by runs
@@ -32,6 +33,7 @@ SEEDS_OF_A_WORLD = 4
 
 SEEDS = {
     "history": "the number of each cohort",
+    "second_stage": "the number of cohorts",
     "engines": "the number of each cohort",
     "joint": "of each case",
     "table": 0,
@@ -42,7 +44,7 @@ SEEDS = {
 def main() -> None:
     """Run one study, write its result."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=("history", "engines", "joint", "table"))
+    parser.add_argument("what", choices=tuple(SEEDS))
     parser.add_argument("--cohorts", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3, help="of all engines, in turns")
     parser.add_argument("--strangers", type=int, default=16)
@@ -60,6 +62,10 @@ def main() -> None:
 
         keep = given.keep or Path(tempfile.mkdtemp())
         told = history(given.cohorts, given.strangers, given.held_out, keep, on_engine(given))
+    elif given.what == "second_stage":
+        from second_stage import second_stage
+
+        told = second_stage(given.cohorts, on_engine(given))
     elif given.what == "engines":
         from engines import engines
 

@@ -159,6 +159,19 @@ def test_what_was_learned_is_what_it_was_made_from():
         assert abs(learned["base"][0] - mean) > 2 * error or entry == "rate_group_size"
 
 
+def test_the_second_stage_alone_finds_what_a_thousand_cohorts_were_drawn_from():
+    told = result("second_stage")
+    assert told["cohorts"] == 1000
+    for found in told["together"]["entries"].values():
+        assert abs(found["in_errors"]) < 2
+        spread = found.get("with_models_over_true", found["spread_over_true"])
+        assert abs(np.log(spread)) < max(0.1, 2 * found["error_of_log_spread"])
+    # Negative control: entry by entry, on the same cohorts.
+    alone = told["entry_by_entry"]["entries"]
+    assert all(abs(found["in_errors"]) > 2.5 for found in alone.values())
+    assert all(alone[level]["with_models_over_true"] > 1.5 for level in ENTRIES[:2])
+
+
 def test_exponents_of_a_cohort_miss_by_their_errors_and_levels_by_half_of_theirs():
     told = result("history")["misses"]
     for entry in ("rate_learning_rate", "rate_group_size"):
