@@ -195,7 +195,7 @@ def test_a_close_rate_is_taken(write_state):
         ("[columns]\nreward = 3\n", r"key 'columns.reward': the column map needs"),
         ("[columns]\nstep_unit = 'epoch'\n", r"key 'columns.step_unit'.*'refresh'"),
         ("[columns]\nfilter = 'rollout'\n", r"key 'columns.filter'.*key=value"),
-        ("[columns]\nreward = 'acc'\n", r"key 'acc'.*lacks. Keys seen"),
+        ("[columns]\nreward = 'acc'\n", r"from 'acc', which the log lacks. Keys seen"),
         ("[defaults\n", r"pilots.toml, row 1: this is not valid TOML"),
         ("[defaults]\ntask = sort\n", r"pilots.toml, row 2: this is not valid TOML.*quotes"),
         ("", r"pilots.toml: the file is empty. Write \[defaults\]"),

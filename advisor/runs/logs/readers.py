@@ -137,9 +137,9 @@ def _why_no_table(log: LogFile) -> str:
         return problem
     numbers = [key for key, cell in zip(header, cells, strict=False) if is_number(cell)]
     others = [key for key in numbers if not table.STEP.fullmatch(key.lower())]
-    if not others or len(others) == len(numbers):
+    likely = [key for key in others if is_like_a_score(key)] or (others if others[1:] else [])
+    if not likely or len(others) == len(numbers):
         return problem
-    likely = [key for key in others if is_like_a_score(key)] or others
     which = f"choose with --column reward=COLUMN one of {show_keys(likely)}"
     return f"{problem}; {which}, or of columns that are runs all: reward=COLUMN,COLUMN"
 
