@@ -217,6 +217,14 @@ def test_bad_sidecars(write_state, write, tmp_path, text, message):
     assert caught.value.advice
 
 
+def test_a_path_that_is_the_name_of_a_run_is_its_id(write, tmp_path):
+    rows = [f"{run},{step},0.{step}" for run in ("a", "b") for step in range(1, 6)]
+    write("sweep.csv", "\n".join(["run,step,reward", *rows]))
+    write("pilots.toml", '[[run]]\npath = "b"\n')
+    with pytest.raises(InputError, match=r"no log is 'b'\. Write id = 'b', for it is"):
+        read_runs(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

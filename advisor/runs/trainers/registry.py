@@ -84,7 +84,7 @@ def _filled(line: str, settings: Settings) -> str:
 
 AHEAD, BEHIND = r"(?i:(?<![a-z0-9])", r"(?![a-z0-9]|\.\d))"
 IN_NAMES = {
-    "learning_rate": r"(?:lr|learning_?rate|rate(?=[_=-]?[\d.]+e-))[_=-]?(\d+(?:\.\d+)?e-\d+|0\.\d+)",
+    "learning_rate": r"(?:lr|learning_?rate|rate(?=.?[\d.]+e))[_=-]?(\d+(?:\.\d+)?e-\d+|0\.\d+)",
     "group_size": r"(?:group_?size|group|num_?generations|rollout_?n|gs|g|n)[_=-]?(\d{1,4})",
     "prompts_per_step": r"(?:batch_?size|bsz?)[_=-]?(\d{1,5})",
     "epochs_per_refresh": r"(?:mu|num_?iterations|ppo_?epochs)[_=-]?(\d{1,2})",
