@@ -274,6 +274,18 @@ def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: flo
     )
 
 
+def beaten_too_seldom(
+    at_end: Evaluator, kept: Evaluation, other: Evaluation, surely: float
+) -> str:
+    """Say why piloted settings are kept before others with a higher forecast."""
+    (chance,) = p_better(at_end, other, [kept])
+    return (
+        f"{short_text(other.settings, kept.settings)} would give {other.reward:.3f}, and more with "
+        f"P {percent(chance)}: gentler piloted settings are kept where that is below "
+        f"{percent(surely)}"
+    )
+
+
 def limiting_factor(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float) -> str:
     """Constraint that the advice stands at, and what freeing it would give."""
     low, high = evaluate.forecaster.outcome_bounds

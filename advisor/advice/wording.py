@@ -231,7 +231,7 @@ def _prior_check(advice: AnswerFields, check: PriorCheck) -> str:
     elif place_of(check.best) == place_of(advice.settings):
         choice = "the choice stays"
     else:
-        choice = f"the choice becomes {in_trainer_names(check.best, advice.trainer)}"
+        choice = f"the highest forecast is that of {in_trainer_names(check.best, advice.trainer)}"
     doubt = "" if check.pareto_k <= TRUSTED_K else " (a rough figure: its weights are uneven)"
     return (
         f"With the priors {'less' if check.power < 1 else 'more'} sure (power {check.power:g}): "
@@ -411,7 +411,7 @@ def _others(advice: AnswerFields) -> list[str]:
     more = advice.reward.mean - piloted.reward
     chance = "" if piloted.p_beaten is None else f" and better with P {percent(piloted.p_beaten)}"
     best = [
-        f"The advice is expected to end {more:+.3f} from the best pilot's settings{chance}:",
+        f"The advice is expected to end {more:+.3f} from the highest forecast of a pilot{chance}:",
         _row(piloted, own),
     ]
     if place_of(piloted.settings) == place_of(own):

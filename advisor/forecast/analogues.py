@@ -45,11 +45,15 @@ FEATURES = (
     "log_unit",
     "log_parameters",
     "is_lora",
+    "log_rate",
+    "log_steps",
 )
 """What describes a run; see :func:`describe`."""
 
-USUAL_PARAMETERS = 3e9
-"""What a run whose size is unknown counts as: the middle of the public ones."""
+LOG_SHARE, LOG_STEPS, IS_SHARE = map(FEATURES.index, ("log_share", "log_steps", "is_share"))
+
+USUAL_PARAMETERS, USUAL_RATE = 3e9, 5e-6
+"""What a run whose size or learning rate is unknown counts as: the middle of the public ones."""
 
 SIBLING_REACH = 2.0
 """Distance within which siblings resemble, over that of strangers: what they share is unseen."""
@@ -71,9 +75,18 @@ standard errors as in FEATURES, and the log norm of an Adam update, rate x root 
 LAST_LOOK = 0.99
 """Share of a run beyond which the time left is no shorter."""
 
+MOST_GAIN = 4.0
+"""Of a run, in ranges seen."""
+
+ODDS_SHARE = 0.6
+"""Of the answer, by gains in log-odds, where such runs were forecast better so."""
+
+LEAST_SHARE = 0.02
+"""By which a share stays clear of 0 and 1 in log-odds: groups of a few completions tell no less."""
+
 NAME = "analogues.json"
 
-COLUMNS = ("features", "gain", "span", "run", "repository")
+COLUMNS = ("features", "gain", "span", "odds", "by_odds", "run", "repository")
 """What a corpus holds by row."""
 
 
@@ -83,14 +96,16 @@ class Kind(NamedTuple):
     is_share: bool  # its reward lies between 0 and 1
     parameters: float | None = None
     is_lora: bool = False
+    learning_rate: float | None = None
 
 
 def kind_of(run: PilotRun) -> Kind:
     """Kind of a run: its reward is a share as stated, or else as logged."""
     low = np.nanmin(run.reward) if run.reward_floor is None else run.reward_floor
     high = np.nanmax(run.reward) if run.reward_ceiling is None else run.reward_ceiling
-    is_lora = run.hyperparameters.adapter == "lora"
-    return Kind(bool(low >= 0 and high <= 1), run.parameters, is_lora)
+    given = run.hyperparameters
+    is_share = bool(low >= 0 and high <= 1)
+    return Kind(is_share, run.parameters, given.adapter == "lora", given.learning_rate)
 
 
 class Description(NamedTuple):
@@ -105,7 +120,9 @@ class Description(NamedTuple):
     def of_length(self, share: float) -> Description:
         """The same rows as such a share of a run."""
         features = self.features.copy()
-        features[0] = np.log(min(max(share, 1e-3), 1.0))
+        log_share = np.log(min(max(share, 1e-3), 1.0))
+        features[LOG_STEPS] += features[LOG_SHARE] - log_share
+        features[LOG_SHARE] = log_share
         return self._replace(features=features)
 
 
@@ -133,6 +150,8 @@ def describe(step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind)
         float(np.log(unit)) if is_share else 0.0,
         float(np.log((kind.parameters or USUAL_PARAMETERS) / USUAL_PARAMETERS)),
         float(kind.is_lora),
+        float(np.log((kind.learning_rate or USUAL_RATE) / USUAL_RATE)),
+        float(np.log(max(steps[-1], 1.0))),
     ]
     found = Description(np.array(features), last, unit, last - first, error)
     return found.of_length(float(steps[-1]) / end)
@@ -145,6 +164,8 @@ class Corpus:
     features: FloatArray  # (rows, len(FEATURES))
     gain: FloatArray  # (rows,), from the last third seen to the last tenth, in ranges seen
     span: FloatArray  # (rows,), range of the whole run, in ranges seen
+    odds: FloatArray  # (rows,), the gain of a reward that is a share, in log-odds; else 0
+    by_odds: FloatArray  # (rows,), what CRPS, by span, gained when forecast by log-odds of others
     run: npt.NDArray[np.str_]  # (rows,), start of its fingerprint
     repository: npt.NDArray[np.str_]  # (rows,)
     reach: FloatArray  # distance in each feature over which resemblance is lost
@@ -185,15 +206,36 @@ def end_of_run(
     corpus: Corpus, seen: Description, siblings: Corpus | None = None, *, size: int = 1000
 ) -> FloatArray:
     """Mean reward over the last tenth of a run that has begun."""
-    gain = corpus.gain
-    weight = resemblance(corpus, seen) * corpus.weight
+    ends, weight = ends_by(corpus, seen), resemblance(corpus, seen) * corpus.weight
+    if weight @ corpus.by_odds > 0:
+        ends = np.concatenate([ends, ends_by(corpus, seen, is_by_odds=True)])
+        weight = np.concatenate([(1 - ODDS_SHARE) * weight, ODDS_SHARE * weight])
     if siblings is not None and siblings.gain.size:
-        gain = np.concatenate([gain, siblings.gain])
+        ends = np.concatenate([ends, ends_by(siblings, seen)])
         near = resemblance(siblings, seen, reach=SIBLING_REACH * corpus.reach)
         weight = np.concatenate([weight, corpus.sibling_weight * near])
-    quantiles = weighted_quantiles(gain, weight, (np.arange(size) + 0.5) / size)
+    quantiles = weighted_quantiles(ends, weight, (np.arange(size) + 0.5) / size)
     median = quantiles[size // 2]
-    return np.asarray(seen.level + seen.unit * (median + corpus.widening * (quantiles - median)))
+    return np.asarray(median + corpus.widening * (quantiles - median))
+
+
+def ends_by(corpus: Corpus, seen: Description, *, is_by_odds: bool = False) -> FloatArray:
+    """Where a run would end that gains what each row of a corpus gained, shape (rows,).
+
+    In ranges seen, or in log-odds where both rewards are shares: from little, a share rises along
+    an S, and the range of its first rows, mostly noise, measures nothing of it.
+    """
+    ends = seen.level + seen.unit * corpus.gain
+    if is_by_odds and seen.features[IS_SHARE]:
+        odds = sigmoid(log_odds(seen.level) + corpus.odds)
+        ends = np.where(corpus.features[:, IS_SHARE] > 0, odds, ends)
+    return np.asarray(ends)
+
+
+def log_odds(share: npt.ArrayLike, clear: float = LEAST_SHARE) -> FloatArray:
+    """Log-odds of shares that are kept clear of 0 and 1."""
+    kept = np.clip(share, clear, 1 - clear)
+    return np.asarray(np.log(kept / (1 - kept)))
 
 
 def death_terms(seen: Description, log_norm: float) -> FloatArray:
@@ -262,32 +304,36 @@ def tabulated(
     runs: Mapping[str, Sequence[PilotRun]], shares: Sequence[float], like: Corpus
 ) -> Corpus:
     """Describe finished runs, by the name of their repository, at shares of their length."""
-    rows: list[tuple[str, str, float, float, FloatArray]] = []
+    rows: list[tuple[str, str, float, float, float, float, FloatArray]] = []
     for repository, members in runs.items():
         for run in members:
             known = np.isfinite(run.reward)
-            step, reward, end = run.step[known], run.reward[known], float(run.step[-1])
+            step, reward, last = run.step[known], run.reward[known], float(run.step[-1])
             target = run.reward[known & final_rows(run)]
             for share in shares:
-                begun = step <= share * end
+                begun = step <= share * last
                 if begun.sum() < LEAST_REWARDS or not target.size or np.ptp(reward) <= 0:
                     continue
-                seen = describe(step[begun], reward[begun], end, kind_of(run))
+                seen = describe(step[begun], reward[begun], last, kind_of(run))
+                end = float(target.mean())
                 # Clipped: a run that had hardly begun would else speak alone.
-                gain = float(np.clip((target.mean() - seen.level) / seen.unit, -3.0, 4.0))
+                gain = float(np.clip((end - seen.level) / seen.unit, -3.0, MOST_GAIN))
                 span = float(np.ptp(reward)) / seen.unit
-                rows.append((repository, mark_of(run), gain, span, seen.features))
+                odds = log_odds(end) - log_odds(seen.level) if seen.features[IS_SHARE] else 0.0
+                rows.append((repository, mark_of(run), gain, span, float(odds), 0.0, seen.features))
     return replace(like, **_columns(rows))
 
 
 def _columns(rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """Columns of a corpus from rows of repository, run, gain, span and features."""
+    """Columns of a corpus from rows of repository, run, four numbers and features."""
+    numbers = ("gain", "span", "odds", "by_odds")
     return {
         "repository": np.array([row[0] for row in rows], dtype=str),
         "run": np.array([row[1] for row in rows], dtype=str),
-        "gain": np.array([row[2] for row in rows], dtype=float),
-        "span": np.array([row[3] for row in rows], dtype=float),
-        "features": np.array([row[4] for row in rows], dtype=float).reshape(-1, len(FEATURES)),
+        "features": np.array([row[-1] for row in rows], dtype=float).reshape(-1, len(FEATURES)),
+    } | {
+        name: np.array([row[place] for row in rows], dtype=float)
+        for place, name in enumerate(numbers, start=2)
     }
 
 
@@ -309,7 +355,7 @@ def load_corpus(path: Path) -> Corpus:
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
         return Corpus(
-            **_columns([(*row[:4], row[4:]) for row in saved["rows"]]),
+            **_columns([(*row[:6], row[6:]) for row in saved["rows"]]),
             reach=np.array([saved["reach"][name] for name in FEATURES], dtype=float),
             widening=float(saved["widening"]),
             sibling_weight=float(saved["sibling_weight"]),

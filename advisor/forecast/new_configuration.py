@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.forecast.analogues import Corpus, Description, Kind, describe, end_of_run
+from advisor.forecast.analogues import Corpus, Description, Kind, describe, end_of_run, log_odds
 from advisor.model import RUN_EFFECTS, Posterior, RunSummary
 from advisor.runs import LEAST_REWARDS, Settings
 from advisor.theory import FloatArray
@@ -127,18 +127,19 @@ class NextRun:
         last = float(pilot.steps)
         # The end of a run is its last tenth: what it comes to stands in the middle of that.
         steps = np.concatenate([[last], 0.95 * last * HORIZONS])
-        curve = log_odds(level(pilot.settings, steps))  # (draws, horizons + 1)
+        curve = log_odds(level(pilot.settings, steps), CLEAR)  # (draws, horizons + 1)
         shift = np.zeros((steps.size, curve.shape[0]))
         step, reward = np.array(pilot.logged_steps), np.array(pilot.logged_rewards)
         if reward.size < LEAST_REWARDS:
             return Continued(np.log(steps), shift)
         low, high = self.meta.floor, self.meta.ceiling
-        is_lora = pilot.settings.adapter == "lora"
-        kind = Kind(bool(low >= 0 and high <= 1), pilot.parameters, is_lora)
+        own = pilot.settings
+        is_share = bool(low >= 0 and high <= 1)
+        kind = Kind(is_share, pilot.parameters, own.adapter == "lora", own.learning_rate)
         seen = describe(step, reward, last, kind)
         for place, share in enumerate(1 / HORIZONS, start=1):
             came = end_of_run(self.corpus, seen.of_length(share), size=curve.shape[0])[self._order]
-            analogues = log_odds((came - low) / (high - low))
+            analogues = log_odds((came - low) / (high - low), CLEAR)
             shift[place] = np.where(self._follows, analogues - curve[:, place], 0.0)
         beyond = np.log(np.maximum(steps / (HORIZONS[0] * last), 1.0))
         shift += GAIN * self._gained(seen) * beyond[:, None]
@@ -155,7 +156,7 @@ class NextRun:
         if seen.gained < 0:
             return shift
         share = (seen.level - self.meta.floor) / (self.meta.ceiling - self.meta.floor)
-        lacks = log_odds(np.array(share)) - np.median(curve.T + shift, axis=1)
+        lacks = log_odds(share, CLEAR) - np.median(curve.T + shift, axis=1)
         return np.asarray(shift + np.maximum(lacks, 0.0)[:, None])
 
 
@@ -178,9 +179,3 @@ def distance(one: FloatArray, others: FloatArray) -> FloatArray:
 def nearness(one: FloatArray, others: FloatArray) -> FloatArray:
     """Correlation of configurations, shape (..., others)."""
     return np.asarray(np.exp(-0.5 * distance(one, others)))
-
-
-def log_odds(share: FloatArray) -> FloatArray:
-    """Log-odds of a share that is kept clear of 0 and 1."""
-    kept = np.clip(share, CLEAR, 1 - CLEAR)
-    return np.asarray(np.log(kept / (1 - kept)))

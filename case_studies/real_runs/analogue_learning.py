@@ -13,21 +13,28 @@ from advisor.errors import InputError
 from advisor.forecast.analogues import (
     DEATH_TERMS,
     FEATURES,
+    IS_SHARE,
     LEAST_RESEMBLANCE,
+    MOST_GAIN,
     SCORED_SHARES,
     SHARES,
     SIBLING_REACH,
     USUAL_PARAMETERS,
+    USUAL_RATE,
     Corpus,
+    Description,
     death_terms,
     describe,
+    ends_by,
     final_rows,
     kind_of,
+    log_odds,
     mark_of,
     tabulated,
     weighted_quantiles,
 )
 from advisor.forecast.survival import log_update_norm
+from advisor.model import sigmoid
 from advisor.runs import LEAST_REWARDS, find_final_fall
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import BoolArray, FloatArray
@@ -62,7 +69,6 @@ DEATH_SLOPE_SD = 0.5
 """Of the prior of a slope, in log-odds for a standard deviation of a term."""
 
 NO_DEATH, NEWTON_STEPS = -7.0, 30
-USUAL_RATE = 5e-6
 
 INTERVAL = 0.8
 """Interval whose coverage chooses the widening."""
@@ -101,6 +107,8 @@ def learned_corpus(
         features=np.zeros((0, len(FEATURES))),
         gain=np.zeros(0),
         span=np.zeros(0),
+        odds=np.zeros(0),
+        by_odds=np.zeros(0),
         run=np.zeros(0, dtype=str),
         repository=np.zeros(0, dtype=str),
         reach=np.full(len(FEATURES), START_REACH),
@@ -130,8 +138,7 @@ def learned_corpus(
     widening = _least_widening(corpus)
     sibling_weight = _best_sibling_weight(corpus, names)
     return replace(
-        tabulated(runs, SHARES, plain),
-        reach=reach,
+        tabulated_by_odds(runs, replace(plain, reach=reach)),
         widening=widening,
         sibling_weight=sibling_weight,
         sibling_errors=_sibling_errors(runs, names),
@@ -278,6 +285,34 @@ def _best_sibling_weight(corpus: Corpus, names: Mapping[str, str]) -> float:
     return min(scores, key=lambda weight: scores[weight]) * len(SHARES) / len(SCORED_SHARES)
 
 
+def tabulated_by_odds(runs: Mapping[str, Sequence[PilotRun]], like: Corpus) -> Corpus:
+    """Finished runs at all shares, with what the CRPS of each gains from log-odds of others."""
+    corpus = tabulated(runs, SHARES, like)
+    weights = _resemblance(corpus, corpus.reach)
+    features, level = corpus.features, FEATURES.index("level")
+    gained = np.zeros(corpus.gain.size)
+    for row in np.flatnonzero(features[:, IS_SHARE]):
+        unit = float(np.exp(features[row, FEATURES.index("log_unit")]))
+        seen = Description(features[row], features[row, level] / 2, unit, 0.0, 0.0)
+        end = seen.level + unit * corpus.gain[row]
+        if corpus.gain[row] >= MOST_GAIN:
+            end = float(sigmoid(log_odds(seen.level) + corpus.odds[row]))
+        scores = [
+            _crps(ends_by(corpus, seen, is_by_odds=by_odds), weights[row], end)
+            for by_odds in (False, True)
+        ]
+        gained[row] = (scores[0] - scores[1]) / unit / corpus.span[row]
+    return replace(corpus, by_odds=gained)
+
+
+def _crps(values: FloatArray, weights: FloatArray, came: float) -> float:
+    """CRPS of weighted values."""
+    order = np.argsort(values)
+    levels = np.cumsum(weights[order] / weights.sum())[:-1]
+    below = values[order][:-1] >= came
+    return float(((levels - below) ** 2 * np.diff(values[order])).sum())
+
+
 def _squares(corpus: Corpus, reach: FloatArray) -> FloatArray:
     """Squared distance of every row from every other, shape (rows, rows)."""
     scaled = corpus.features / reach
@@ -329,12 +364,19 @@ def corpus_json(corpus: Corpus, evidence: str) -> str:
         "new_curve_weight": corpus.new_curve_weight,
         "death_odds": dict(zip(DEATH_TERMS, _rounded(corpus.death_odds), strict=True)),
         "sibling_errors": _rounded(corpus.sibling_errors),
-        "columns": ["repository", "run", "gain", "span", *FEATURES],
+        "columns": ["repository", "run", "gain", "span", "odds", "by_odds", *FEATURES],
     }
     rows = [
-        json.dumps([str(repository), str(run), *_rounded([gain, span, *features])])
-        for repository, run, gain, span, features in zip(
-            corpus.repository, corpus.run, corpus.gain, corpus.span, corpus.features, strict=True
+        json.dumps([str(repository), str(run), *_rounded([*numbers, *features])])
+        for repository, run, *numbers, features in zip(
+            corpus.repository,
+            corpus.run,
+            corpus.gain,
+            corpus.span,
+            corpus.odds,
+            corpus.by_odds,
+            corpus.features,
+            strict=True,
         )
     ]
     body = json.dumps(head, indent=1)[:-2]

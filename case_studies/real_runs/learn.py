@@ -87,11 +87,12 @@ def write_preset(runs: list[Run], interim: Path | None) -> None:
 def write_presets_without_a_task(runs: list[Run], interim: Path | None, folder: Path) -> None:
     """Learn the preset once without each task, under the last part of the task's name."""
     found = studies_of(runs, interim)
+    update = {**known_optimum(runs), "extrapolation": load_priors("full_finetuning").extrapolation}
     folder.mkdir(parents=True, exist_ok=True)
     for task in full_finetuning_of_tasks():
         kept = [study for name, (_, study) in found.items() if name != task]
         name = Path(task).name
-        preset = learned_preset(kept, f"without {name}").model_copy(update=known_optimum(runs))
+        preset = learned_preset(kept, f"without {name}").model_copy(update=update)
         _write(preset, folder / f"{name}.toml")
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from analogue_learning import learned_corpus
+from analogue_learning import learned_corpus, tabulated_by_odds
 from index import read_index
 from interim import interim_studies, learned_preset
 from methods import (
@@ -45,12 +45,10 @@ from advisor.common import EngineSettings, Item, digest_of
 from advisor.errors import InputError
 from advisor.findings.history import NOT_SAMPLED
 from advisor.forecast.analogues import (
-    SHARES,
     Corpus,
     final_rows,
     mark_of,
     shipped_corpus,
-    tabulated,
 )
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.run_in_progress import (
@@ -263,7 +261,7 @@ def corpora(runs: Sequence[Run], preset: str | None) -> dict[str, Corpus]:
         reached = learned_corpus(by_repository(runs, out) | runs_of_tasks(), of, floors(runs))
         for name in out:
             others = by_repository(runs, {name}) | runs_of_tasks()
-            found[name] = tabulated(others, SHARES, reached)
+            found[name] = tabulated_by_odds(others, reached)
     return found
 
 

@@ -112,6 +112,18 @@ def test_a_language_model_keeps_what_was_piloted_unless_another_is_surely_better
     assert p_better(kept.at_end, free, [kept.chosen])[0] < 0.8
 
 
+def test_a_language_model_keeps_the_gentlest_pilot_that_no_faster_one_surely_beats(monkeypatch):
+    question = question_of(1.5e9)
+    monkeypatch.setattr(answer, "SURELY", 1.0)
+    kept = searched(question)
+    assert kept.chosen.settings.learning_rate == 1e-6
+    assert "gentler piloted settings are kept where that is below" in kept.limit
+    monkeypatch.setattr(answer, "SURELY", 0.5)
+    faster = searched(question)
+    assert faster.chosen.settings.learning_rate > 1e-6
+    assert p_better(kept.at_end, faster.chosen, [kept.chosen])[0] >= 0.5
+
+
 def test_small_models_are_advised_by_the_expected_reward_alone(monkeypatch):
     found = []
     for surely in (0.8, 0.0):

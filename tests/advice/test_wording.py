@@ -257,7 +257,10 @@ def test_best_pilots_own_settings_are_said_to_be(posterior):
     other = changed(own, group_size=24)
     said = advise(posterior, choose_from=[other], level=0.5, weigh_pilots=False)
     more = said.reward.mean - said.best_piloted.reward
-    assert f"The advice is expected to end {more:+.3f} from the best pilot's" in said.text
+    assert (
+        f"The advice is expected to end {more:+.3f} from the highest forecast of a pilot"
+        in said.text
+    )
 
 
 # Formats ---------------------------------------------------------------------------------------
