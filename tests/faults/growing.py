@@ -141,10 +141,14 @@ def _rows(out: str) -> int:
 def _looked(path: Path, follower: Any) -> int | str:
     """Rows that `inspect` finds, 0 where it says why there are none; what it raised."""
     from advisor import inspect
+    from advisor.monitoring.following import signature_of
 
     try:
         found = inspect(path)
-        follower.growth()
+        # A line that stays open from one look to the next is taken as it stands: they are seconds
+        # apart, and here the trainer pauses for less.
+        if signature_of(path) != follower._signature:
+            follower.growth()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     if not found.runs and not (found.unread and found.unread[0].reason):
