@@ -18,7 +18,7 @@ import yaml
 from undrawn import draw_nothing
 
 import advisor.reporting
-from advisor.advice import advise, export, next_pilot
+from advisor.advice import advise, export, next_pilot, what_if
 from advisor.common import saving
 from advisor.common.saving import replacing
 from advisor.errors import InputError, KeptElsewhereError, StudyError
@@ -657,5 +657,7 @@ def test_what_a_study_does_not_have_is_named(posterior, advice):
     loaded = Study(posterior, advice)
     with pytest.raises(InputError, match=r"no setting 'groupsize'\. Write group_size"):
         loaded.what_if(groupsize=4)
+    with pytest.raises(InputError, match=r"no setting 'groupsize'\. Write group_size"):
+        what_if(posterior, groupsize=4)
     with pytest.raises(InputError, match=r"no figure 'stabilty'\. Choose among stability, "):
         loaded.plot("stabilty")

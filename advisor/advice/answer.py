@@ -259,6 +259,7 @@ def explain(
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
     piloted, *recipes = _rivals(question, decision, gained)
+    silent = silent_groups(forecaster)
     return Recommendation(
         kind=decision.kind,
         settings=planned,
@@ -286,7 +287,7 @@ def explain(
         informed={
             name: share for name, share in informed_share(posterior).items() if name in INFORMED
         },
-        silent_groups=silent_groups(forecaster),
+        silent_groups=silent,
         prior_checks=prior_checks(evaluate, chosen, level, request.indifference),
         outside=question.outside,
         beyond_pilots=beyond_pilots(chosen.settings, forecaster),
@@ -297,7 +298,8 @@ def explain(
         pilots_cost=float(sum(run.completions for run in meta.runs)),
         longest_pilot=meta.longest,
         reach=reach_of(forecaster),
-        cautions=cautions(forecaster, last),
+        cautions=cautions(forecaster, last, silent),
+        kl_coefficients=tuple(sorted({run.settings.kl_coefficient for run in meta.runs})),
         assumptions=(*question.assumptions, *notes),
         devices=request.devices,
         choices=question.lattice.axes,

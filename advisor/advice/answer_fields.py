@@ -98,7 +98,7 @@ class AnswerFields(BaseModel):
     equal_completions: tuple[Alternative, ...]
     recipes: tuple[Alternative, ...]  # common defaults under the same posterior
     best_piloted: Alternative  # the best of the piloted configurations, carried on instead
-    p_better: float | None = None  # probability that the advised run is worth more than that one
+    p_better: float | None = None  # that run's `p_beaten` again
     frontier: tuple[Alternative, ...]  # that nothing tried beats in reward, price and P(stable)
     informed: dict[str, float]  # share of the prior's variance removed, of numbers that decide
     # Share of groups that score all alike and teach nothing, by group size, at the pilots' start;
@@ -111,6 +111,7 @@ class AnswerFields(BaseModel):
     promotion: Promotion | None = None  # a pilot that is the beginning of the advised run
     pilots: int  # how many it rests on
     collapsed: int  # how many of them collapsed
+    kl_coefficients: tuple[float, ...] = ()  # of the pilots
     pilots_cost: float  # completions that the pilots generated
     longest_pilot: float  # optimizer steps
     reach: float = SUPPORT  # times as long a run as intervals were seen to hold elsewhere

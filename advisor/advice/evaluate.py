@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from statistics import mode
 from typing import TYPE_CHECKING, Any
@@ -254,6 +255,7 @@ def what_if(
     epochs_per_refresh: npt.ArrayLike | None = None,
     prompts_per_step: npt.ArrayLike | None = None,
     steps: npt.ArrayLike | None = None,
+    **unknown: Any,
 ) -> pd.DataFrame:
     """Evaluate settings under the posterior.
 
@@ -267,6 +269,10 @@ def what_if(
     prompts_per_step, steps : array_like
         Broadcast against each other; what is not given is that of the target's first pilot, and
         three times the longest pilot for the steps.
+    **unknown : array_like
+        Refused, with the setting of the nearest name.
+
+    Many parameters because: each is a setting.
 
     Returns
     -------
@@ -287,7 +293,8 @@ def what_if(
         changes["steps"] = asked.steps or int(SUPPORT * posterior.meta.longest)
     cost = learn_cost(posterior, target, gpus=asked.gpus, seconds_per_step=asked.seconds_per_step)
     forecaster = Forecaster(posterior, target, seed=DEFAULT_SEED)
-    return pd.DataFrame(what_if_rows(forecaster, cost, base_settings(posterior, target), changes))
+    base = base_settings(posterior, target)
+    return pd.DataFrame(what_if_rows(forecaster, cost, base, changes | unknown))
 
 
 def what_if_rows(
@@ -302,6 +309,9 @@ def what_if_rows(
     With ``at_step`` a run of ``base`` has done so many steps when the changes come: what is said
     holds for one that is alive by then.
     """
+    for name in changes.keys() - {*AXES, "steps"}:
+        near = get_close_matches(name, (*AXES, "steps"), 1, 0.0)[0]
+        raise InputError(f"there is no setting '{name}'", advice=f"Write {near}")
     named = {name: np.asarray(value) for name, value in changes.items() if value is not None}
     try:
         columns = np.broadcast_arrays(*named.values())

@@ -186,8 +186,10 @@ def _config(
         settings = settings.model_copy(update={"schedule": asked.schedule})
     if not goes_on(settings):
         mark += f"The learning rate decays to 0 over these {steps} steps: {settings.schedule}.\n"
-    differ = [line for line in advice.cautions if "differ in kl_coefficient" in line]
-    mark += "".join(f"{line} Here it is {settings.kl_coefficient:g}.\n" for line in differ)
+    if len(advice.kl_coefficients) > 1:
+        piloted = ", ".join(f"{one:g}" for one in advice.kl_coefficients)
+        mark += f"The pilots differ in kl_coefficient ({piloted}): set it yourself. "
+        mark += f"Here it is {settings.kl_coefficient:g}.\n"
     return export_config(
         settings,
         steps,

@@ -119,15 +119,15 @@ def reach_of(forecaster: Forecaster) -> float:
     return known.times if known.gain or forecaster.next_run is not None else SUPPORT
 
 
-def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
-    """Sentences that belong next to the answer about a run of so many steps."""
+def cautions(forecaster: Forecaster, steps: int, silent: Mapping[int, float]) -> tuple[str, ...]:
+    """Sentences next to the answer about a run of so many steps; `silent_groups` are given."""
     posterior = forecaster.posterior
     meta, target = posterior.meta, forecaster.target
     settings = [run.settings for run in meta.runs]
     rates, sizes = ({getattr(s, n) for s in settings} for n in ("learning_rate", "group_size"))
     penalties = ", ".join(f"{one:g}" for one in sorted({one.kl_coefficient for one in settings}))
     found = [
-        *((True, line) for line in (*weighty(meta.notes), *_mostly_silent(forecaster, sizes))),
+        *((True, line) for line in (*weighty(meta.notes), *_mostly_silent(silent, sizes))),
         (
             not forecaster.is_piloted,
             f"No pilot ran {target.model} on {target.task}: its stiffness, start and tolerance "
@@ -183,9 +183,9 @@ def cautions(forecaster: Forecaster, steps: int) -> tuple[str, ...]:
     return tuple(line for holds, line in found if holds)
 
 
-def _mostly_silent(forecaster: Forecaster, sizes: set[int]) -> list[str]:
+def _mostly_silent(wasted: Mapping[int, float], sizes: set[int]) -> list[str]:
     """Whether the one group size of the pilots is the first thing to change: few groups taught."""
-    (size, *others), wasted = sorted(sizes), silent_groups(forecaster)
+    size, *others = sorted(sizes)
     if others or wasted.get(size, 0.0) < MOSTLY:
         return []
     return [

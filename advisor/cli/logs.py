@@ -77,11 +77,12 @@ def require_runs(found: Inspection, logs: Sequence[str | Path]) -> None:
     from advisor.runs import known_formats
 
     if not found.runs:
+        named = all(Path(path).is_file() for path in logs)  # of which each says what to do
         why = "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
         raise InputError(
             "no run was found" + (f" ({why})" if why else ""),
             path=", ".join(str(path) for path in logs[:3]),
-            advice=f"Give a folder or file that holds one of: {known_formats()}",
+            advice=None if named else f"Give a folder or file that holds one of: {known_formats()}",
         )
 
 

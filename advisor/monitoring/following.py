@@ -66,6 +66,7 @@ class Follower:
         replaced = self._signature is not None and _is_replaced(self._signature, signature)
         try:
             run = max(reversed(self.read(self.path)), key=_written)
+            grew = signature_of(self.path) != signature
         except Exception as error:  # a watch goes on, whatever a reader makes of half a file
             self._bad_reads += 1
             # Reported from the third such look in a row on: trainers write their logs from the
@@ -86,8 +87,9 @@ class Follower:
             elif replaced:
                 notes.append("the log starts again in another file: the rows before it are kept")
             run = joined or run
-        # A line without its end may hold the first digits of a number: it waits for the next look.
-        self._is_held_back = is_new and _is_open(signature) and run.step.size > 1
+        # A line without its end may hold the first digits of a number: it waits for the next look,
+        # as does the last line of a log that grew meanwhile, which may have ended since.
+        self._is_held_back = is_new and (grew or _is_open(signature)) and run.step.size > 1
         if self._is_held_back:
             run = run.before(run.step.size - 1)
         self._signature, self._whole = signature, run

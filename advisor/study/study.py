@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -217,7 +216,7 @@ class Study:
         prompts_per_step: npt.ArrayLike | None = None,
         steps: npt.ArrayLike | None = None,
         at_step: int | None = None,
-        **unknown: object,
+        **unknown: Any,
     ) -> pd.DataFrame:
         """Evaluate other settings under the answer's target, price and seed noise.
 
@@ -229,11 +228,7 @@ class Study:
         changes = {name: value for name, value in locals().items() if name in (*AXES, "steps")}
         import pandas as pd
 
-        for name in unknown:
-            near = get_close_matches(name, (*AXES, "steps"), 1, 0.0)[0]
-            raise InputError(f"there is no setting '{name}'", advice=f"Write {near}")
-
-        return pd.DataFrame(self.what_if_rows(at_step=at_step, **changes))
+        return pd.DataFrame(self.what_if_rows(at_step=at_step, **changes, **unknown))
 
     def what_if_rows(
         self, *, at_step: int | None = None, **changes: npt.ArrayLike | None

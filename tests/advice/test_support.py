@@ -58,21 +58,21 @@ def test_a_living_pilot_that_the_model_calls_impossible_is_a_caution(moved, step
     forecaster = Forecaster(posterior, Target("sort", "tiny-s", 1e5))
     chance = stability(forecaster, Plan().completed, steps).least
     assert (chance < 0.01) == (moved == DEADLY)
-    said = cautions(forecaster, steps)
+    said = cautions(forecaster, steps, {})
     assert any("counts as alive" in line for line in said) == (moved == DEADLY)
 
 
 def test_pilots_of_several_kl_coefficients_are_a_caution():
     posterior = made_up_posterior([Plan(), Plan(1e-4)])
     forecaster = Forecaster(posterior, Target("sort", "tiny-s", 1e5))
-    assert not any("kl_coefficient" in line for line in cautions(forecaster, 100))
+    assert not any("kl_coefficient" in line for line in cautions(forecaster, 100, {}))
     first, second = posterior.meta.runs
     held = second.settings.model_copy(update={"kl_coefficient": 0.05})
     runs = (first, second.model_copy(update={"settings": held}))
     mixed = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
     (said,) = [
         line
-        for line in cautions(Forecaster(mixed, forecaster.target), 100)
+        for line in cautions(Forecaster(mixed, forecaster.target), 100, {})
         if "kl_coefficient" in line
     ]
     assert "(0, 0.05)" in said
@@ -99,7 +99,11 @@ def test_first_rows_tell_what_other_group_sizes_would_waste(reward, silent, expe
     meta = posterior.meta.model_copy(update={"runs": runs, "floor": 0.0, "ceiling": 1.0})
     forecaster = Forecaster(replace(posterior, meta=meta), Target("sort", "tiny-s", 1e5))
     assert silent_groups(forecaster) == pytest.approx(expected, abs=2e-4)
-    said = [line for line in cautions(forecaster, 100) if "scored all alike" in line]
+    said = [
+        line
+        for line in cautions(forecaster, 100, silent_groups(forecaster))
+        if "scored all alike" in line
+    ]
     assert len(said) == (silent == 0.95)
     for line in said:
         assert line.startswith(
@@ -117,4 +121,6 @@ def test_a_group_size_among_several_is_not_called_the_first():
     meta = posterior.meta.model_copy(update={"runs": runs, "floor": 0.0, "ceiling": 1.0})
     forecaster = Forecaster(replace(posterior, meta=meta), Target("sort", "tiny-s", 1e5))
     assert set(silent_groups(forecaster)) == {4, 8, 16, 32}
-    assert not any("first groups" in line for line in cautions(forecaster, 100))
+    assert not any(
+        "first groups" in line for line in cautions(forecaster, 100, silent_groups(forecaster))
+    )

@@ -101,7 +101,7 @@ def test_presets_that_correct_nothing_say_that_long_intervals_are_too_narrow(pos
     other = replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
     forecaster = Forecaster(other, Target("sort", "tiny-m", 4e5))
     longest = posterior.meta.longest
-    said = [cautions(forecaster, int(times * longest)) for times in (2.5, 8)]
+    said = [cautions(forecaster, int(times * longest), {}) for times in (2.5, 8)]
     told = [any("the interval of the reward is too narrow" in line for line in one) for one in said]
     assert told == [False, True]
 
@@ -113,7 +113,7 @@ def test_a_long_run_of_a_language_model_says_what_its_forecast_rests_on():
     large = replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
     run = large.meta.runs[0]
     forecaster = Forecaster(large, Target(run.task, run.model, run.parameters))
-    said = [cautions(forecaster, int(times * large.meta.longest)) for times in (2.5, 8)]
+    said = [cautions(forecaster, int(times * large.meta.longest), {}) for times in (2.5, 8)]
     assert [any("became of public runs" in line for line in one) for one in said] == [False, True]
 
 
@@ -124,6 +124,7 @@ def test_pilots_that_start_apart_are_the_first_caution():
     meta = posterior.meta.model_copy(update={"notes": (*posterior.meta.notes, note)})
     target = Target(run.task, run.model, run.parameters)
     with_it, without = (
-        cautions(Forecaster(one, target), 30) for one in (replace(posterior, meta=meta), posterior)
+        cautions(Forecaster(one, target), 30, {})
+        for one in (replace(posterior, meta=meta), posterior)
     )
     assert with_it == (f"R{note[1:]}.", *without)

@@ -299,8 +299,9 @@ def test_a_table_lists_the_columns_that_may_hold_the_reward(tmp_path):
     table.write_text("\n".join(["step,ours_reward,theirs_reward,seconds", *rows]))
     (tmp_path / "prices.csv").write_text("step,price\n1,2\n2,3\n")
     said = {path.name: reason for path, reason in inspect(tmp_path).unread}
+    which = "; choose with --column reward=COLUMN one of ours_reward, theirs_reward"
     assert said["curves.csv"].endswith(
-        "; choose with --column reward=COLUMN one of ours_reward, theirs_reward"
+        f"{which}, or of columns that are runs all: reward=COLUMN,COLUMN"
     )
     assert "--column" not in said["prices.csv"]
     chosen = RUNNER.invoke(app, ["inspect", str(table), "--column", "reward=theirs_reward"])

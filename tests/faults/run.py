@@ -1,4 +1,4 @@
-"""What machines do to files: damage, kills, full disks, two writers.
+"""What machines do to files: damage, kills, full disks, two writers, logs that grow.
 
     python tests/faults/run.py                     # all of it: half an hour on two cores
     python tests/faults/run.py damage --jobs 2     # one part; the others' results are kept
@@ -26,6 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1]), str(HERE.parents[1] / "case_stu
 
 import damage  # noqa: E402
 import disks  # noqa: E402
+import growing  # noqa: E402
 import kills  # noqa: E402
 import writers  # noqa: E402
 from manifest import manifest  # noqa: E402
@@ -33,8 +34,8 @@ from manifest import manifest  # noqa: E402
 RESULT = HERE / "faults.json"
 SEED = 21
 
-NUMBERS = {"damage": 110_000, "kills": 200, "disks": 20, "writers": 50}
-QUICK = {"damage": 1200, "kills": 6, "disks": 4, "writers": 1}
+NUMBERS = {"damage": 110_000, "kills": 200, "disks": 20, "writers": 100, "growing": 100}
+QUICK = {"damage": 1200, "kills": 6, "disks": 4, "writers": 1, "growing": 4}
 """How many of each."""
 
 NOTHING = {
@@ -47,6 +48,7 @@ NOTHING = {
     ),
     "disks": ("answers or studies lost", "tracebacks, crashes, hangs"),
     "writers": ("answers lost", "tracebacks, crashes, hangs, leavings", "loads that failed"),
+    "growing": ("rows lost or other than written", "tracebacks, crashes, hangs"),
 }
 """Counts that must be zero."""
 
@@ -65,6 +67,7 @@ def run(
         "kills": kills.run,
         "disks": disks.run,
         "writers": writers.run,
+        "growing": growing.run,
     }
     return parts[part](number, seed) | {"seed": seed}
 

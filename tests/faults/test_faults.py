@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 from studies import modules_of
 
-PARTS = ("damage", "kills", "disks", "writers")
+PARTS = ("damage", "kills", "disks", "writers", "growing")
 NAMES = ("run", "formats", "injuries", "commands", *PARTS)
 
 

@@ -42,6 +42,8 @@ def block(folder: Path) -> str:
             "group_size_16_mu_2_bs64",
             {"group_size": 16, "epochs_per_refresh": 2, "prompts_per_step": 64},
         ),
+        ("rate_1e-5", {"learning_rate": 1e-5}),
+        ("failure_rate_0.5", {}),
         ("lr1e-5/lr2e-5", {}),
         ("lr5_gpu8_alg8x_v2_n", {}),
         ("mug8", {}),
@@ -68,6 +70,14 @@ def test_the_block_pastes_as_it_is(write: Writer, tmp_path: Path) -> None:
     assert rates == {"lr1e-5_g8": 1e-5, "lr2e-5_g8": 2e-5, 'lr3e-5_"g8': 3e-5}
     assert {run.hyperparameters.group_size for run in runs} == {8}
     assert "[[run]]" not in block(tmp_path)  # nothing that differs is left to ask for
+
+
+def test_what_a_name_states_is_asked_even_where_a_fit_could_assume_it(
+    write: Writer, tmp_path: Path
+) -> None:
+    for place, name in enumerate(("rate_1e-5_mu_2", "rate_1e-5_mu_1")):
+        write(f"{name}.csv", rows(place / 100))
+    assert "  epochs_per_refresh = 2  # read off the name: check" in block(tmp_path)
 
 
 def test_several_runs_of_one_file(write: Writer, tmp_path: Path) -> None:

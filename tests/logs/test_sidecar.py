@@ -195,7 +195,7 @@ def test_a_close_rate_is_taken(write_state):
         ("[columns]\nreward = 3\n", r"key 'columns.reward': the column map needs"),
         ("[columns]\nstep_unit = 'epoch'\n", r"key 'columns.step_unit'.*'refresh'"),
         ("[columns]\nfilter = 'rollout'\n", r"key 'columns.filter'.*key=value"),
-        ("[columns]\nreward = 'acc'\n", r"key 'acc'.*lacks. Keys seen"),
+        ("[columns]\nreward = 'acc'\n", r"from 'acc', which the log lacks. Keys seen"),
         ("[defaults\n", r"pilots.toml, row 1: this is not valid TOML"),
         ("[defaults]\ntask = sort\n", r"pilots.toml, row 2: this is not valid TOML.*quotes"),
         ("", r"pilots.toml: the file is empty. Write \[defaults\]"),
@@ -215,6 +215,14 @@ def test_bad_sidecars(write_state, write, tmp_path, text, message):
         read_runs(tmp_path)
     assert caught.value.path
     assert caught.value.advice
+
+
+def test_a_path_that_is_the_name_of_a_run_is_its_id(write, tmp_path):
+    rows = [f"{run},{step},0.{step}" for run in ("a", "b") for step in range(1, 6)]
+    write("sweep.csv", "\n".join(["run,step,reward", *rows]))
+    write("pilots.toml", '[[run]]\npath = "b"\n')
+    with pytest.raises(InputError, match=r"no log is 'b'\. Write id = 'b', for it is"):
+        read_runs(tmp_path)
 
 
 @pytest.mark.parametrize(

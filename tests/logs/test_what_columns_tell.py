@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from advisor import inspect
+from advisor import inspect, read_runs
 from advisor.errors import InputError
 from advisor.model.cohort import build_cohort
 from advisor.testing import Plan, rising
@@ -143,3 +143,35 @@ def test_notes_come_in_the_order_of_the_runs():
         runs += [plan.run(2 * rising(ROWS, end=end), f"two of {task}")]
     told = [line for line in build(*runs).notes if "taken for one scale" in line]
     assert [line.split("'")[1] for line in told] == [f"one of {task}" for task in tasks]
+
+
+def test_rewards_named_after_their_runs_are_runs(tmp_path):
+    columns = {"lr_1e-5/reward": REWARD, "lr_3e-5/reward": REWARD / 2, "lr_1e-5/kl": REWARD}
+    lines(tmp_path / "a.jsonl", **columns)
+    first, second = inspect(tmp_path).runs
+    assert [first.id, second.id] == ["lr_1e-5", "lr_3e-5"]
+    np.testing.assert_allclose(second.reward, REWARD / 2)
+    assert "kl" in first.series
+    assert "kl" not in second.series
+    assert any("by the name of its column" in line for line in first.assumptions)
+    # Control: with a reward of the whole these are its parts, and names of tasks are none of runs.
+    assert only(lines(tmp_path / "a.jsonl", reward=REWARD, **columns)).id == "a"
+    lines(tmp_path / "a.jsonl", **{"gsm8k/reward": REWARD, "math/reward": REWARD})
+    assert not inspect(tmp_path).runs
+
+
+def test_columns_mapped_together_are_runs(tmp_path):
+    path = lines(tmp_path / "a.jsonl", run_a=REWARD, run_b=REWARD / 2, kl=REWARD)
+    (unread,) = inspect(path).unread
+    assert "where columns are runs, name all of them" in unread.reason
+    (tmp_path / "pilots.toml").write_text(
+        '[columns]\nreward = "run_a, run_b"\n[[run]]\nid = "run_b"\nlearning_rate = 1e-5\n'
+    )
+    for found in (inspect(path), inspect(tmp_path)):
+        first, second = found.runs
+        assert [first.id, second.id] == ["run_a", "run_b"]
+        assert second.hyperparameters.learning_rate == 1e-5
+        np.testing.assert_allclose(first.reward, REWARD)
+        assert "kl" in first.series
+    with pytest.raises(InputError, match="from 'run_c', which the log lacks"):
+        read_runs(path, columns={"reward": "run_a,run_c"}, sidecar=None)

@@ -83,6 +83,23 @@ def test_a_number_that_is_half_written_waits_for_its_end(tmp_path, name):
         assert last != row(7)["reward"]
 
 
+def test_a_number_that_is_written_on_while_it_is_read_waits_too(tmp_path):
+    path = tmp_path / "run.csv"
+    whole = "step,reward\n" + "".join(f"{n},{row(n)['reward']}\n" for n in range(1, 8))
+    write(path, whole[:-2])
+    read = reader(overrides=SETTINGS)
+
+    def read_late(path):
+        found = read(path)
+        if path.read_text() != whole:
+            write(path, whole)
+        return found
+
+    one = Follower(path, read_late)
+    assert one.growth().run.reward[-1] == row(6)["reward"]
+    assert one.growth().run.reward[-1] == row(7)["reward"]
+
+
 def test_a_last_line_without_an_end_is_taken_when_nothing_follows(log):
     one = follower(log)
     write(log, jsonl(range(1, 6)).rstrip("\n"))

@@ -88,7 +88,11 @@ def test_panels_hold_pilots_bands_and_the_forecast(
     said = f"{advice.reward.mean:.3f} [{advice.reward.low:.3f}, {advice.reward.high:.3f}]"
     assert f"{said} at step {advice.steps}, if it stays stable" in info.text
     assert forecast.band[1, -1] == pytest.approx(advice.reward.mean, abs=1e-9)
-    words = [t.get_text() for axes in draw_trajectories(info).axes for t in axes.texts]
+    moved = replace(info.panels[-1], forecast=replace(forecast, moved_from=advice.steps / 2))
+    drawn = draw_trajectories(replace(info, panels=(*info.panels[:-1], moved))).axes
+    assert drawn[2].get_ylabel() == forecast.measure == advice.measure
+    words = [t.get_text() for axes in drawn for t in axes.texts]
+    assert f"moved by how other runs went on from step {advice.steps / 2:.0f}" in words
     assert f"{said.replace(' ', chr(10), 1)}\nat step {advice.steps}" in words
     assert "reward" in info.text
 

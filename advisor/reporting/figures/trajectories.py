@@ -60,6 +60,7 @@ class Forecast:
     step: FloatArray
     band: FloatArray
     end: tuple[float, float, float]  # mean, and 80 % interval of the mean over the last tenth
+    moved_from: float = np.inf  # step from which the curve is moved by how other runs went on
 
     @property
     def numbers(self) -> str:
@@ -160,12 +161,15 @@ def _forecast(posterior: Posterior, recommendation: Recommendation) -> Forecast:
     forecaster = Forecaster(posterior, recommendation.target, seed=recommendation.seed)
     settings, reward = recommendation.settings, recommendation.reward
     lower, _, upper = central(outcome_paths(forecaster, settings, grid))
+    is_moved = forecaster.next_run is None and posterior.meta.priors.extrapolation.gain
+    moved: Any = grid[np.minimum(*forecaster.beyond(settings, grid)) >= 1] if is_moved else []
     return Forecast(
         label=style.settings_label(settings),
         measure=recommendation.measure,
         step=grid.astype(float),
         band=np.array([lower, forecaster.outcome(settings, grid).mean(axis=0), upper]),
         end=(reward.mean, reward.low, reward.high),
+        moved_from=min(moved, default=np.inf),
     )
 
 
@@ -179,6 +183,7 @@ def draw_trajectories(info: Trajectories) -> Figure:
     figure = style.new_figure(width, 3.3 * rows + 0.2)
     grid = figure.add_gridspec(rows, columns)
     scale = _rate_scale(info)
+    rewards = f"train reward (range {info.floor:.3g} to {info.ceiling:.3g})"
     for index, panel in enumerate(panels):
         is_wide = index == len(panels) - 1 and index % columns == 0
         row, column = divmod(index, columns)
@@ -191,7 +196,7 @@ def draw_trajectories(info: Trajectories) -> Figure:
             if panel.forecast
             else "",
             x="optimizer step",
-            y=f"train reward (range {info.floor:.3g} to {info.ceiling:.3g})" if column == 0 else "",
+            y="" if column else panel.forecast.measure if panel.forecast else rewards,
         )
         if panel.forecast is None:
             _draw_pilots(axes, panel, scale)
@@ -293,16 +298,13 @@ def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
         color=style.BLUE,
         annotation_clip=False,
     )
-    if 0 < longest < forecast.step[-1]:
-        axes.axvline(longest, color=style.MUTED, linewidth=0.8, linestyle=":")
-        style.write(
-            axes,
-            f"pilots end at step {longest:,.0f}",
-            (longest, 0.03),
-            (5, 0),
-            xycoords=axes.get_xaxis_transform(),
-            color=style.MUTED,
-        )
+    marks = {longest: "pilots end at", forecast.moved_from: "moved by how other runs went on from"}
+    for place, (step, what) in enumerate(marks.items()):
+        if 0 < step < forecast.step[-1]:
+            axes.axvline(step, color=style.MUTED, linewidth=0.8, linestyle=":")
+            low, text = (step, 0.03 + 0.07 * place), f"{what} step {step:,.0f}"
+            across = axes.get_xaxis_transform()
+            style.write(axes, text, low, (5, 0), xycoords=across, color=style.MUTED)
 
 
 FIGURE = FigureKind("trajectories", trajectories_info, draw_trajectories)

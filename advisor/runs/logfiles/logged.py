@@ -112,6 +112,11 @@ class Table:
                 columns[name] = columns.pop(key)
         return Table(self.numbers, columns, self.cut)
 
+    def only(self, names: Mapping[str, str]) -> Table:
+        """Table of some keys, each under the name that it maps to."""
+        columns = {name: self._columns[key] for key, name in names.items()}
+        return Table(self.numbers, columns, self.cut)
+
     def with_column(self, name: str, column: Column | str) -> Table:
         """Table with one more column, or with that of another key under one more name."""
         added = self._columns[column] if isinstance(column, str) else column

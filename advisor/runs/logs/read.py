@@ -20,6 +20,7 @@ from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
 from advisor.runs.logs.merge import merge_run
 from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, why_no_log
+from advisor.runs.logs.row_kinds import split_by_column
 from advisor.runs.logs.sidecar import SidecarIndex
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb
@@ -228,7 +229,8 @@ class LogSearch:
             raise error
         self._failed.append(error)
         place = "" if error.row is None else f"row {error.row}: "
-        self.unread.append(Unread(candidate.path, f"{place}{error.problem}"))
+        advice = f". {error.advice}" if candidate.is_named and error.advice else ""
+        self.unread.append(Unread(candidate.path, f"{place}{error.problem}{advice}"))
 
     def _warned(self, runs: list[PilotRun]) -> list[PilotRun]:
         """Runs of which the first says what was passed over; raises where there is nothing else."""
@@ -277,12 +279,16 @@ class LogSearch:
     ) -> list[LocatedRun]:
         logs = {member.path: member for member in members}
         columns = self.columns or self.sidecars.columns_of(members[0])
-        read = list(reader.read([member.log for member in members], columns))
+        read = [
+            part
+            for logged in reader.read([member.log for member in members], columns)
+            for part in split_by_column(logged, columns, members[0].path)
+        ]
         # Of several runs that stand in one folder a config may describe any.
-        more = max(0, len({logged.source for logged in read}) - 1)
+        more = max(0, len({logged.source for logged, _ in read}) - 1)
         configs: dict[Path, list[ConfigSource]] = {}
         located_runs, without = [], list[InputError]()
-        for logged in read:
+        for logged, columns in read:
             candidate = logs[logged.source or members[0].path]
             path = candidate.path
             given = self.sidecars.settings_of(candidate) | self.flags

@@ -95,8 +95,9 @@ def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) 
     for reader in readers():
         if reader.claims(log):
             return reader
-    mapped = columns.keys.get("reward", "").encode()
-    if not is_named and not (mapped and mapped in log.head_text()):
+    mapped = columns.keys.get("reward", "")
+    likely = {mapped, *map(str.strip, mapped.split(","))} if mapped else ()
+    if not is_named and not any(name.encode() in log.head_text() for name in likely):
         return None
     fallback = next((r for r in readers() if log.suffix in r.suffixes), None)
     if fallback is None and is_named:
@@ -135,10 +136,12 @@ def _why_no_table(log: LogFile) -> str:
     except (InputError, ValueError):  # damaged, or without rows
         return problem
     numbers = [key for key, cell in zip(header, cells, strict=False) if is_number(cell)]
-    likely = [key for key in numbers if is_like_a_score(key)]
-    if not likely or not any(table.STEP.fullmatch(key.lower()) for key in numbers):
+    others = [key for key in numbers if not table.STEP.fullmatch(key.lower())]
+    likely = [key for key in others if is_like_a_score(key)] or (others if others[1:] else [])
+    if not likely or len(others) == len(numbers):
         return problem
-    return f"{problem}; choose with --column reward=COLUMN one of {show_keys(likely)}"
+    which = f"choose with --column reward=COLUMN one of {show_keys(likely)}"
+    return f"{problem}; {which}, or of columns that are runs all: reward=COLUMN,COLUMN"
 
 
 def is_settings(path: Path) -> InputError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,13 @@ from advisor.runs.logfiles.logged import Columns, Logged, Table
 from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS, NOT_GRPO
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import DATA, KIND_KEYS, RUN_KEYS
-from advisor.runs.trainers.keys import counts_evaluations, words
+from advisor.runs.trainers.keys import (
+    counts_evaluations,
+    has_reward_key,
+    mapped_key,
+    rewards_of_runs,
+    words,
+)
 from advisor.theory import BoolArray, FloatArray, IntArray
 
 ROWS = {name: tuple(listed) for name, listed in DATA["rows"].items()}
@@ -127,6 +133,30 @@ def _nothing_passes(table: Table, conditions: Mapping[str, str], path: Path) -> 
     asked = ", ".join(f"{name}={value}" for name, value in conditions.items())
     problem, advice = f"no row passes the filter {asked}", f"Values seen: {shown}"
     return InputError(problem, path=path, key="columns.filter", advice=advice)
+
+
+def split_by_column(
+    logged: Logged, columns: Columns, path: Path
+) -> Iterator[tuple[Logged, Columns]]:
+    """Runs of a table with a reward for each: in columns mapped, or named after their runs."""
+    keys, mapped = logged.table.keys, columns.keys.get("reward", "")
+    asked = [] if mapped in keys else [key.strip() for key in mapped.split(",")]
+    runs = {} if mapped or has_reward_key(keys) else rewards_of_runs(keys)
+    if len(asked) > 1:
+        runs = {mapped_key(key, keys, path): rewards_of_runs([key]).get(key, "") for key in asked}
+    if not runs:
+        yield logged, columns
+    begins = tuple(filter(None, runs.values()))
+    shared = {key: key for key in keys if key not in runs and not key.startswith(begins)}
+    others = {name: key for name, key in columns.keys.items() if name != "reward"}
+    remark = "each reward was read as that of a run, by the name of its column"
+    for reward, begin in runs.items():
+        own = {key: key.removeprefix(begin) for key in keys if begin and key.startswith(begin)}
+        table = logged.table.only({**shared, **own, reward: "reward"})
+        notes = logged.assumptions if mapped else (*logged.assumptions, remark)
+        part, rows = replace(logged, table=table, assumptions=notes), np.arange(len(table))
+        name = begin.rstrip("/ -") or reward
+        yield _part(part, rows, name, logged.label is None), replace(columns, keys=others)
 
 
 def split_by_name(logged: Logged) -> list[Logged]:

@@ -267,9 +267,12 @@ class SidecarIndex:
                 if there and not is_read and not is_below:
                     continue  # what lies outside the folders that were read was not asked for
                 by_id = entry.id is not None and (entry.path is None or is_read)
-                pairs = [(p, base) for p in read_paths for base in bases if p.is_relative_to(base)]
-                allowed = ids if by_id else [p.relative_to(b).as_posix() for p, b in pairs]
+                logs = [file for file in read_paths if not self.is_sidecar(file)]
+                pairs = [(p, base) for p in logs for base in bases if p.is_relative_to(base)]
+                allowed = ids if by_id else {p.relative_to(b).as_posix() for p, b in pairs}
                 close = nearest(str(entry.id if by_id else entry.path), allowed)
+                if entry.path in ids:
+                    close = f"Write id = '{entry.path}', for it is the name of a run"
                 raise InputError(
                     f"no run has the id '{entry.id}'" if by_id else f"no log is '{entry.path}'",
                     path=path,

@@ -22,7 +22,12 @@ from advisor.runs.trainers.key_table import (
     plain,
     spellings,
 )
-from advisor.runs.trainers.registry import all_key_tables, cached, key_tables
+from advisor.runs.trainers.registry import (
+    all_key_tables,
+    cached,
+    key_tables,
+    settings_in_name,
+)
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|%")
 WORDS = {name: frozenset(listed) for name, listed in read_data("common")["words"].items()}
@@ -169,7 +174,7 @@ def reward_key(
 ) -> str | None:
     """Key of the train reward: the mapped one, else the best declared; None where none is known."""
     if "reward" in columns.keys:
-        return _mapped("reward", seen, columns, path)
+        return mapped_key(columns.keys["reward"], seen, path, "reward")
     for listed in (filled, seen):
         by_name = _by_name(listed)
         for level in (*framework.reward, *COMMON_KEYS.reward):
@@ -188,7 +193,10 @@ def no_reward(seen: Sequence[str], framework: KeyTable, path: Path) -> NoRewardE
     looked = [key for key in seen if plain(key) in framework.never_reward]
     why = f"; '{looked[0]}' is not it: {framework.never_reward[plain(looked[0])]}" if looked else ""
     problem = f"no key holds the train reward (keys seen: {show_keys(seen)}{why})"
-    advice = 'Name it: --column reward=COLUMN, or in pilots.toml [columns] reward = "..."'
+    advice = (
+        'Name it: --column reward=COLUMN, or in pilots.toml [columns] reward = "..."; where '
+        "columns are runs, name all of them: reward=COLUMN,COLUMN"
+    )
     return NoRewardError(problem, path=path, key="reward", advice=advice)
 
 
@@ -203,7 +211,7 @@ def find_keys(
     """Keys of all that is read: reward, step, series, evaluations and parts of the reward."""
     found = {} if reward is None else {"reward": reward}
     for name in columns.keys:
-        found[name] = _mapped(name, seen, columns, path)
+        found[name] = mapped_key(columns.keys[name], seen, path, name)
     by_name = _by_name(train if reward is not None else seen)
     common = COMMON_KEYS
     counters = (*framework.optimizer_steps, *framework.refreshes, *common.optimizer_steps)
@@ -232,6 +240,19 @@ def has_reward_key(seen: Iterable[str]) -> bool:
     if any(map(_is_reward, keys)):
         return True
     return any(map(is_success, keys)) and likely_reward(keys) is not None
+
+
+def rewards_of_runs(keys: Iterable[str]) -> dict[str, str]:
+    """Rewards whose column begins with a run's name (``lr1e-5/reward``) -> what it begins with.
+
+    The name states a setting: tasks and datasets have names and rewards, too.
+    """
+    found: dict[str, str] = {}
+    for key in keys:
+        for cut in re.finditer("/| - ", key):
+            if settings_in_name(key[: cut.start()]) and _is_reward(key[cut.end() :]):
+                found.setdefault(key, key[: cut.end()])
+    return found
 
 
 def is_declared(key: str) -> bool:
@@ -296,11 +317,13 @@ def _full(pattern: str, key: str) -> re.Match[str] | None:
     return next((match for match in matches if match is not None), None)
 
 
-def _mapped(name: str, seen: Sequence[str], columns: Columns, path: Path) -> str:
-    key = columns.keys[name]
+def mapped_key(key: str, seen: Sequence[str], path: Path, name: str = "reward") -> str:
+    """Check that a log has the key that a column map reads a series from."""
     if key not in seen:
-        problem = f"the column map reads '{name}' from a key that the log lacks"
-        raise InputError(problem, path=path, key=key, advice=f"Keys seen: {show_keys(seen, key)}")
+        problem = f"the column map reads '{name}' from '{key}', which the log lacks"
+        raise InputError(
+            problem, path=path, key=f"columns.{name}", advice=f"Keys seen: {show_keys(seen, key)}"
+        )
     return key
 
 

@@ -84,7 +84,7 @@ def _filled(line: str, settings: Settings) -> str:
 
 AHEAD, BEHIND = r"(?i:(?<![a-z0-9])", r"(?![a-z0-9]|\.\d))"
 IN_NAMES = {
-    "learning_rate": r"(?:lr|learning_?rate)[_=-]?(\d+(?:\.\d+)?e-\d+|0\.\d+)",
+    "learning_rate": r"(?:lr|learning_?rate|rate(?=.?[\d.]+e))[_=-]?(\d+(?:\.\d+)?e-\d+|0\.\d+)",
     "group_size": r"(?:group_?size|group|num_?generations|rollout_?n|gs|g|n)[_=-]?(\d{1,4})",
     "prompts_per_step": r"(?:batch_?size|bsz?)[_=-]?(\d{1,5})",
     "epochs_per_refresh": r"(?:mu|num_?iterations|ppo_?epochs)[_=-]?(\d{1,2})",
@@ -236,7 +236,10 @@ def asked_of(runs: Sequence[PilotRun], also: Sequence[str] = ()) -> Asked | None
         block += ["  [columns]", '  # step_unit = "optimizer"  # or "refresh"']
         sentences.append('Say in a column map: step_unit = "optimizer" or "refresh"')
     for run, stated in zip(runs, named, strict=True):
-        rest = [name for name in questions(run) if name in given and name not in shared]
+        # What a name states is no default, though a fit could go on with one.
+        unread = [name for name in stated if getattr(run.hyperparameters, name) is None]
+        wanted = dict.fromkeys([*questions(run), *unread])
+        rest = [name for name in wanted if name not in ("step_unit", *shared)]
         # So many are asked one by one where their names say nothing.
         if rest and (block.count("  [[run]]") < 20 or stated.keys() & set(rest)):
             block += ["  [[run]]", f"  id = {json.dumps(run.id, ensure_ascii=False)}"]
