@@ -7,6 +7,12 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+    rising,
+)
 
 import advisor
 from advisor.advice import Recommendation, advise
@@ -17,12 +23,6 @@ from advisor.runs.diagnosis import diagnose
 from advisor.runs.logs import Inspection
 from advisor.runs.pilot_run import PilotRun
 from advisor.study.comparison import compare_studies
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-    rising,
-)
 
 EVIL = "<script>alert('x')</script>&\"<b>"
 KNOWN = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}

@@ -8,15 +8,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from simulated_runs import (
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.findings.text import ALIASED, FACTORS, SIZE, design_check
 from advisor.model.parameters import LAWS
 from advisor.model.posterior import MIN_SIZES
 from advisor.model.run_fit import informed_share
-from advisor.testing import (
-    Plan,
-    made_up_posterior,
-)
 
 RATES = (1e-4, 3e-4, 1e-3, 3e-3)
 

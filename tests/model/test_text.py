@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from advisor.findings.gates import gate
-from advisor.findings.text import describe, design_check
-from advisor.model.priors import FAMILIES
-from advisor.testing import (
+from simulated_runs import (
     PLANS,
     Plan,
     made_up_posterior,
 )
+
+from advisor.findings.gates import gate
+from advisor.findings.text import describe, design_check
+from advisor.model.priors import FAMILIES
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simulated_runs import (
+    Plan,
+    made_up_posterior,
+    rising,
+)
 
 from advisor.backtesting import backtest
 from advisor.backtesting.scores import QUANTILES, Prediction
@@ -22,11 +27,6 @@ from advisor.reporting.figures.checks import (
     draw_forecast_check,
 )
 from advisor.runs.pilot_run import PilotRun
-from advisor.testing import (
-    Plan,
-    made_up_posterior,
-    rising,
-)
 
 
 def checked(name: str, target: float, width: float = 0.1, collapsed: bool = False) -> Checked:
