@@ -2,7 +2,7 @@
 
     python docs/figures.py [STUDY]
 
-Without a study the demo is run first (half a minute). The check of forecasts fits once more.
+Without a study the demo is run first (half a minute).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from advisor.reporting import FORECAST_CHECK, drawings, forecast_check_info
-from advisor.runs.logs import demo_folder, read_runs
+from advisor.reporting import drawings
 from advisor.study.study import Study
 
 HERE = Path(__file__).parent
@@ -23,8 +22,7 @@ def main(study: Path) -> None:
     """Write one SVG per figure beside this file."""
     study = Study.load(study)
     posterior, advice = study.posterior, study.recommendation
-    check = forecast_check_info(read_runs([demo_folder()]), priors=posterior.meta.priors)
-    for one in [*drawings(posterior, advice), FORECAST_CHECK.drawn(check)]:
+    for one in drawings(posterior, advice):
         path = HERE / f"{one.name}.svg"
         path.write_bytes(one.rendered("svg"))
         print(f"{path} {path.stat().st_size / 1000:.0f} kB")

@@ -20,8 +20,8 @@ parameters
 budget    no room has more lines, and the package no more modules, modules with one sibling as
           only importer, imports past a room's face, module constants, rooms and floors, than
           ``scripts/budget.toml`` allows; ``--tighten`` lowers it to what is there, never raises it
-docs      what users are given (exported by ``advisor``, ``advisor.theory``, ``advisor.testing``)
-          is documented in numpydoc, parameter by parameter, with what it returns
+docs      what users are given (exported by ``advisor`` and ``advisor.theory``) is documented in
+          numpydoc, parameter by parameter, with what it returns
 ========  =========================================================================================
 """
 
@@ -44,7 +44,7 @@ LONGEST_BODY = 60
 MOST_PARAMETERS = 8
 BUDGET = Path("scripts", "budget.toml")
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
-PUBLIC_ROOMS = ("theory", "testing")
+PUBLIC_ROOMS = ("theory",)
 """Rooms whose faces users import from, besides the package's own."""
 
 LONG = re.compile(r"^\s*Long because: \S", re.MULTILINE)

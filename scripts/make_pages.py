@@ -20,7 +20,10 @@ from advisor.runs.diagnosis import diagnose
 from advisor.runs.logs import demo_runs, read_runs
 from advisor.runs.pilot_run import PilotRun
 from advisor.study.study import Study
-from advisor.testing import Plan, simulate_runs
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from simulated_runs import Plan, simulate_runs
 
 RATES = (1e-4, 3e-4, 1e-3)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from simulated_runs import Plan
+
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
-from advisor.testing import Plan
 
 
 def made_plan(rates: Sequence[float], length: int, steps: int = 1000, **changes: Any) -> PilotPlan:

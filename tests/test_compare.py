@@ -11,6 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from past_studies import made_by_version
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+    rising,
+)
 from undrawn import draw_nothing
 
 import advisor.reporting
@@ -21,12 +27,6 @@ from advisor.runs.logs import demo_folder
 from advisor.study.comparison import compare, compare_runs, compare_studies
 from advisor.study.outcomes import compared, rounded, written
 from advisor.study.study import Study
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-    rising,
-)
 
 EVERY = ("Advice", "Pilots", "Asked", "Posterior", "Priors", "Provenance", "Assumptions")
 

@@ -7,6 +7,12 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+    rising,
+)
 
 import advisor
 from advisor.advice import Recommendation, advise
@@ -17,12 +23,6 @@ from advisor.runs.diagnosis import diagnose
 from advisor.runs.logs import Inspection
 from advisor.runs.pilot_run import PilotRun
 from advisor.study.comparison import compare_studies
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-    rising,
-)
 
 EVIL = "<script>alert('x')</script>&\"<b>"
 KNOWN = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}
@@ -40,7 +40,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         assert tag in KNOWN
-        assert {name for name, _ in attributes} <= {"style"}
+        assert {name for name, _ in attributes} <= {"style", "class", "border"}
         self.open.append(tag)
         if tag == "tr":
             self.rows.append([])
@@ -68,8 +68,7 @@ def advice(posterior):
 
 def test_recommendation_shows_summary_and_table(advice):
     page = Page(advice._repr_html_())
-    for line in filter(None, advice.summary.splitlines()):
-        assert line in page.text
+    assert advice.summary in page.text
     head, *rows = page.rows
     assert head == ["configuration", *advice.table.columns]
     assert [row[0] for row in rows] == list(advice.table.index)
@@ -90,8 +89,7 @@ def test_posterior_shows_table_and_convergence(posterior):
     assert [row[0] for row in page.rows[1:]] == list(posterior.table.index)
     mean = posterior.table["mean"].iloc[0]
     assert page.rows[1][1] == f"{mean:.3g}"
-    assert "of 5 pilots (1 collapsed), under priors 'small_models'" in page.text
-    assert "R-hat at most 1.001, at least 900 effective draws of 400" in page.text
+    assert repr(posterior) in page.text
 
 
 def test_diagnosis_shows_verdict_and_cards():

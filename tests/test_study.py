@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from simulated_runs import (
+    PLANS,
+    made_up_posterior,
+)
 from undrawn import draw_nothing
 
 import advisor.reporting
@@ -31,10 +35,6 @@ from advisor.study.study import (
     Study,
     check_folder,
     check_place,
-)
-from advisor.testing import (
-    PLANS,
-    made_up_posterior,
 )
 
 CONFIGS = {"trl_config.yaml", "verl_grpo.sh", "openrlhf_grpo.sh"}
@@ -485,7 +485,7 @@ def other(tmp_path_factory, advice):
 
 
 def made_runs() -> list[PilotRun]:
-    from advisor.testing import rising
+    from simulated_runs import rising
 
     return [PLANS[0].run(rising())]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.advice.answer_fields import AnswerFields, NextPilot
 from advisor.advice.promotion import goes_on
 from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text
+from advisor.common import in_notebook
 from advisor.errors import InputError
 from advisor.runs import (
     UNNAMED_MODEL,
@@ -92,18 +93,11 @@ class Recommendation(AnswerFields):
 
     def _repr_html_(self) -> str:
         """Answer and table, as notebooks show them."""
-        from advisor.common import heading, paragraph, table, whole
-
         frame = self.table.reset_index()
         # A probability never rounds to certainty.
         frame["P(stable)"] = [percent(one) for one in frame["P(stable)"]]
-        first, _, rest = self.summary.partition("\n")
-        return whole(
-            heading(TITLES[self.kind]),
-            heading(first),
-            paragraph(rest.strip()),
-            table([*map(str, frame)], frame.itertuples(index=False)),
-        )
+        text = f"{TITLES[self.kind]}\n{self.summary}"
+        return in_notebook(text, [*map(str, frame)], frame.itertuples(index=False))
 
 
 def export(

@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.cli import flags
 from advisor.cli.flags import echo
-from advisor.common import DEFAULT_SEED
-from advisor.errors import AdvisorError, InputError
+from advisor.errors import InputError
 
 if TYPE_CHECKING:
     from advisor.advice import Ranges
-    from advisor.model import Posterior
-    from advisor.reporting import Drawn, Missing
-    from advisor.runs import PilotRun
 
 
 def next_pilot(
@@ -211,24 +207,18 @@ def plot(
     *,
     kind: str | None = None,
     out: Path | None = None,
-    pilots: list[str] | None = None,
-    stated: flags.Stated,
-    seed: int = DEFAULT_SEED,
     quiet: bool = False,
 ) -> None:
     """Draw a figure of a study, or all of them: into the study, or where --out says.
 
-    forecast_check fits the first half of each pilot anew, which takes as long as a fit, and holds
-    its forecasts against the second half.
-
     [bold]Examples[/]: advisor plot study stability --format pdf
-    / advisor plot study forecast_check --pilots runs/ --out check.svg
     / advisor plot study all --out figures
     """
     from advisor.cli.terminal import load, refuse_existing, write_new
-    from advisor.reporting import FIGURES, check_format, drawings
+    from advisor.reporting import FIGURES, check_figures, check_format, drawings
 
-    names = _names(name, has_pilots=bool(pilots))
+    check_figures({name} - {ALL})
+    names = list(FIGURES) if name == ALL else [name]
     ends = "" if out is None or name == ALL else out.suffix.removeprefix(".").lower()
     chosen = kind or ends or "png"
     check_format(chosen, "--format" if kind else "--out")
@@ -238,10 +228,7 @@ def plot(
     for file in files.values():
         refuse_existing(file)
     loaded = load(study, quiet=quiet)
-    posterior = loaded.posterior
-    drawn = drawings(posterior, loaded.recommendation, [one for one in names if one in FIGURES])
-    if pilots:
-        drawn.append(check_forecasts(posterior, pilots, stated, seed=seed, quiet=quiet))
+    drawn = drawings(loaded.posterior, loaded.recommendation, names)
     if out is None:
         shown = {f"{one.name}.{chosen}": one.rendered(chosen) for one in drawn}
         written = loaded.add_figures(shown)
@@ -257,96 +244,21 @@ def plot(
 def report(
     study: Path,
     *,
-    pilots: list[str] | None = None,
     outcome: list[str] | None = None,
     stated: flags.Stated,
-    seed: int = DEFAULT_SEED,
     quiet: bool = False,
 ) -> None:
     """Write report.html of a study: one file with figures, what-if sliders and configs.
 
-    It opens in any browser, without a network. With --pilots it also shows a check of forecasts,
-    which takes as long as a fit. With --outcome it ends with what finished runs came to.
+    It opens in any browser, without a network. With --outcome it ends with what finished runs came
+    to.
 
-    [bold]Examples[/]: advisor report study --pilots runs/
-    / advisor report study --outcome full-run.log
+    [bold]Example[/]: advisor report study --outcome full-run.log
     """
     from advisor.cli.terminal import load
-    from advisor.reporting import FORECAST_CHECK, Missing, reason_of
     from advisor.runs import read_runs
 
     loaded = load(study, quiet=quiet)
-    more: list[Drawn | Missing] = []
     if outcome:
         loaded = replace(loaded, finished=tuple(read_runs(outcome, **stated.keywords)))
-    if pilots:
-        kind = FORECAST_CHECK
-        try:
-            more.append(check_forecasts(loaded.posterior, pilots, stated, seed=seed, quiet=quiet))
-        except AdvisorError as error:
-            # The check is an addition to a page that stands without it.
-            echo(f"The page is written without the check of forecasts: {error}", err=True)
-            more.append(Missing(kind.name, kind.title, reason_of(error)))
-    echo(loaded.report(more=more))
-
-
-def _names(name: str, *, has_pilots: bool) -> list[str]:
-    """Figures to draw; refuses an unknown one, and pilots that are missing or not needed."""
-    from advisor.reporting import FIGURES, FORECAST_CHECK, check_figures
-
-    check = FORECAST_CHECK.name
-    check_figures({name} - {check, ALL})
-    if name == check and not has_pilots:
-        raise InputError(
-            "forecast_check needs the logs that the study was made from",
-            key="--pilots",
-            advice="Name them, or their folder",
-        )
-    if has_pilots and name not in (check, ALL):
-        raise InputError(
-            f"'{name}' is drawn from the study alone",
-            key="--pilots",
-            advice=f"Leave it out, or draw {check}",
-        )
-    return [
-        *(FIGURES if name == ALL else [name] if name in FIGURES else []),
-        *([check] if has_pilots else []),
-    ]
-
-
-def check_forecasts(
-    posterior: Posterior, pilots: Sequence[str], stated: flags.Stated, *, seed: int, quiet: bool
-) -> Drawn:
-    """Fit the first half of a study's pilots and draw what became of the forecasts."""
-    from advisor.cli.terminal import Reporter
-    from advisor.model import Sampling
-    from advisor.reporting import FORECAST_CHECK, forecast_check_info
-    from advisor.runs import read_runs
-
-    with Reporter(quiet=quiet) as progress:
-        progress("Reading logs", None, "")
-        runs = read_runs(pilots, **stated.keywords)
-        info = forecast_check_info(
-            _own(runs, posterior, pilots),
-            priors=posterior.meta.priors,
-            sampling=Sampling(seed=seed),
-            progress=progress,
-        )
-    return FORECAST_CHECK.drawn(info)
-
-
-def _own(runs: Sequence[PilotRun], posterior: Posterior, paths: Sequence[str]) -> list[PilotRun]:
-    """Those of the runs that the study was made from; an ``InputError`` where none is."""
-    from advisor.runs import fingerprint
-
-    known = {run.fingerprint for run in posterior.meta.runs} - {""}
-    names = {run.id for run in posterior.meta.runs}
-    own = [run for run in runs if (fingerprint(run) or None) in known or run.id in names]
-    if not own:
-        raise InputError(
-            "none of these runs is a pilot of the study",
-            path=", ".join(map(str, paths[:3])),
-            key="--pilots",
-            advice="Name the logs that advisor advise read",
-        )
-    return own
+    echo(loaded.report())

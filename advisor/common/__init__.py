@@ -23,14 +23,10 @@ from advisor.common.shown import SAMPLING_AGAIN as SAMPLING_AGAIN
 from advisor.common.shown import VERSION as VERSION
 from advisor.common.shown import Progress as Progress
 from advisor.common.shown import ProgressLines as ProgressLines
-from advisor.common.shown import bullets as bullets
 from advisor.common.shown import counted as counted
 from advisor.common.shown import harmless as harmless
-from advisor.common.shown import heading as heading
-from advisor.common.shown import paragraph as paragraph
+from advisor.common.shown import in_notebook as in_notebook
 from advisor.common.shown import progress_of as progress_of
 from advisor.common.shown import scientific as scientific
 from advisor.common.shown import silent as silent
-from advisor.common.shown import table as table
-from advisor.common.shown import whole as whole
 from advisor.common.shown import without_password as without_password

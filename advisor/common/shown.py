@@ -48,10 +48,6 @@ def scientific(value: float, digits: int = 1) -> str:
     return f"{lead.removesuffix('.0')}e{int(power)}"
 
 
-NUMBER = "text-align:right;white-space:nowrap"
-TEXT = "text-align:left"
-
-
 def cell(value: object) -> str:
     """Write a value: whole numbers whole, others to three digits, what is missing as a dash."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -61,41 +57,16 @@ def cell(value: object) -> str:
     return str(value)
 
 
-def heading(text: str, more: str = "") -> str:
-    """A bold line, and what follows it in plain letters."""
-    rest = f" {escape(more)}" if more else ""
-    return f"<p><strong>{escape(text)}</strong>{rest}</p>"
+def in_notebook(text: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Text, its first line in bold, and a table below it, as notebooks show them."""
+    import pandas as pd
 
-
-def paragraph(text: str) -> str:
-    """Text with its own line breaks."""
-    return f'<p style="white-space:pre-wrap;max-width:60em">{escape(text)}</p>'
-
-
-def bullets(lines: Iterable[str]) -> str:
-    """A list; nothing where there is no line."""
-    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    return f"<ul>{items}</ul>" if items else ""
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table whose first column names the row."""
-    head = "".join(f'<th style="{TEXT}">{escape(name)}</th>' for name in columns)
-    body = "".join(
-        f"<tr>{''.join(_cell(value, is_name=place == 0) for place, value in enumerate(row))}</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def whole(*parts: str) -> str:
-    """Parts as one block."""
-    return f"<div>{''.join(parts)}</div>"
-
-
-def _cell(value: object, *, is_name: bool) -> str:
-    tag, style = ("th", TEXT) if is_name else ("td", TEXT if isinstance(value, str) else NUMBER)
-    return f'<{tag} style="{style}">{escape(cell(value))}</{tag}>'
+    first, _, rest = text.strip().partition("\n")
+    frame = pd.DataFrame([[cell(value) for value in row] for row in rows], columns=[*columns])
+    with pd.option_context("display.max_colwidth", None):
+        shown = frame.to_html(index=False, border=0)
+    more = f'<p style="white-space:pre-wrap;max-width:60em">{escape(rest.strip())}</p>'
+    return f"<div><p><strong>{escape(first)}</strong></p>{more}{shown}</div>"
 
 
 Progress = Callable[[str, float | None, str], None]

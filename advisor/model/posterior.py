@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from advisor.common import VERSION, counted, write_whole
+from advisor.common import VERSION, counted, in_notebook, write_whole
 from advisor.errors import StudyError
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Reference
@@ -290,30 +290,12 @@ class Posterior(FittedDraws):
         )
 
     def _repr_html_(self) -> str:
-        """Table and convergence, as notebooks show them."""
-        from advisor.common import heading, paragraph, table, whole
-
-        found, runs = self.convergence, self.meta.runs
-        frame = self.table
-        collapsed = sum(run.collapse_step is not None for run in runs)
-        return whole(
-            heading(
-                "Posterior",
-                f"of {counted(len(runs), 'pilot')} ({collapsed} collapsed), under priors "
-                f"'{self.meta.priors.name}'",
-            ),
-            table(
-                [str(frame.index.name), "mean", f"{100 * INTERVAL:.0f} % from", "to"],
-                [
-                    [name, *values]
-                    for name, values in zip(frame.index, frame.itertuples(index=False), strict=True)
-                ],
-            ),
-            paragraph(
-                f"R-hat at most {found.rhat:.3f}, at least {found.ess:,.0f} effective draws of "
-                f"{found.draws:,}, {100 * found.divergent_share:.2f} % divergent. What the pilots "
-                "tell, in words: print(advisor.describe(posterior))."
-            ),
+        """Table, as notebooks show it."""
+        frame = self.table.reset_index()
+        return in_notebook(
+            f"{self!r}\nIn words: print(advisor.describe(posterior))",
+            [*frame],
+            frame.itertuples(index=False),
         )
 
     def save(self, path: str | Path) -> None:

@@ -1,7 +1,6 @@
 """A posterior as ArviZ has it, and as the bytes of a NetCDF file, loaded without ArviZ.
 
-Written with h5netcdf, into memory: a disk that is full while HDF5 writes to it ends the process.
-Read with h5py: of a damaged file h5netcdf raises what it likes, and prints it once more at the end.
+Written into memory: a disk that is full while HDF5 writes to it ends the process.
 """
 
 from __future__ import annotations
@@ -247,7 +246,7 @@ of older versions have none. Damaged files can lead HDF5 in circles, where no li
 
 def to_netcdf(posterior: FittedDraws) -> bytes:
     """Bytes of a posterior that ArviZ opens, and this package without ArviZ."""
-    import h5netcdf
+    import h5py
 
     seen, coordinates = posterior.observations, {}
     groups = {"posterior": posterior_group(posterior.draws)}
@@ -262,10 +261,10 @@ def to_netcdf(posterior: FittedDraws) -> bytes:
             numbered = (f"{name.removeprefix('constant.')}_{at}" for at in range(np.ndim(values)))
             own["observations"][name] = Variable(tuple(numbered), values)
     stream = io.BytesIO()
-    with h5netcdf.File(stream, "w") as file:
+    with h5py.File(stream, "w", track_order=True) as file:  # without an order NetCDF opens none
         file.attrs[META] = posterior.meta.model_dump_json()
         for name, variables in (*groups.items(), *own.items()):
-            group = file.create_group(name)
+            group = file.create_group(name, track_order=True)
             for variable, (dims, values) in variables.items():
                 named = {} if name in own else coordinates
                 _write(group, variable, dims, np.asarray(values), named)
@@ -287,17 +286,15 @@ def _write(
     """Write one variable, and the coordinates of dimensions that are new to the group."""
     import h5py
 
-    for dim, size in zip(dims, values.shape, strict=True):
-        if dim in group.dimensions:
-            continue
-        group.dimensions[dim] = size
-        known = coordinates.get(dim)
-        kind = np.int64 if known is None else h5py.string_dtype()
-        index = group.create_variable(dim, (dim,), kind)
-        index[...] = np.arange(size) if known is None else np.array(list(known), dtype=object)
     kind = {"i": np.int64, "b": np.int8}.get(values.dtype.kind, np.float64)
-    variable = group.create_variable(name, tuple(dims), kind)
-    variable[...] = values
+    variable = group.create_dataset(name, data=values.astype(kind))
+    for at, (dim, size) in enumerate(zip(dims, values.shape, strict=True)):
+        if dim not in group:
+            known = coordinates.get(dim)
+            index = np.arange(size) if known is None else np.array(list(known), dtype=object)
+            text = None if known is None else h5py.string_dtype()
+            group.create_dataset(dim, data=index, dtype=text).make_scale(dim)
+        variable.dims[at].attach_scale(group[dim])
     if values.dtype.kind == "b":
         variable.attrs["dtype"] = "bool"  # as xarray marks it: NetCDF has none
 

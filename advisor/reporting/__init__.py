@@ -11,8 +11,6 @@ from advisor.reporting.figures import drawings as drawings
 from advisor.reporting.figures import drawings_made as drawings_made
 from advisor.reporting.figures import plot as plot
 from advisor.reporting.figures.beliefs import draw_priors as draw_priors
-from advisor.reporting.figures.checks import FORECAST_CHECK as FORECAST_CHECK
-from advisor.reporting.figures.checks import forecast_check_info as forecast_check_info
 from advisor.reporting.figures.symptom import draw_symptom as draw_symptom
 from advisor.reporting.figures.symptom import symptom_info as symptom_info
 from advisor.reporting.page import report as report

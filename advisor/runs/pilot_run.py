@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from advisor.common import in_notebook
 from advisor.runs.settings import PartialSettings, Positive, PositiveInt
 from advisor.theory import BoolArray, FloatArray
 
@@ -195,8 +196,6 @@ class PilotRun(BaseModel):
 
     def _repr_html_(self) -> str:
         """Settings, length, ends and warnings, as notebooks show them."""
-        from advisor.common import bullets, heading, table, whole
-
         is_eval = self.is_eval_only
         step, values = (self.eval_step, self.eval_reward) if is_eval else (self.step, self.reward)
         first, last = first_and_last(values) or (None, None)
@@ -210,7 +209,7 @@ class PilotRun(BaseModel):
             ["last tenth of rewards", last],
             ["series", ", ".join(sorted(self.series)) or "evaluations only"],
         ]
-        return whole(heading(self.id, self.path), table(["", ""], rows), bullets(self.warnings))
+        return in_notebook("\n".join([f"{self.id} {self.path}", *self.warnings]), ["", " "], rows)
 
     def with_updates(self, **updates: Any) -> PilotRun:
         """Copy with some attributes replaced, validated again."""

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from advisor.reporting import Drawn, Missing
     from advisor.runs import PilotRun
 
 MANIFEST = "manifest.json"
@@ -267,21 +266,18 @@ class Study:
         shown = {f"{one.name}.{kind}": one.rendered(kind) for one in drawn for kind in formats}
         return self.add_figures(shown)
 
-    def report(
-        self, path: str | Path | None = None, *, more: Sequence[Drawn | Missing] = ()
-    ) -> Path:
-        """Write the report, by default in place of the study's own; ``more`` are more figures."""
-        from advisor.reporting import drawings_made, report
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write the report, by default in place of the study's own."""
+        from advisor.reporting import report
 
         if path is None and self.path is None:
             raise InputError("the study has no folder yet", argument="path", advice="Name a file")
         out = (self.path or Path()) / REPORT if path is None else Path(path)
-        drawn = [*drawings_made(self.posterior, self.recommendation), *more]
         is_own = path is None and self.path is not None
         try:
             with common.owned(self.path) if is_own and self.path else contextlib.nullcontext():
                 page = self._page(trainer_configs(self.recommendation))
-                return report(self.posterior, self.recommendation, out, drawn=drawn, **page)
+                return report(self.posterior, self.recommendation, out, **page)
         except OSError as error:
             raise unwritable("the report", error, out, "study") from error
 

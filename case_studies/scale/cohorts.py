@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from simulated_runs import Plan, Truth, prior_means, simulate_run
 
 from advisor.model.cohort import Reference
 from advisor.runs.pilot_run import PilotRun
-from advisor.testing.simulate import Plan, Truth, prior_means, simulate_run
 
 RUNS = 10
 STEPS = 200

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 from cohorts import GROUPS, RATES, STEPS, TEAM
+from simulated_runs import Plan, Truth, prior_means, simulate_run
 
 from advisor.forecast.analogues import final_rows
 from advisor.model.cohort import Reference
 from advisor.runs.pilot_run import PilotRun
-from advisor.testing.simulate import Plan, Truth, prior_means, simulate_run
 from advisor.theory.arrays import FloatArray
 
 WORLDS = ("one law", "laws of their own", "two sizes")

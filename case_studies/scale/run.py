@@ -25,6 +25,7 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path.append(str(HERE.parents[1] / "tests"))
 
 from engine_flags import add_engine_flags, on_engine  # noqa: E402
 from manifest import manifest  # noqa: E402

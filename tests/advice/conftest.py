@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from decisions import HOT
-
-from advisor.advice import advise
-from advisor.testing import (
+from simulated_runs import (
     Plan,
     made_up_posterior,
 )
+
+from advisor.advice import advise
 
 
 @pytest.fixture(scope="session")

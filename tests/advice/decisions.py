@@ -7,6 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import settings
+from simulated_runs import (
+    made_up_posterior,
+)
 
 from advisor.advice import Budget, CostModel, Lattice, Objective, Search
 from advisor.advice.candidates import default_lattice
@@ -17,9 +20,6 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target
 from advisor.model.posterior import Posterior
 from advisor.runs.settings import Settings
-from advisor.testing import (
-    made_up_posterior,
-)
 
 STEADY = settings(derandomize=True, database=None, deadline=None)
 

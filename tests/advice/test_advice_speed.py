@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from decisions import decision, searched
 from processor_time import at_most
-
-from advisor.testing import (
+from simulated_runs import (
     PLANS,
     made_up_posterior,
 )
+
 from advisor.theory.refresh import _limits
 
 TRIALS, DRAWS = 300, 4000

@@ -7,17 +7,17 @@ import pytest
 from decisions import STEADY, UNTIMED, with_runs
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated_runs import (
+    Plan,
+    made_up_posterior,
+    rising,
+)
 
 from advisor.advice import CostModel, advise, learn_cost
 from advisor.advice.cost import GENERATION_SHARE
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
 from advisor.runs.readiness import seconds_per_step
-from advisor.testing import (
-    Plan,
-    made_up_posterior,
-    rising,
-)
 
 SMALL, LARGE = Target("sort", "tiny-s", 1e5), Target("sort", "tiny-m", 4e5)
 
@@ -233,11 +233,12 @@ def test_step_time_of_a_refresh_is_shared_among_its_steps():
 
 
 def test_posterior_remembers_what_the_logs_say():
-    from advisor.model.cohort import build_cohort
-    from advisor.model.posterior import _summaries
-    from advisor.testing import (
+    from simulated_runs import (
         cohort_of_plans,
     )
+
+    from advisor.model.cohort import build_cohort
+    from advisor.model.posterior import _summaries
 
     run = logged([4.0])
     silent = np.r_[np.nan, np.full(5, 0.5), np.zeros(6)]

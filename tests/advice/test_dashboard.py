@@ -6,10 +6,10 @@ import optuna
 import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
+from simulated_runs import made_up_posterior
 
 from advisor.advice import advise
 from advisor.advice.search import REACHED, STABLE
-from advisor.testing import made_up_posterior
 
 TRIALS = 20
 

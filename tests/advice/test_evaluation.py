@@ -9,6 +9,10 @@ import pytest
 from decisions import STEADY, STEPS, again, decision, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated_runs import (
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.advice import Budget, Cost, Objective, advise
 from advisor.advice.answer import _cheapest_equal
@@ -21,10 +25,6 @@ from advisor.advice.evaluate import (
 )
 from advisor.forecast import Stability
 from advisor.forecast.survival import stability, stability_draws
-from advisor.testing import (
-    Plan,
-    made_up_posterior,
-)
 
 
 def test_configurations_are_evaluated_once_each_and_told_apart(posterior):

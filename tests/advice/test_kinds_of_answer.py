@@ -8,6 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from decisions import HOT, LEVEL, STEPS, changed, decision, with_evaluations
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.advice import Recommendation, advise
 from advisor.advice.evaluate import base_settings
@@ -18,11 +23,6 @@ from advisor.forecast.predictive import final_reward
 from advisor.forecast.survival import stability
 from advisor.model.run_fit import misfit_caution
 from advisor.runs.trainers.registry import recipes as trainer_recipes
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
 
 
 @pytest.mark.evidence

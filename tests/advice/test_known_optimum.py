@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from decisions import changed
+from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Request, advise, answer
 from advisor.advice.answer import p_better, prepare, searched
@@ -17,7 +18,6 @@ from advisor.errors import InputError
 from advisor.forecast import Forecaster, Target
 from advisor.model import KnownOptimum, load_priors
 from advisor.model.priors import PENALTY
-from advisor.testing import PLANS, Plan, made_up_posterior
 
 OWN = PLANS[1].completed
 

@@ -10,6 +10,11 @@ import pytest
 from decisions import STEADY, changed, decision
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.advice import CostModel, Lattice, advise
 from advisor.advice.candidates import (
@@ -21,11 +26,6 @@ from advisor.advice.candidates import (
 )
 from advisor.errors import InputError
 from advisor.runs.settings import Settings
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
 
 FIXED = PLANS[3].completed
 """What the advice keeps of the first pilot of the target."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice import advise, export, export_pilot
 from advisor.advice import recommendation as answers
 from advisor.advice.pilot_choice import choose_pilot, decision_of
 from advisor.errors import InputError
 from advisor.study.study import MISSING, _write_configs
-from advisor.testing import Plan, made_up_posterior
 
 
 @pytest.fixture

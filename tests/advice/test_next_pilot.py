@@ -9,6 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from decisions import DEADLY, STEPS, changed, decision
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.advice import Budget, CostModel, Search, advise, pilot_choice
 from advisor.advice.evaluate import base_settings
@@ -24,11 +29,6 @@ from advisor.common import DEFAULT_SEED
 from advisor.errors import CannotTellError
 from advisor.forecast.survival import stability
 from advisor.runs.readiness import NONE_MOVED
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.advice import advise, next_pilot
 from advisor.advice.answer_fields import WORTH_A_PILOT
@@ -12,11 +17,6 @@ from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
 from advisor.model.presets import outside_evidence
 from advisor.model.priors import load_priors, preset_names
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
 
 FULL = Plan().completed
 LORA = FULL.model_copy(update={"adapter": "lora", "adapter_rank": 16})

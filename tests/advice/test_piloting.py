@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from decisions import with_draws
 from made_plan import made_plan
+from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
 from advisor.advice import piloting
@@ -19,7 +20,6 @@ from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.runs.settings import PartialSettings
-from advisor.testing import Plan, made_up_posterior, rising
 
 STEPS = 1000
 LENGTH = 60

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from simulated_runs import made_up_posterior
 
 from advisor import advise
 from advisor.advice import trade_offs
 from advisor.advice.trade_offs import POWERS
 from advisor.advice.wording import evidence_text
-from advisor.testing import made_up_posterior
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from decisions import UNTIMED, changed
+from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice import advise, export
 from advisor.advice.pilot_choice import Action, Worth
 from advisor.advice.promotion import promotion
 from advisor.forecast import Forecaster, RunEffect, Target
-from advisor.testing import Plan, made_up_posterior
 
 PLANS = (Plan(1e-4), Plan(1e-4, steps=90), Plan(1e-3, collapse=25), Plan(3e-4))
 

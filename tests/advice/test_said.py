@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from decisions import decision
+from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice import Cost, advise
 from advisor.advice.answer_fields import WORTH_A_PILOT
@@ -22,7 +23,6 @@ from advisor.advice.wording import (
     price,
     weightiest,
 )
-from advisor.testing import Plan, made_up_posterior
 
 # Probabilities beside the level ----------------------------------------------------------------
 

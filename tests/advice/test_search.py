@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from decisions import LEVEL, STEPS, again, decision, exhaustive, searched
+from simulated_runs import (
+    made_up_posterior,
+)
 
 from advisor.advice import Budget, Lattice, Objective
 from advisor.advice.candidates import AXES
-from advisor.testing import (
-    made_up_posterior,
-)
 
 TOLERANCE = 0.01
 """Of the reward range: rewards nearer than this are called equal anyway. Of a price: its share."""

@@ -9,6 +9,11 @@ import pytest
 from decisions import STEADY, STEPS, with_draws
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 from theory_oracles import (
     held_inflation,
     held_limit,
@@ -26,11 +31,6 @@ from advisor.forecast.survival import (
 )
 from advisor.model.equations import MOST_HAZARD
 from advisor.runs.diagnosis.levels import LOST_SHARE
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
 
 TARGET = Target("sort", "tiny-s", 1e5)
 STIFF = {"log_slope": -1.0, "headroom_logit": 1.0}

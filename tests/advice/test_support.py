@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 from decisions import DEADLY
+from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import what_if
 from advisor.advice.support import cautions, outside, piloted, range_text, silent_groups
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.survival import stability
-from advisor.testing import PLANS, Plan, made_up_posterior
 
 
 def test_every_knob_beyond_the_pilots_is_named(posterior):

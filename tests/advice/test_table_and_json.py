@@ -6,13 +6,13 @@ import json
 
 import pytest
 from decisions import STEPS, timed
-
-from advisor.advice import Recommendation, advise
-from advisor.runs.trainers.registry import recipes as trainer_recipes
-from advisor.testing import (
+from simulated_runs import (
     Plan,
     made_up_posterior,
 )
+
+from advisor.advice import Recommendation, advise
+from advisor.runs.trainers.registry import recipes as trainer_recipes
 
 KINDS = ["advice", "infeasible", "first_contact"]
 

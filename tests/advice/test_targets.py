@@ -6,6 +6,11 @@ from dataclasses import replace
 
 import pytest
 from decisions import STEPS
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.advice import Request, advise
 from advisor.advice.support import cautions
@@ -14,11 +19,6 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target, named_target
 from advisor.model.priors import load_priors
 from advisor.runs.readiness import STARTS_APART
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 90.0, float("nan")])

@@ -10,17 +10,17 @@ import pytest
 from decisions import LEVEL, STEADY, STEPS, again, decision
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.advice import Budget, Cost, CostModel, advise
 from advisor.advice.candidates import AXES
 from advisor.advice.evaluate import Evaluation
 from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs, undominated
 from advisor.forecast import Stability
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
 
 TIMED = CostModel(fixed=5.0, generated=0.1, trained=0.05, source="made up")
 

@@ -9,6 +9,10 @@ import pandas as pd
 import pytest
 from decisions import STEPS, changed, decision, timed
 from processor_time import at_most
+from simulated_runs import (
+    PLANS,
+    made_up_posterior,
+)
 
 from advisor.advice import Budget, Request, learn_cost, what_if
 from advisor.advice.evaluate import Evaluator, base_settings, what_if_rows
@@ -18,10 +22,6 @@ from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.survival import stability
 from advisor.forecast.target import largest_target, pilots_of
-from advisor.testing import (
-    PLANS,
-    made_up_posterior,
-)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,11 @@ import pytest
 from decisions import HOT, STEADY, changed, decision, timed, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.advice import Cost, advise
 from advisor.advice.evaluate import base_settings
@@ -17,11 +22,6 @@ from advisor.advice.wording import _silent_groups, in_trainer_names, percent, pr
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.survival import stability
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
 
 KINDS = ["advice", "infeasible", "first_contact"]
 

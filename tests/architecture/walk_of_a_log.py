@@ -111,7 +111,7 @@ def walk(path: Path) -> dict[str, object]:
 
 def walk_of_an_answer() -> dict[str, object]:
     """Advise from a made-up posterior and count what is entered on the way."""
-    from advisor.testing import made_up_posterior
+    from simulated_runs import made_up_posterior
 
     advise, posterior = advisor.advise, made_up_posterior()
     answer, counts = walked(lambda: advise(posterior))

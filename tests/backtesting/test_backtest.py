@@ -6,6 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from simulated_runs import (
+    Plan,
+    rising,
+)
 
 from advisor.backtesting import backtest, transfer
 from advisor.backtesting.cases import make_cases
@@ -15,10 +19,6 @@ from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling
 from advisor.runs.pilot_run import fingerprint
 from advisor.runs.settings import PartialSettings
-from advisor.testing import (
-    Plan,
-    rising,
-)
 
 METHODS = [
     "advisor",

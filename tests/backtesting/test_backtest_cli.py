@@ -6,16 +6,16 @@ import json
 
 import numpy as np
 import pytest
+from simulated_runs import (
+    Plan,
+    rising,
+)
 
 import advisor.runs
 from advisor.backtesting import backtest, transfer
 from advisor.backtesting.scores import draw_backtest
 from advisor.cli import main
 from advisor.reporting.figure import render
-from advisor.testing import (
-    Plan,
-    rising,
-)
 
 RATES = np.geomspace(1e-4, 1e-3, 4)
 

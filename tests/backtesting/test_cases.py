@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from advisor.backtesting.cases import COHORT, FEWEST, LEAST_ROWS, make_cases
-from advisor.testing import (
+from simulated_runs import (
     Plan,
     rising,
 )
+
+from advisor.backtesting.cases import COHORT, FEWEST, LEAST_ROWS, make_cases
 
 
 def finished(count, rows=100, plan=None, path=None, prefix="run", **updates):

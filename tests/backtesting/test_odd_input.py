@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from processor_time import at_most
-
-from advisor.backtesting import backtest
-from advisor.errors import InputError
-from advisor.testing import (
+from simulated_runs import (
     Plan,
     rising,
 )
+
+from advisor.backtesting import backtest
+from advisor.errors import InputError
 
 MOST_SECONDS = 60
 """For four runs of ten thousand steps; a quiet machine with two cores takes a tenth of it."""

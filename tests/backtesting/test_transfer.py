@@ -7,6 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simulated_runs import (
+    Plan,
+    made_up_posterior,
+    rising,
+)
 
 from advisor.backtesting import transfer
 from advisor.backtesting.cases import ELSEWHERE
@@ -14,11 +19,6 @@ from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import new_run_reward
 from advisor.model.sampling import Sampling
-from advisor.testing import (
-    Plan,
-    made_up_posterior,
-    rising,
-)
 
 METHODS = [
     "advisor",

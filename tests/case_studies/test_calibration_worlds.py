@@ -17,10 +17,10 @@ import misspecified  # noqa: E402
 import shipped  # noqa: E402
 import simulation_lines as lines  # noqa: E402
 import worlds  # noqa: E402
+from simulated_runs import Plan, Truth  # noqa: E402
 
 from advisor.model.parameters import POPULATION  # noqa: E402
 from advisor.model.priors import load_priors  # noqa: E402
-from advisor.testing.simulate import Plan, Truth  # noqa: E402
 
 PRIORS = load_priors("small_models")
 

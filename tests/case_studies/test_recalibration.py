@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from simulated_runs import Plan
 from studies import modules_of
 
 from advisor.forecast.survival import (
@@ -16,7 +17,6 @@ from advisor.forecast.survival import (
 )
 from advisor.model.equations import sigmoid as expit
 from advisor.model.priors import NO_LINE, StabilityLine, load_priors
-from advisor.testing import Plan
 
 with modules_of(".", ("recalibration",)) as found:
     LEAST_SPREAD, learn_line = (

@@ -15,6 +15,10 @@ import h5netcdf
 import pytest
 import yaml
 from past_studies import as_written, made_by_version
+from simulated_runs import (
+    PLANS,
+    made_up_posterior,
+)
 from trainers.launched import words_of
 from undrawn import draw_nothing
 
@@ -29,10 +33,6 @@ from advisor.runs.logs import demo_runs
 from advisor.runs.trainers import openrlhf, trl, verl
 from advisor.study.comparison import compare
 from advisor.study.study import MANIFEST, Study
-from advisor.testing import (
-    PLANS,
-    made_up_posterior,
-)
 
 NOTHING_LIVES = {"hazard.level": 6.0}
 ROUNDED = 1e-9

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from simulated_runs import made_up_posterior
 
 import advisor.backtesting
 import advisor.forecast.fitting
 from advisor.cli import main
 from advisor.runs.logs import demo_folder
 from advisor.study.study import Study
-from advisor.testing import made_up_posterior
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from made_plan import made_plan
+from simulated_runs import Plan, made_up_posterior, rising
 from undrawn import draw_nothing
 
 import advisor
@@ -17,7 +18,6 @@ from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.advice.piloting import Piloting
 from advisor.cli import main
 from advisor.cli import pilots as command
-from advisor.testing import Plan, made_up_posterior, rising
 
 RATES = (1e-4, 3e-4, 1e-3)
 LENGTH, STEPS = 60, 1000

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from simulated_runs import (
+    made_up_posterior,
+)
 from undrawn import draw_nothing
 
 from advisor.advice import advise
 from advisor.cli import main
 from advisor.reporting import FIGURES
 from advisor.study.study import Study, check_folder
-from advisor.testing import (
-    made_up_posterior,
-)
 
 
 @pytest.fixture(scope="module")
@@ -89,23 +89,10 @@ def test_nothing_of_the_users_is_overwritten(study: Path, plot: Any, tmp_path: P
 def test_what_is_unknown_is_told_with_what_is_known(study: Path, plot: Any) -> None:
     code, said = plot(study, "pie")
     assert code == 2
-    assert all(name in said for name in (*FIGURES, "forecast_check", "all"))
+    assert all(name in said for name in (*FIGURES, "all"))
     code, said = plot(study, "exponents", "--format", "bmp")
     assert (code, "png, svg, pdf" in said) == (2, True)
     assert plot(study, "exponents", "--out", "x.bmp")[0] == 2
-
-
-@pytest.mark.evidence
-def test_the_check_needs_the_pilots_of_the_study(study: Path, plot: Any, tmp_path: Path) -> None:
-    code, said = plot(study, "forecast_check")
-    assert code == 2
-    assert "--pilots" in said
-    assert plot(study, "exponents", "--pilots", tmp_path)[0] == 2
-    rows = "\n".join(f'{{"step": {step}, "reward": {step / 50}}}' for step in range(1, 40))
-    (tmp_path / "stranger.jsonl").write_text(rows)
-    code, said = plot(study, "forecast_check", "--quiet", "--pilots", "stranger.jsonl")
-    assert code == 2
-    assert "none of these runs is a pilot of the study" in said
 
 
 def test_help_shows_an_example(plot: Any) -> None:

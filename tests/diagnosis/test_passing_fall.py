@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from simulated_runs import Plan, rising
 
 from advisor.model.sampling import cohort_of
 from advisor.runs.diagnosis.collapse import (
@@ -14,7 +15,6 @@ from advisor.runs.diagnosis.collapse import (
 )
 from advisor.runs.diagnosis.diagnose import diagnose
 from advisor.runs.diagnosis.levels import EVALUATION_ROWS
-from advisor.testing import Plan, rising
 
 STEPS = np.arange(1.0, 201.0)
 

@@ -57,10 +57,11 @@ class Stage:
     """Made-up work for the commands, and a whole study that they may start from."""
 
     def __init__(self) -> None:
+        from simulated_runs import made_up_posterior
+
         from advisor.advice import advise
         from advisor.cli import app
         from advisor.runs.logs import demo_folder
-        from advisor.testing import made_up_posterior
 
         assert app
         self.logs = demo_folder() / "s_lr3e-4_g8_k2"

@@ -104,10 +104,11 @@ def saved(place: Path) -> list[Example]:
 
 def studies(place: Path) -> list[Example]:
     """A study, its posterior, and both as older versions wrote them."""
+    from simulated_runs import PLANS, made_up_posterior, rising
+
     from advisor.advice import advise
     from advisor.runs.diagnosis import diagnose
     from advisor.study.study import MANIFEST
-    from advisor.testing import PLANS, made_up_posterior, rising
 
     posterior = made_up_posterior(draws=DRAWS)
     study = place / "study"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simulated_runs import Plan
 from studies import modules_of
 
 from advisor.errors import InputError
@@ -34,7 +35,6 @@ from advisor.forecast.run_in_progress import (
     p_unstable_of_begun_run,
     pooled,
 )
-from advisor.testing import Plan
 
 with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
     learned_corpus = found["analogue_learning"].learned_corpus

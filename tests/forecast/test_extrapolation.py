@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import logit
+from simulated_runs import Plan, made_up_posterior
 
 from advisor.forecast.forecaster import SUPPORT, Forecaster, Target
 from advisor.forecast.predictive import final_reward
 from advisor.model.priors import AS_THE_CURVE, Extrapolation, load_priors
-from advisor.testing import Plan, made_up_posterior
 
 PLAN = Plan(3e-4)
 TIMES = (2.0, 3.0, 10.0)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from simulated_runs import Plan, rising
 
 from advisor.errors import NotConvergedError
 from advisor.forecast.fitting import fit
 from advisor.model.priors import load_priors
-from advisor.testing import Plan, rising
 
 TEAM = load_priors("full_finetuning").model_copy(update={"name": "team"})
 BILLIONS, THOUSANDS = 7e9, 7e4

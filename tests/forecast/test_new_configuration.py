@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice.evaluate import stacked
 from advisor.forecast import Forecaster, RunEffect, Target, final_reward
 from advisor.forecast.new_configuration import CONFIGURATION_SHARE, REACH, Continued, coordinates_of
 from advisor.model import RUN_EFFECTS
 from advisor.runs import Settings
-from advisor.testing import Plan, made_up_posterior
 
 RATES = (1e-6, 1e-5, 1e-4)
 SIZE = 1.5e9

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from advisor.runs.pilot_run import fingerprint
-from advisor.testing import (
+from simulated_runs import (
     Plan,
     rising,
 )
+
+from advisor.runs.pilot_run import fingerprint
 
 
 def noisy(seed=0, plan=None, rows=100):

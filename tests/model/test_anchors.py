@@ -14,8 +14,7 @@ from cohorts import (
     random_point,
     simulated,
 )
-
-from advisor.testing import (
+from simulated_runs import (
     PLANS,
     Plan,
     made_up_posterior,

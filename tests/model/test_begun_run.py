@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
-
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.predictive import FALLEN_SPREAD, begun_run_reward
-from advisor.model.parameters import RUN_EFFECTS
-from advisor.testing import (
+from simulated_runs import (
     PLANS,
     Plan,
     Truth,
@@ -20,6 +16,10 @@ from advisor.testing import (
     prior_means,
     rising,
 )
+
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.predictive import FALLEN_SPREAD, begun_run_reward
+from advisor.model.parameters import RUN_EFFECTS
 from advisor.theory import policy_steps
 
 QUIET = {"log_misfit": -30.0, "log_noise_scale": -30.0}

@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated_runs import (
+    Plan,
+    rising,
+)
 
 from advisor.errors import FlatRewardError, InputError
 from advisor.forecast import fitting
@@ -23,10 +27,6 @@ from advisor.model.pymc_model import build_model
 from advisor.model.sampling import cohort_of
 from advisor.runs.readiness import NONE_MOVED, needs, questions
 from advisor.runs.trainers.registry import asked_of
-from advisor.testing import (
-    Plan,
-    rising,
-)
 from advisor.theory import policy_steps, schedule_factors
 
 BINARY = Plan(steps=60, group_size=8, prompts=16.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from simulated_runs import PRESET, Plan, rising
 
 import advisor
 from advisor.common import SAMPLING, silent
@@ -10,8 +11,6 @@ from advisor.errors import NotConvergedError
 from advisor.forecast.fitting import fit
 from advisor.model import run_fit as residuals
 from advisor.model.sampling import FitClock, Sampling, span
-from advisor.testing import Plan, rising
-from advisor.testing.simulate import PRESET
 
 BRIEF = Sampling(draws=300, tune=50, target_accept=0.8, seed=5)
 

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, unflat
 from scipy.special import expit
+from simulated_runs import (
+    Plan,
+)
 
 from advisor.model.fast import RUN_PLACES, RUN_RATE, data_of, shape_of, shapes_of
 from advisor.model.fast.density import log_density, natural, pack, sampled
@@ -24,9 +27,6 @@ from advisor.model.fast.sampler_coordinates import (
 from advisor.model.parameters import POPULATION
 from advisor.model.priors import FAMILIES
 from advisor.model.sampling import cohort_of
-from advisor.testing import (
-    Plan,
-)
 
 HELD = [POPULATION.index(name) for name in SPREADS]
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from simulated_runs import Plan, cohort_of_plans
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.model.equations import task_log_stiffness
 from advisor.model.priors import load_priors
 from advisor.model.sampling import prior_posterior
-from advisor.testing import Plan
-from advisor.testing.simulate import cohort_of_plans
 
 DRAWS = 4000
 LEVELS = ("plateau_loss.level", "hazard.level")

@@ -9,6 +9,13 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from simulated_runs import (
+    PRESET,
+    Plan,
+    Truth,
+    prior_means,
+    simulate_run,
+)
 
 from advisor.advice import advise
 from advisor.forecast.fitting import fit
@@ -20,15 +27,6 @@ from advisor.model.cohort import Reference
 from advisor.model.parameters import LAWS
 from advisor.model.posterior import Posterior
 from advisor.model.sampling import DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT, Sampling
-from advisor.testing import (
-    Plan,
-    Truth,
-    prior_means,
-    simulate_run,
-)
-from advisor.testing.simulate import (
-    PRESET,
-)
 
 pytestmark = [pytest.mark.evidence, pytest.mark.timeout(1200)]
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import binom
+from simulated_runs import Plan, made_up_posterior, simulate_runs
 
 from advisor.advice.support import cautions
 from advisor.findings.text import describe
@@ -16,8 +17,6 @@ from advisor.model import run_fit
 from advisor.model.likelihood import covariance, draw_run, expectation
 from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.run_fit import misfit_caution, run_fits, strays, worst_fits
-from advisor.testing import Plan, made_up_posterior
-from advisor.testing.simulate import simulate_runs
 
 CHECKS = ("level", "change", "swings", "spread")
 RUNS, BINS = 1500, 14

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simulated_runs import (
+    PLANS,
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.model.run_fit import (
     SENSITIVE,
     deciding_numbers,
     log_prior,
     prior_sensitivity,
-)
-from advisor.testing import (
-    PLANS,
-    Plan,
-    made_up_posterior,
 )
 
 NAME = "curvature_exponent"

@@ -7,6 +7,15 @@ import json
 import h5netcdf
 import numpy as np
 import pytest
+from simulated_runs import (
+    PLANS,
+    PRESET,
+    Plan,
+    cohort_of_plans,
+    made_up_posterior,
+    raw_draws,
+    rising,
+)
 
 from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.findings.text import describe
@@ -29,17 +38,6 @@ from advisor.model.sampling import (
     cohort_of,
 )
 from advisor.model.storage import META
-from advisor.testing import (
-    PLANS,
-    Plan,
-    cohort_of_plans,
-    made_up_posterior,
-    rising,
-)
-from advisor.testing.simulate import (
-    PRESET,
-    raw_draws,
-)
 
 
 @pytest.fixture(scope="module")

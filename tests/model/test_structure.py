@@ -7,6 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cohorts import PRIORS, simulated, without_bins
+from simulated_runs import (
+    PLANS,
+    Plan,
+    cohort_of_plans,
+    rising,
+    wandering,
+)
 
 from advisor.model import equations as eq
 from advisor.model import fast as columns
@@ -15,15 +22,6 @@ from advisor.model.likelihood import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION
 from advisor.model.priors import FAMILIES, SPECTRUM, Priors
 from advisor.model.sampling import cohort_of
-from advisor.testing import (
-    PLANS,
-    Plan,
-    cohort_of_plans,
-    rising,
-)
-from advisor.testing.simulate import (
-    wandering,
-)
 
 # Data ------------------------------------------------------------------------------------------
 

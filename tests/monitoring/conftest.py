@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from watched import PLAN, PLANS
-
-from advisor.testing import (
+from simulated_runs import (
     made_up_posterior,
 )
+from watched import PLAN, PLANS
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from simulated_runs import (
+    PRESET,
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_likelihood import COPIES, observe, residuals_of, run_effects
@@ -12,13 +17,6 @@ from advisor.model.cohort import build_cohort
 from advisor.model.fast import data_of, kernel
 from advisor.model.parameters import POPULATION
 from advisor.model.priors import FAMILIES, load_priors
-from advisor.testing import (
-    Plan,
-    made_up_posterior,
-)
-from advisor.testing.simulate import (
-    PRESET,
-)
 
 PLAN = Plan(3e-4, 8, 4, lag=2.0, steps=60, schedule="linear", warmup=5)
 TARGET = Target("sort", "tiny-s", 1e5)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from processor_time import at_most
+from simulated_runs import (
+    Plan,
+    made_up_posterior,
+)
 from watched import PLAN
 
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_likelihood import observe
 from advisor.monitoring import Watch
-from advisor.testing import (
-    Plan,
-    made_up_posterior,
-)
 
 TARGET = Target("sort", "tiny-s", 1e5)
 END = 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.testing import (
+from simulated_runs import (
     Plan,
 )
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from past_studies import past
 from processor_time import at_most
+from simulated_runs import Plan, simulate_runs
 
 from advisor.cli import main
 from advisor.errors import InputError, NotConvergedError
@@ -20,7 +21,6 @@ from advisor.model.presets import write_preset
 from advisor.model.priors import AS_THE_CURVE, load_priors
 from advisor.runs.logs import inspect
 from advisor.runs.pilot_run import fingerprint
-from advisor.testing import Plan, simulate_runs
 
 BASE = load_priors("small_models")
 TEAM = {"rate_group_size": (0.45, 0.06), "log_misfit": (-4.0, 0.2)}

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
+from simulated_runs import Plan, cohort_of_plans
 
 from advisor.model.cohort import Reference
 from advisor.model.priors import load_priors
 from advisor.model.pymc_model import build_model
 from advisor.model.sampling import prior_posterior
-from advisor.testing import Plan
-from advisor.testing.simulate import cohort_of_plans
 
 SMALL = load_priors("small_models")
 

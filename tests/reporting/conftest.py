@@ -6,6 +6,10 @@ import zlib
 from collections.abc import Callable, Sequence
 
 import pytest
+from simulated_runs import (
+    Plan,
+    made_up_posterior,
+)
 
 from advisor.advice import Budget, CostModel, Objective, Recommendation, default_lattice
 from advisor.advice.answer_fields import Alternative, NextPilot
@@ -17,10 +21,6 @@ from advisor.model.posterior import Posterior
 from advisor.model.priors import load_priors
 from advisor.runs.settings import PartialSettings, Settings
 from advisor.runs.trainers.registry import recipes as trainer_recipes
-from advisor.testing import (
-    Plan,
-    made_up_posterior,
-)
 
 Pilot = Plan
 

@@ -11,7 +11,7 @@ import pytest
 from advisor.model.compat import convergence
 from advisor.model.posterior import Posterior
 from advisor.reporting.figure import render
-from advisor.reporting.figures.checks import MAX_PANELS, convergence_info, draw_convergence
+from advisor.reporting.figures.beliefs import MAX_PANELS, convergence_info, draw_convergence
 
 Build = Callable[..., Any]
 

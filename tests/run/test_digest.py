@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from simulated_runs import Plan, rising, simulate_runs
 
 from advisor.runs.pilot_run import run_digest
-from advisor.testing import Plan, rising, simulate_runs
 
 
 def run():

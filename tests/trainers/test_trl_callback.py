@@ -7,8 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-
-from advisor.testing import (
+from simulated_runs import (
     Plan,
     made_up_posterior,
 )

@@ -10,7 +10,7 @@ from advisor.common import write_whole
 from advisor.errors import InputError
 from advisor.model import Posterior
 from advisor.reporting.figure import FORMATS, Drawn, FigureKind, Missing, reason_of
-from advisor.reporting.figures import beliefs, checks, frontier, stability_map, trajectories
+from advisor.reporting.figures import beliefs, frontier, stability_map, trajectories
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
@@ -23,7 +23,7 @@ FIGURES: dict[str, FigureKind] = {
         trajectories.FIGURE,
         beliefs.POSTERIORS,
         beliefs.EXPONENTS,
-        checks.CONVERGENCE,
+        beliefs.CONVERGENCE,
     )
 }
 """Figures of a study by name, in the order of the report: the decision first."""
@@ -94,7 +94,7 @@ def plot(
 def check_figures(names: Iterable[str]) -> None:
     """Refuse a figure that no study has."""
     for name in set(names) - set(FIGURES):
-        advice = f"Choose among {', '.join(FIGURES)}, forecast_check, or all"
+        advice = f"Choose among {', '.join(FIGURES)}, or all"
         raise InputError(f"there is no figure '{name}'", argument="name", advice=advice)
 
 

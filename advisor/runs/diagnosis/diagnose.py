@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from advisor.common import in_notebook
 from advisor.runs.diagnosis.card import MODES, SEVERITY, Card, Status
 from advisor.runs.diagnosis.collapse import (
     collapse,
@@ -73,15 +74,11 @@ class Diagnosis(BaseModel):
 
     def _repr_html_(self) -> str:
         """Verdict and cards in short, as notebooks show them."""
-        from advisor.common import heading, table, whole
-
-        fall = "" if self.collapse_step is None else f", collapse at step {self.collapse_step:.0f}"
-        return whole(
-            heading(f"{self.id}: {self.verdict}", fall.removeprefix(", ")),
-            table(
-                ["failure mode", "status", "says", "change"],
-                [[card.title, card.status, card.headline, card.change] for card in self.cards],
-            ),
+        fall = "" if self.collapse_step is None else f" collapse at step {self.collapse_step:.0f}"
+        return in_notebook(
+            f"{self.id}: {self.verdict}{fall}",
+            ["failure mode", "status", "says", "change"],
+            [[card.title, card.status, card.headline, card.change] for card in self.cards],
         )
 
 

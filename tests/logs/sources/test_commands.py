@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from made_plan import made_plan
+from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
 from advisor.advice.pilot_plan import PLAN, PilotPlan
@@ -17,7 +18,6 @@ from advisor.monitoring import following
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import LogCandidate
 from advisor.runs.logs import sources
-from advisor.testing import Plan, made_up_posterior, rising
 
 PLACE = "mlflow:http://here:5000#grpo/sweep"
 """A path would lose its second slash."""

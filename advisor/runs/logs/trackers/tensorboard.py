@@ -16,7 +16,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Column, Columns, Logged, Reader, Table
-from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events, is_event_header
+from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events
 from advisor.runs.logs.row_kinds import least_rows
 from advisor.runs.logs.stated_settings import derive_settings
 from advisor.runs.pilot_run import IN_NO_RUN
@@ -45,9 +45,9 @@ def claims(log: LogFile) -> bool:
     if not is_named and log.suffix not in ("", ".tfevents"):
         return False
     head = log.readable_head()
-    if len(head) < EVENT_HEADER or is_event_header(head):
-        return is_named or (len(head) >= EVENT_HEADER and b"brain.Event:" in head[:64])
-    return is_named and b"\0" in head
+    if len(head) < EVENT_HEADER:
+        return is_named
+    return b"brain.Event:" in head[:64] or (is_named and b"\0" in head)
 
 
 def group(log: LogFile) -> Path:
