@@ -49,6 +49,17 @@ def test_a_summary_as_json_teaches_what_the_posterior_does_to_the_last_digit():
     assert learn_from_studies(read, base=BASE) == learn_priors(posteriors)
 
 
+def test_a_study_kept_without_its_matrix_is_read_entry_by_entry():
+    studies = team_of(3)  # whose entries are uncorrelated
+    bare = [one.model_copy(update={"information": (), "score": ()}) for one in studies]
+    whole, alone = (learn_from_studies(found, base=BASE) for found in (studies, bare))
+    for entry in TEAM:
+        before, learned, other = (getattr(one, entry) for one in (BASE, whole, alone))
+        assert abs(learned.mean - before.mean) > 0.2 * before.sd
+        assert other.mean == pytest.approx(learned.mean, abs=0.03 * before.sd)
+        assert other.sd == pytest.approx(learned.sd, rel=0.05)
+
+
 def with_squares_that_wander(posterior, name):
     """The same in which the variance of one parameter moves slowly: few draws behind it."""
     chains, draws = posterior.draws[name].shape
