@@ -274,9 +274,7 @@ def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: flo
     )
 
 
-def beaten_too_seldom(
-    at_end: Evaluator, kept: Evaluation, other: Evaluation, surely: float
-) -> str:
+def beaten_too_seldom(at_end: Evaluator, kept: Evaluation, other: Evaluation, surely: float) -> str:
     """Say why piloted settings are kept before others with a higher forecast."""
     (chance,) = p_better(at_end, other, [kept])
     return (

@@ -63,7 +63,9 @@ class Follower:
         is_new = signature != self._signature
         if is_new:
             self._reported.discard("silent")
-        replaced = self._signature is not None and _is_replaced(self._signature, signature)
+        # A single file that is another one than before, or shorter.
+        (was, *more), (now, *others) = self._signature or (signature[0],), signature
+        replaced = not (more or others) and (was[1] != now[1] or now[2] < was[2])
         try:
             run = max(reversed(self.read(self.path)), key=_written)
             grew = signature_of(self.path) != signature
@@ -158,13 +160,6 @@ def _written(run: PilotRun) -> float:
         return Path(run.path).stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _is_replaced(before: Signature, now: Signature) -> bool:
-    """Whether a single file is another one than before, or shorter."""
-    if len(before) != 1 or len(now) != 1:
-        return False
-    return before[0][1] != now[0][1] or now[0][2] < before[0][2]
 
 
 def _is_open(signature: Signature) -> bool:

@@ -377,7 +377,7 @@ def _reach(values: FloatArray) -> float:
 def fingerprint(run: PilotRun) -> str:
     """Hash of a run's first rows and its settings, which a longer or shorter log of it shares."""
     known = np.isfinite(run.reward)
-    rewards = [_printed(value) for value in run.reward[known]]
+    rewards = [f"{round(float(r), DIGITS) + 0.0:.{DIGITS}g}" for r in run.reward[known]]
     distinct = list(dict.fromkeys(rewards))
     if len(distinct) < LEAST_DISTINCT:
         return ""
@@ -387,10 +387,6 @@ def fingerprint(run: PilotRun) -> str:
     rate = f"{settings.learning_rate:.3g}" if settings.learning_rate else ""
     parts = ((rate, settings.group_size), steps, rewards[:count])
     return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
-def _printed(reward: float) -> str:
-    return f"{round(float(reward), DIGITS) + 0.0:.{DIGITS}g}"
 
 
 def run_digest(run: PilotRun) -> str:

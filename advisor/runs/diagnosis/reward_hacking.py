@@ -88,7 +88,8 @@ def _findings(
     last: Coupling | None,
 ) -> Iterator[card.Finding]:
     """What parts from the train reward, the surest first; then what nobody could judge."""
-    span = _span(run)
+    times = np.concatenate([run.step, run.eval_step])
+    span = (float(times.min()), float(times.max())) if times.size else (0.0, 0.0)
     falls = _falls_apart(run, scores)
     sure = [one for one in falls if one.fall.z >= levels.SURE and one.lost >= 0.1]
     meant = [one for one in sure if one.score.is_meant]
@@ -143,12 +144,6 @@ def _goes_down(run: PilotRun, last: Coupling) -> bool:
     own = reward[(step >= last.first_step) & (step <= last.last_step)]
     is_long = own.size >= 2 * levels.LEAST_ROWS
     return is_long and levels.difference(*levels.ends(own, 1 / 3)[::-1]) > UP
-
-
-def _span(run: PilotRun) -> tuple[float, float]:
-    """First and last step of rows and evaluations."""
-    times = np.concatenate([run.step, run.eval_step])
-    return (float(times.min()), float(times.max())) if times.size else (0.0, 0.0)
 
 
 def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> levels.Fall | None:

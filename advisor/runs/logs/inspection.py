@@ -111,7 +111,8 @@ def _cells(runs: Sequence[PilotRun]) -> list[str]:
     steps = ((each.eval_step if each.is_eval_only else each.step, each) for each in runs)
     texts = {f"{step[-1]:.0f}{units.get(each.step_unit, '')}" for step, each in steps}
     lengths = sorted(texts, key=lambda text: (len(text), text))
-    found = [both for each in runs if (both := _ends(each))]
+    ends = (first_and_last(r.reward) or first_and_last(r.eval_reward) for r in runs)
+    found = [both for both in ends if both]
     sides = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
     mark = ""
     if len(runs) == 1:
@@ -129,10 +130,6 @@ def _cells(runs: Sequence[PilotRun]) -> list[str]:
         " -> ".join(sides) + mark if sides else "-",
         lacks,
     ]
-
-
-def _ends(run: PilotRun) -> tuple[float, float] | None:
-    return first_and_last(run.reward) or first_and_last(run.eval_reward)
 
 
 def _size(parameters: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,9 +43,10 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     raw = located.raw
     _refuse_short(raw, run_id)
     given = {key: setting.value for key, setting in settings.items()}
-    interval = _interval({**raw.observed.facts, **located.stated.facts, **given})
-    if raw.step_unit == "refresh" and interval is not None:
-        raw = raw.on_optimizer_steps(interval)
+    known = {**raw.observed.facts, **located.stated.facts, **given}
+    factors: list[Any] = [known.get(f"{name}_per_refresh") for name in ("minibatches", "epochs")]
+    if raw.step_unit == "refresh" and None not in factors:
+        raw = raw.on_optimizer_steps(math.prod(map(int, factors)))
     rates = read_rates(raw.rate_step, raw.rate, raw.planned_steps)
     if raw.step_unit != "optimizer":  # how many optimizer steps a count stands for is not known
         lengths = ("warmup_steps", "planned_steps")
@@ -128,12 +130,6 @@ def _parameters(
             advice="Add 'parameters = 7e9' (all parameters of the base model) beside it",
         )
     return size
-
-
-def _interval(known: Mapping[str, Any]) -> int | None:
-    """K where both of its factors are known."""
-    minibatches, epochs = known.get("minibatches_per_refresh"), known.get("epochs_per_refresh")
-    return None if minibatches is None or epochs is None else int(minibatches) * int(epochs)
 
 
 def _weigh(found: Derived, rates: Rates, stated: Derived, settings: Mapping[str, Setting]) -> None:

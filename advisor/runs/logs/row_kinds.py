@@ -18,13 +18,7 @@ from advisor.runs.logfiles.logged import Columns, Logged, Table
 from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS, NOT_GRPO
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import DATA, KIND_KEYS, RUN_KEYS
-from advisor.runs.trainers.keys import (
-    counts_evaluations,
-    has_reward_key,
-    mapped_key,
-    rewards_of_runs,
-    words,
-)
+from advisor.runs.trainers.keys import counts_evaluations, mapped_key, rewards_of_runs, words
 from advisor.theory import BoolArray, FloatArray, IntArray
 
 ROWS = {name: tuple(listed) for name, listed in DATA["rows"].items()}
@@ -141,7 +135,7 @@ def split_by_column(
     """Runs of a table with a reward for each: in columns mapped, or named after their runs."""
     keys, mapped = logged.table.keys, columns.keys.get("reward", "")
     asked = [] if mapped in keys else [key.strip() for key in mapped.split(",")]
-    runs = {} if mapped or has_reward_key(keys) else rewards_of_runs(keys)
+    runs = {} if mapped else rewards_of_runs(keys)
     if len(asked) > 1:
         runs = {mapped_key(key, keys, path): rewards_of_runs([key]).get(key, "") for key in asked}
     if not runs:
@@ -153,7 +147,7 @@ def split_by_column(
     for reward, begin in runs.items():
         own = {key: key.removeprefix(begin) for key in keys if begin and key.startswith(begin)}
         table = logged.table.only({**shared, **own, reward: "reward"})
-        notes = logged.assumptions if mapped else (*logged.assumptions, remark)
+        notes = (*logged.assumptions, *([] if mapped else [remark]))
         part, rows = replace(logged, table=table, assumptions=notes), np.arange(len(table))
         name = begin.rstrip("/ -") or reward
         yield _part(part, rows, name, logged.label is None), replace(columns, keys=others)

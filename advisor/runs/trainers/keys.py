@@ -22,12 +22,7 @@ from advisor.runs.trainers.key_table import (
     plain,
     spellings,
 )
-from advisor.runs.trainers.registry import (
-    all_key_tables,
-    cached,
-    key_tables,
-    settings_in_name,
-)
+from advisor.runs.trainers.registry import all_key_tables, cached, key_tables, settings_in_name
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|%")
 WORDS = {name: frozenset(listed) for name, listed in read_data("common")["words"].items()}
@@ -237,22 +232,28 @@ def find_keys(
 def has_reward_key(seen: Iterable[str]) -> bool:
     """Whether a name of the train reward is among the keys, declared by a trainer or likely."""
     keys = list(seen)
-    if any(map(_is_reward, keys)):
+    if any(map(_is_reward, keys)) or rewards_of_runs(keys):
         return True
     return any(map(is_success, keys)) and likely_reward(keys) is not None
 
 
-def rewards_of_runs(keys: Iterable[str]) -> dict[str, str]:
-    """Rewards whose column begins with a run's name (``lr1e-5/reward``) -> what it begins with.
+def rewards_of_runs(keys: Sequence[str]) -> dict[str, str]:
+    """Rewards that begin with a run's name (``lr1e-5/reward``) -> what they begin with.
 
-    The name states a setting: tasks and datasets have names and rewards, too.
+    The name states a setting: tasks and datasets have names and rewards, too. Next to a reward
+    without a name they are parts of it.
     """
-    found: dict[str, str] = {}
-    for key in keys:
-        for cut in re.finditer("/| - ", key):
-            if settings_in_name(key[: cut.start()]) and _is_reward(key[cut.end() :]):
-                found.setdefault(key, key[: cut.end()])
-    return found
+    if any(map(_is_reward, keys)):
+        return {}
+    return {key: begin for key in keys if (begin := _name_of_run(key))}
+
+
+@cached
+def _name_of_run(key: str) -> str:
+    for cut in re.finditer("/| - ", key):
+        if settings_in_name(key[: cut.start()]) and _is_reward(key[cut.end() :]):
+            return key[: cut.end()]
+    return ""
 
 
 def is_declared(key: str) -> bool:
@@ -321,9 +322,8 @@ def mapped_key(key: str, seen: Sequence[str], path: Path, name: str = "reward") 
     """Check that a log has the key that a column map reads a series from."""
     if key not in seen:
         problem = f"the column map reads '{name}' from '{key}', which the log lacks"
-        raise InputError(
-            problem, path=path, key=f"columns.{name}", advice=f"Keys seen: {show_keys(seen, key)}"
-        )
+        advice = f"Keys seen: {show_keys(seen, key)}"
+        raise InputError(problem, path=path, key=f"columns.{name}", advice=advice)
     return key
 
 

@@ -16,13 +16,7 @@ from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.key_table import COMMON_KEYS
-from advisor.runs.trainers.keys import (
-    has_evaluation_key,
-    has_reward_key,
-    reward_key,
-    rewards_of_runs,
-    show_keys,
-)
+from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, reward_key, show_keys
 
 SCALAR_KEY = re.compile(rb'"([^"\n]{1,120})"\s*:\s*["\d.\-NIn]')
 """A key of a JSON object followed by a number, a quoted one or null."""
@@ -45,10 +39,8 @@ def is_wide(log: LogFile) -> bool:
             keys += _nested_keys(text)
     else:
         return False
-    return (
-        has_reward_key(keys)
-        or bool(rewards_of_runs(keys))
-        or (has_evaluation_key(keys) and any(STEP.fullmatch(key.lower()) for key in keys))
+    return has_reward_key(keys) or (
+        has_evaluation_key(keys) and any(STEP.fullmatch(key.lower()) for key in keys)
     )
 
 
