@@ -274,15 +274,13 @@ def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: flo
     )
 
 
-def beaten_too_seldom(
-    at_end: Evaluator, kept: Evaluation, other: Evaluation, surely: float
-) -> str:
+def beaten_too_seldom(at_end: Evaluator, kept: Evaluation, other: Evaluation, surely: float) -> str:
     """Say why piloted settings are kept before others with a higher forecast."""
     (chance,) = p_better(at_end, other, [kept])
     return (
         f"{short_text(other.settings, kept.settings)} would give {other.reward:.3f}, and more with "
-        f"P {percent(chance)}: gentler piloted settings are kept where that is below "
-        f"{percent(surely)}"
+        f"P {percent(chance)}: below {percent(surely)}, piloted settings that are nearer to what is "
+        "known, or gentler, are kept"
     )
 
 
