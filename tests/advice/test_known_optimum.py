@@ -115,9 +115,7 @@ def test_a_language_model_keeps_what_was_piloted_unless_another_is_surely_better
 def test_a_language_model_keeps_the_pilot_nearest_to_what_is_known(monkeypatch):
     question = question_of(1.5e9)
     monkeypatch.setattr(answer, "SURELY", 1.0)
-    assert (
-        searched(question).chosen.settings.learning_rate == 1e-6
-    )  # nothing is known: the gentlest
+    assert searched(question).chosen.settings.learning_rate == 1e-6
     stated = question_of(1.5e9, known={"learning_rate": 5e-6}, projects=9)
     assert searched(stated).chosen.settings.learning_rate == 3e-6
     monkeypatch.setattr(answer, "SURELY", 0.5)
