@@ -18,6 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
+
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile
 
@@ -31,22 +33,11 @@ WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 OWN_COUNTER = "_step"  # W&B's key of its own counter of log calls
 
 
-@contextlib.contextmanager
-def _installed() -> Iterator[None]:
-    """Name the extra that brings what these files alone need."""
-    try:
-        yield
-    except ImportError as error:
-        what = "TensorBoard's and W&B's own files need"
-        raise InputError(f"{what}: pip install 'grpo-advisor[tensorboard]'") from error
-
-
 @cache
 def _messages() -> tuple[dict[str, Any], type[Exception]]:
     # Imported where a log needs it: it takes longer than most logs take to read.
-    with _installed():
-        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
-        from google.protobuf.message import DecodeError
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+    from google.protobuf.message import DecodeError
 
     declared = Path(__file__).with_name("messages.textproto").read_text(encoding="utf-8")
     pool = descriptor_pool.DescriptorPool()
@@ -56,17 +47,9 @@ def _messages() -> tuple[dict[str, Any], type[Exception]]:
     return {name: message_factory.GetMessageClass(kind) for name, kind in kinds}, DecodeError
 
 
-@cache
-def _checksum() -> Callable[[bytes], int]:
-    with _installed():
-        import google_crc32c
-
-    return google_crc32c.value  # type: ignore[no-any-return]
-
-
 def masked_crc(data: bytes) -> bytes:
     """CRC32C, rotated and shifted as TFRecord has it."""
-    crc = _checksum()(data)
+    crc = google_crc32c.value(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import struct
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -13,9 +12,9 @@ import numpy as np
 import pytest
 from reader_conformance import ReaderConformance
 
-from advisor import inspect, read_runs
+from advisor import inspect
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits, records
+from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.records import masked_crc
@@ -477,17 +476,3 @@ def test_the_size_of_a_model_is_counted_by_its_config(
     write(tmp_path / "x", content + event(0, text("model_config/text_summary", config)))
     (run,) = inspect(tmp_path / "x", columns={"reward": "train/reward"}).runs
     assert run.parameters == size
-
-
-@pytest.mark.parametrize("library", ["google_crc32c", "google.protobuf"])
-def test_what_is_not_installed_is_named_with_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
-) -> None:
-    path = write(tmp_path, rewards_file([0.1, 0.2, 0.3]))
-    for cached in (records._messages, records._checksum):
-        cached.cache_clear()
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(InputError, match=r"pip install 'grpo-advisor\[tensorboard\]'"):
-        read_runs(path)
-    monkeypatch.undo()
-    assert len(read_runs(path)) == 1
