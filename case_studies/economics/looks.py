@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--designs", nargs="+", default=list(DESIGNS), choices=list(DESIGNS))
     parser.add_argument("--known", nargs="+", default=["1", ALL], choices=["1", "2", ALL])
-    parser.add_argument("--worlds", type=int, help="of those in the order of a draw [default: all]")
+    parser.add_argument("--worlds", nargs="+", help="only these [default: all]")
     add_engine_flags(parser)
     parser.add_argument("--out", type=Path, default=HERE / "looks.json")
     given = parser.parse_args()
@@ -156,7 +156,9 @@ def main() -> None:
         summed = json.loads(given.out.read_text(encoding="utf-8"))
     for known in [int(one) if one != ALL else ALL for one in given.known]:
         for design in given.designs:
-            items = work_items(purses, records, known, design)[: given.worlds]
+            items = work_items(purses, records, known, design)
+            if given.worlds:
+                items = [one for one in items if one.payload[0][0].world.name in given.worlds]
             found = results(looked, items, f"Looking: {design}", on_engine(given))
             done = [one for part in found for one in part]
             summed[f"{design}, known from {known}"] = summed_up(done, records, known, task_of)
