@@ -405,7 +405,8 @@ def learn_priors(
 
     Notes
     -----
-    A random-effects meta-analysis. Levels of plateau
+    A random-effects meta-analysis of all entries together, from mean and covariance of each
+    posterior. How far models of a task lie apart is learned from their levels. Levels of plateau
     loss and collapse are at their anchors (:func:`advisor.model.equations.at_reference`); others
     such as ``log_slope`` are at each study's own reference configuration (the geometric mean of its
     pilots), moved to where the base's law of the speed stands, which is how a new study reads them.

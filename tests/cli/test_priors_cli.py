@@ -134,7 +134,8 @@ def test_showing_is_quick_and_loads_no_sampler():
 def test_learning_writes_a_preset_that_loads(tmp_path, capsys, saved):
     out = tmp_path / "presets" / "team.toml"
     shown = run(["learn", *saved, "--out", out], capsys)
-    assert "Learned: 2 of" in shown
+    # Both that were said, and how far models of a task lie apart.
+    assert "Learned: 3 of" in shown
     assert "rate_group_size" in shown
     assert "small_models" in shown
     assert f"--priors {out}" in shown
