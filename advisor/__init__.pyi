@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
+from numpy.typing import ArrayLike as _ArrayLike
+from pandas import DataFrame as _DataFrame
+
 from advisor.advice import CostModel as CostModel
 from advisor.advice import Recommendation as Recommendation
 from advisor.advice import Request as Request
 from advisor.advice import Search as Search
 from advisor.advice import export as export
 from advisor.advice import next_pilot as next_pilot
-from advisor.advice import what_if as what_if
 from advisor.advice.pilot_plan import PilotPlan as PilotPlan
 from advisor.advice.pilot_plan import plan as plan
 from advisor.advice.piloting import pilots as pilots
@@ -88,3 +90,17 @@ def advise(
     progress: bool | _Progress | None = ...,
     **fields: Unpack[_Fields],
 ) -> Recommendation: ...
+
+class _Changes(TypedDict, total=False):
+    """Settings that `what_if` changes; a test holds them to the code's."""
+
+    learning_rate: _ArrayLike | None
+    group_size: _ArrayLike | None
+    minibatches_per_refresh: _ArrayLike | None
+    epochs_per_refresh: _ArrayLike | None
+    prompts_per_step: _ArrayLike | None
+    steps: _ArrayLike | None
+
+def what_if(
+    posterior: Posterior, request: Request | None = ..., **changes: Unpack[_Changes]
+) -> _DataFrame: ...

@@ -15,6 +15,7 @@ import typer
 from processor_time import times_a_plain_application
 
 import advisor
+from advisor.advice.candidates import AXES
 from advisor.cli import app
 
 STUB = Path(advisor.__file__).with_suffix(".pyi")
@@ -50,15 +51,15 @@ def test_type_checkers_read_the_same_names():
     assert stubbed() == {home: set(names.split()) for home, names in advisor._NAMES.items()}
 
 
-def test_keywords_of_advise_are_written_out_for_completion():
+def test_keywords_are_written_out_for_completion():
     """Control: the fields of the models themselves, which the stub must not fall behind."""
-    (fields,) = [
-        node
+    of_advise, of_what_if = (
+        [line.target.id for line in node.body if isinstance(line, ast.AnnAssign)]
         for node in ast.parse(STUB.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef)
-    ]
-    written = [node.target.id for node in fields.body if isinstance(node, ast.AnnAssign)]
-    assert written == [*advisor.Request.model_fields, *advisor.Search.model_fields]
+    )
+    assert of_advise == [*advisor.Request.model_fields, *advisor.Search.model_fields]
+    assert of_what_if == [*AXES, "steps"]
 
 
 def test_every_name_is_there():

@@ -246,16 +246,7 @@ def base_settings(posterior: Posterior, target: Target) -> Settings:
 
 
 def what_if(
-    posterior: Posterior,
-    request: Request | None = None,
-    *,
-    learning_rate: npt.ArrayLike | None = None,
-    group_size: npt.ArrayLike | None = None,
-    minibatches_per_refresh: npt.ArrayLike | None = None,
-    epochs_per_refresh: npt.ArrayLike | None = None,
-    prompts_per_step: npt.ArrayLike | None = None,
-    steps: npt.ArrayLike | None = None,
-    **unknown: Any,
+    posterior: Posterior, request: Request | None = None, **changes: npt.ArrayLike | None
 ) -> pd.DataFrame:
     """Evaluate settings under the posterior.
 
@@ -265,14 +256,10 @@ def what_if(
     request : Request, optional
         Whose target, steps and price count, as in `advise`; `Study.what_if` repeats those of a
         saved answer, and its numbers.
-    learning_rate, group_size, minibatches_per_refresh, epochs_per_refresh : array_like
-    prompts_per_step, steps : array_like
-        Broadcast against each other; what is not given is that of the target's first pilot, and
-        three times the longest pilot for the steps.
-    **unknown : array_like
-        Refused, with the setting of the nearest name.
-
-    Many parameters because: each is a setting.
+    **changes : array_like
+        ``learning_rate``, ``group_size``, ``minibatches_per_refresh``, ``epochs_per_refresh``,
+        ``prompts_per_step`` and ``steps``, broadcast against each other; what is not given is that
+        of the target's first pilot, and three times the longest pilot for the steps.
 
     Returns
     -------
@@ -283,18 +270,16 @@ def what_if(
         pilots (three times the longest at most), the settings ``outside`` what any pilot ran (names
         with commas between, where the numbers are the prior's word), and the price.
     """
-    changes = {name: value for name, value in locals().items() if name in (*AXES, "steps")}
     import pandas as pd
 
     runs = posterior.meta.runs
     asked = (request or Request()).in_steps(run.settings.refresh_interval for run in runs)
     target = asked.target_in(posterior)
-    if steps is None:
+    if changes.get("steps") is None:
         changes["steps"] = asked.steps or int(SUPPORT * posterior.meta.longest)
     cost = learn_cost(posterior, target, gpus=asked.gpus, seconds_per_step=asked.seconds_per_step)
     forecaster = Forecaster(posterior, target, seed=DEFAULT_SEED)
-    base = base_settings(posterior, target)
-    return pd.DataFrame(what_if_rows(forecaster, cost, base, changes | unknown))
+    return pd.DataFrame(what_if_rows(forecaster, cost, base_settings(posterior, target), changes))
 
 
 def what_if_rows(
