@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property
 from statistics import mode
 from typing import TYPE_CHECKING, Any
 
@@ -66,11 +65,7 @@ class Evaluation:
     stability: Stability
     cost: Cost
     value: float
-
-    @cached_property
-    def least(self) -> float:
-        """P(stable) that decides."""
-        return self.stability.least
+    least: float  # P(stable) that decides
 
     def is_feasible(self, level: float) -> bool:
         """Whether it reaches its goal and keeps P(stable) at the level."""
@@ -116,7 +111,9 @@ class Evaluator:
         for places, planned, last in stacked(runs, steps, self.forecaster.size):
             draws, utility, chances, _ = run_ends(self.forecaster, planned, last)
             values = list(map(self.objective.of, utility))
-            for place, own, chance, value in zip(places, draws, chances, values, strict=True):
+            least = [chance.least for chance in chances]
+            found = zip(places, draws, chances, values, least, strict=True)
+            for place, own, chance, value, decides in found:
                 self._known[new[place]] = Evaluation(
                     new[place],
                     runs[place],
@@ -124,6 +121,7 @@ class Evaluator:
                     chance,
                     prices[place],
                     value if paid[place] > 0 else -np.inf,
+                    decides,
                 )
         return [self._known[one] for one in asked]
 
@@ -145,6 +143,11 @@ class Evaluator:
         share = 1.0 if gain <= 0 else (goal - curve[0]) / gain
         return steps_to_share(curve, curve_steps(run.cost.steps), float(np.clip(share, 0.0, 1.0)))
 
+    def seconds_to(self, run: Evaluation, goal: float) -> float:
+        """Time to a reward, in steps where the time of a step is unknown."""
+        steps = self.steps_to(run, goal)
+        return np.inf if steps is None else steps * (self.cost.seconds_per_step(run.settings) or 1)
+
     def _towards_goal(self, goal: float, settings: Settings, steps: int) -> Evaluation:
         """Evaluate a configuration that is to reach a goal within so many steps."""
         planned, times = settings.planned_over(steps), curve_steps(steps)
@@ -158,7 +161,9 @@ class Evaluator:
         if found is not None and self.budget.steps_of(settings, self.cost) > 0:
             time = steps * (self.cost.seconds_per_step(planned) or 1.0)
             value = -price.paid if self.objective.kind == "cheapest" else -time
-        return Evaluation(settings, planned, float(draws.mean()), chance, price, value)
+        return Evaluation(
+            settings, planned, float(draws.mean()), chance, price, value, chance.least
+        )
 
 
 def stacked(

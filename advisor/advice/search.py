@@ -6,13 +6,12 @@ import math
 import secrets
 import warnings
 from collections.abc import Iterable
-from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.advice.candidates import AXES, Lattice
+from advisor.advice.candidates import AXES, Lattice, place_of
 from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.request import Search
 from advisor.common import Progress, without_password
@@ -69,20 +68,20 @@ def search(
     # Scattered points fill next to nothing of a grid: they too are tried one by one.
     is_small = len(lattice) <= how.trials or len(lattice) < math.prod(map(len, axes.values()))
     number = len(lattice) if is_small else how.trials
-    if len(lattice) <= MOST_PREPARED and evaluate.goal is None:
-        evaluate.compared(lattice)
-
-    @cache
-    def evaluated(place: tuple[float, ...]) -> Evaluation | None:
-        settings = lattice.at(place)
-        return None if settings is None else evaluate(settings)
+    is_prepared = len(lattice) <= MOST_PREPARED and evaluate.goal is None
+    offered = list(lattice) if is_prepared else []
+    found = evaluate.compared(offered)
+    table: dict[Any, Evaluation | None] = dict(zip(map(place_of, offered), found, strict=True))
 
     def objective(trial: optuna.Trial) -> float:
         place = tuple(
             axes[name][trial.suggest_int(f"{name} (index)", 0, len(axes[name]) - 1)]
             for name in AXES
         )
-        evaluation = evaluated(place)
+        if place not in table:
+            settings = lattice.at(place)
+            table[place] = None if settings is None else evaluate(settings)
+        evaluation = table[place]
         if evaluation is None:
             raise optuna.TrialPruned("not offered")
         tried.append(evaluation)
@@ -98,13 +97,10 @@ def search(
     memory = optuna.storages.InMemoryStorage()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        study = optuna.create_study(
-            storage=memory,
-            direction="maximize",
-            sampler=_sampler(how.seed, is_small=is_small),
-        )
-        provenance = evaluate.forecaster.posterior.meta.provenance
-        study.set_user_attr("provenance", provenance.model_dump())
+        sampler = _sampler(how.seed, is_small=is_small)
+        study = optuna.create_study(storage=memory, direction="maximize", sampler=sampler)
+        meta = evaluate.forecaster.posterior.meta
+        study.set_user_attr("provenance", meta.provenance.model_dump())
         study.set_user_attr("objective", evaluate.objective.model_dump())
 
         if is_small:
@@ -112,12 +108,14 @@ def search(
         study.optimize(objective, n_trials=number)
         seen = {e.settings for e in tried}
         # What was piloted is known to be good or bad: no sampler may pass it by.
-        if piloted := _nearest_to_pilots(evaluate.forecaster.posterior.meta.runs, lattice) - seen:
+        if piloted := _nearest_to_pilots(meta.runs, lattice) - seen:
             study.optimize(objective, n_trials=_enqueue(study, lattice, piloted))
             seen.update(piloted)
         while around := _around(_top(tried, level), lattice, seen):
             study.optimize(objective, n_trials=_enqueue(study, lattice, around))
             seen.update(around)
+    for one in tried:
+        evaluate(one.settings)  # what was looked up is on offer from here on
     if how.storage is not None:
         _keep(study, memory, how.storage, _name(evaluate))
     return _top(tried, level), _nearest(tried, level)
@@ -181,7 +179,7 @@ def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> l
     for name, choices in lattice.axes.items():
         at = choices.index(getattr(best.settings, name))
         ladders.append(choices[max(0, at - 1) : at + 2])
-    near = (lattice.at(place) for place in product(*ladders))
+    near = map(lattice.at, product(*ladders))
     return [one for one in near if one is not None and one not in seen]
 
 

@@ -90,17 +90,9 @@ def trade_offs(
     safest = max(safer, key=lambda e: (round(e.stability.probability, 2), e.reward), default=None)
 
     evaluate.prepare_curves([chosen, *feasible])
-
-    def seconds(found: Evaluation) -> float:
-        """Time to the goal, in steps where the time of a step is unknown."""
-        steps = evaluate.steps_to(found, goal)
-        each = evaluate.cost.seconds_per_step(found.settings) or 1.0
-        return np.inf if steps is None else steps * each
-
-    most = NOTABLY * seconds(chosen)
-    faster = min(feasible, key=seconds, default=None)
-    if faster is not None and not seconds(faster) <= most < np.inf:
-        faster = None
+    most, *times = [evaluate.seconds_to(one, goal) for one in (chosen, *feasible)]
+    first = min(times, default=np.inf)
+    faster = feasible[times.index(first)] if first <= NOTABLY * most < np.inf else None
     both = faster is not None and faster is least
     named = {"cheaper and faster" if both else "cheaper": least, "safer": safest}
     if not both:

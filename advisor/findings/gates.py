@@ -22,6 +22,7 @@ from advisor.model import (
     Meta,
     Posterior,
     RunSummary,
+    clock_polynomial,
     clock_table,
     covariates_of,
 )
@@ -195,7 +196,7 @@ def _steps_until(posterior: Posterior, index: int, settings: Settings, left: flo
 def _clock(posterior: Posterior, run: RunSummary, settings: Settings) -> float:
     """Logged window in steps at peak rate: decayed ones tell no plateau (docs/theory, T34)."""
     exponent = float(np.median(posterior.flat("rate.learning_rate")))
-    polynomial = eq.clock_polynomial(clock_table(settings, int(run.steps))[-1])
+    polynomial = clock_polynomial(clock_table(settings, int(run.steps))[-1])
     return float(polynomial @ exponent ** np.arange(polynomial.size))
 
 

@@ -16,7 +16,6 @@ from advisor.forecast.interval import central as central
 from advisor.forecast.interval import ends_of as ends_of
 from advisor.forecast.interval import interval_of as interval_of
 from advisor.forecast.predictive import RestOfRun as RestOfRun
-from advisor.forecast.predictive import begun_run_reward as begun_run_reward
 from advisor.forecast.predictive import final_of_rest as final_of_rest
 from advisor.forecast.predictive import final_reward as final_reward
 from advisor.forecast.predictive import final_steps as final_steps

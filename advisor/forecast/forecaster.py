@@ -201,6 +201,7 @@ class Forecaster:
         self.run_effect = effect.values(posterior, self.indices)
         self._is_fresh = effect.is_fresh
         self._drawn: dict[str, FloatArray] = {}
+        self._last: tuple[Settings, dict[str, FloatArray], dict[str, FloatArray]] | None = None
         check_task(posterior, target.task)
 
     @classmethod
@@ -310,23 +311,24 @@ class Forecaster:
     def _log_parameters(self) -> float:
         return float(np.log(self.target.parameters / self.posterior.meta.reference.parameters))
 
-    def covariates(self, settings: Settings) -> model.Covariates:
-        """What the laws see of a configuration."""
-        return model.covariates_of(settings, self.posterior.meta.reference, self._log_parameters)
-
-    def _law(self, name: str, design: FloatArray) -> FloatArray:
+    def _law(self, name: str, settings: Settings) -> FloatArray:
         """Value of a law, shape (..., draws), at one configuration or at stacked ones."""
-        return np.asarray(np.apply_along_axis(self.laws[name].__matmul__, -1, design))
+        if self._last is None or self._last[0] is not settings:
+            reference = self.posterior.meta.reference
+            x = model.covariates_of(settings, reference, self._log_parameters)
+            self._last = settings, eq.designs(x), {}
+        _, designs, known = self._last
+        if name not in known:
+            known[name] = np.apply_along_axis(self.laws[name].__matmul__, -1, designs[name])
+        return known[name]
 
     def laws_of(self, settings: Settings) -> RunLaws:
         """What the laws give a run of a completed configuration, before its own effects."""
-        x = self.covariates(settings)
-        rate, plateau_loss = eq.rate_design(x), eq.plateau_loss_design(x)
         return RunLaws(
             self.population,
             self.group,
-            self._law("rate", rate),
-            self._law("plateau_loss", plateau_loss),
+            self._law("rate", settings),
+            self._law("plateau_loss", settings),
             self.draw("log_onset")[:, self._task],
             self.draw("is_oscillator"),
             self.uncorrected_share(settings),
@@ -362,7 +364,7 @@ class Forecaster:
 
     def law_stiffness(self, settings: Settings) -> FloatArray:
         """Stiffness per step before clipping limits it, shape (draws,): stability turns on it."""
-        rate = self._law("rate", eq.rate_design(self.covariates(settings)))
+        rate = self._law("rate", settings)
         noise = np.exp(self.population["log_run_rate_spread"]) * self.run_effect[1]
         return np.asarray(np.exp(self.group.log_stiffness + rate + noise))
 
@@ -425,7 +427,7 @@ class Forecaster:
     def curve(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """What the laws alone say of :meth:`scaled_reward`, however long a run is."""
         times = np.atleast_1d(np.asarray(steps, dtype=int))
-        polynomial = eq.clock_polynomial(model.clock_table(settings, int(times.max()))[times])
+        polynomial = model.clock_polynomial(model.clock_table(settings, int(times.max()))[times])
         return self.laws_of(settings).reward(self.effect_of(settings), polynomial)
 
     def _extrapolated(self, settings: Settings, level: FloatArray, times: IntArray) -> FloatArray:
@@ -458,8 +460,7 @@ class Forecaster:
 
     def _speed(self, settings: Settings) -> FloatArray:
         """Stiffness per step against the reference, by the laws: median over draws."""
-        rate = self._law("rate", eq.rate_design(self.covariates(settings)))
-        return np.asarray(np.exp(np.median(rate, axis=-1)))
+        return np.asarray(np.exp(np.median(self._law("rate", settings), axis=-1)))
 
     @cached_property
     def _furthest(self) -> float:
@@ -514,8 +515,7 @@ class Forecaster:
 
     def hazard(self, settings: Settings) -> FloatArray:
         """Collapse rate per optimizer step at peak learning rate, shape (draws,)."""
-        law = self._law("hazard", eq.hazard_design(self.covariates(settings)))
-        return np.asarray(eq.hazard(law))
+        return np.asarray(eq.hazard(self._law("hazard", settings)))
 
     def survival(self, settings: Settings, steps: int) -> FloatArray:
         """Probability of no collapse within ``steps``, given each draw, shape (draws,)."""

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
+from scipy.special import expit
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import DEVIATIONS
 from advisor.forecast.target import Target
-from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine, sigmoid
+from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine
 from advisor.runs import LOST_SHARE, PilotRun, Settings
 from advisor.theory import FloatArray, coefficients, damping_ratio, temperature
 
@@ -124,7 +125,7 @@ def on_line(
 ) -> FloatArray:
     """Recalibrated probabilities: a line in log-odds and in the log norm of an update."""
     heat = update_norm * np.asarray(log_norm)
-    return np.asarray(sigmoid(intercept + heat + slope * log_odds(probability)))
+    return np.asarray(expit(intercept + heat + slope * log_odds(probability)))
 
 
 def shrinkage(spread: float) -> float:

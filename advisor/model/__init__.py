@@ -6,8 +6,8 @@ from advisor.model.cohort import Cohort as Cohort
 from advisor.model.cohort import Covariates as Covariates
 from advisor.model.cohort import Reference as Reference
 from advisor.model.cohort import build_cohort as build_cohort
+from advisor.model.cohort import clock_polynomial as clock_polynomial
 from advisor.model.cohort import clock_table as clock_table
-from advisor.model.cohort import covariates_of as covariates_of
 from advisor.model.cohort import planned_factors as planned_factors
 from advisor.model.compat import TRUSTED_K as TRUSTED_K
 from advisor.model.compat import convergence as convergence
@@ -17,7 +17,7 @@ from advisor.model.equations import DEGREES as DEGREES
 from advisor.model.equations import LEAST_VARIANCE as LEAST_VARIANCE
 from advisor.model.equations import MOST_HAZARD as MOST_HAZARD
 from advisor.model.equations import WANDER_SHARE as WANDER_SHARE
-from advisor.model.equations import clock_polynomial as clock_polynomial
+from advisor.model.equations import covariates_of as covariates_of
 from advisor.model.equations import shifted_share as shifted_share
 from advisor.model.equations import sigmoid as sigmoid
 from advisor.model.parameters import GROUP_LEVELS as GROUP_LEVELS

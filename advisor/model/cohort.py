@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -82,20 +83,6 @@ class Reference:
     group_size: float
     prompts_per_step: float
     parameters: float
-
-
-def covariates_of(
-    settings: Settings, reference: Reference, log_parameters: float = 0.0
-) -> Covariates:
-    """What the laws see of settings that may be stacked."""
-    return Covariates(
-        np.log(settings.learning_rate / reference.learning_rate),
-        np.log(settings.group_size / reference.group_size),
-        np.log(settings.prompts_per_step / reference.prompts_per_step),
-        log_parameters,
-        np.log(settings.minibatches_per_refresh),
-        np.log(settings.epochs_per_refresh),
-    )
 
 
 @dataclass(frozen=True)
@@ -256,18 +243,31 @@ def build_cohort(
 
 def planned_factors(settings: Settings, steps: int) -> FloatArray:
     """Learning rate over its peak for each optimizer step of the schedule, shape (steps,)."""
-    return schedule_factors(
-        settings.schedule,
-        steps,
-        warmup_steps=settings.warmup_steps,
-        planned_steps=settings.planned_steps,
-    )
+    return _tabulated(settings.schedule, settings.warmup_steps, settings.planned_steps, steps)[0]
 
 
 def clock_table(settings: Settings, steps: int) -> FloatArray:
     """S after 0..steps optimizer steps at every tabulated exponent, shape (steps + 1, 4)."""
-    factors = planned_factors(settings, steps)
-    return np.stack([cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS], axis=1)
+    return _tabulated(settings.schedule, settings.warmup_steps, settings.planned_steps, steps)[1]
+
+
+@lru_cache(maxsize=64)  # of an answer nearly all configurations have one schedule
+def _tabulated(
+    schedule: Any, warmup_steps: int, planned_steps: int | None, steps: int
+) -> tuple[FloatArray, FloatArray]:
+    factors = schedule_factors(
+        schedule, steps, warmup_steps=warmup_steps, planned_steps=planned_steps
+    )
+    clocks = [cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS]
+    return factors, np.stack(clocks, axis=1)
+
+
+_NODES = np.linalg.inv(np.vander(CLOCK_EXPONENTS, increasing=True)).T
+
+
+def clock_polynomial(table: FloatArray) -> FloatArray:
+    """Coefficients of S as a cubic in the learning-rate exponent; exact for a constant schedule."""
+    return np.asarray(table @ _NODES)
 
 
 def _clock(factors: FloatArray, steps: FloatArray) -> FloatArray:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.model.cohort import CLOCK_EXPONENTS, Covariates
+from advisor.model.cohort import Covariates, Reference
+from advisor.runs import Settings
 from advisor.theory import FloatArray, Oscillator, decay, namespace, spectrum_decay
 
 STALE_LIMIT = 0.9
@@ -52,6 +53,20 @@ WANDER_SHARE = 0.5
 """Correlation time of a run's AR(1) residual over the steps that it logged."""
 
 
+def covariates_of(
+    settings: Settings, reference: Reference, log_parameters: float = 0.0
+) -> Covariates:
+    """What the laws see of settings that may be stacked."""
+    return Covariates(
+        np.log(settings.learning_rate / reference.learning_rate),
+        np.log(settings.group_size / reference.group_size),
+        np.log(settings.prompts_per_step / reference.prompts_per_step),
+        log_parameters,
+        np.log(settings.minibatches_per_refresh),
+        np.log(settings.epochs_per_refresh),
+    )
+
+
 def rate_design(x: Covariates) -> FloatArray:
     """Design matrix of the rate law, shape (..., 3)."""
     return _stack(x.log_rate, x.log_group, x.log_prompts)
@@ -80,17 +95,15 @@ def hazard_design(x: Covariates) -> FloatArray:
     )
 
 
+def designs(x: Covariates) -> dict[str, FloatArray]:
+    """Design matrices of all laws."""
+    laws = {"rate": rate_design, "plateau_loss": plateau_loss_design, "hazard": hazard_design}
+    return {law: design(x) for law, design in laws.items()}
+
+
 def _stack(*columns: Any) -> FloatArray:
     arrays = np.broadcast_arrays(*(np.asarray(column, dtype=float) for column in columns))
     return np.stack(arrays, axis=-1)
-
-
-_NODES = np.linalg.inv(np.vander(CLOCK_EXPONENTS, increasing=True)).T
-
-
-def clock_polynomial(table: FloatArray) -> FloatArray:
-    """Coefficients of S as a cubic in the learning-rate exponent; exact for a constant schedule."""
-    return np.asarray(table @ _NODES)
 
 
 def hazard(log_law: Any) -> Any:
@@ -203,7 +216,7 @@ def run_level(
     loss = xp.exp(xp.clip(log_loss - luck, *LOG_LOSS_ENDS))
     return RunLevel(
         group.start,
-        shifted_share(group.cold_plateau, noise) * xp.exp(-loss),
+        _shifted(xp, group.cold_plateau, noise) * xp.exp(-loss),
         clipped_stiffness(stiffness, interval, xp.exp(population["log_progress_limit"]), clipped),
         xp.exp(
             population["log_dispersion"] + xp.exp(population["log_run_shape_spread"]) * shape_offset
@@ -259,6 +272,9 @@ def sigmoid(value: Any) -> Any:
 
 def shifted_share(share: Any, log_odds: Any) -> Any:
     """Move a share in (0, 1) by ``log_odds``: ``logit(result) = logit(share) + log_odds``."""
-    xp = namespace(share, log_odds)
+    return _shifted(namespace(share, log_odds), share, log_odds)
+
+
+def _shifted(xp: Any, share: Any, log_odds: Any) -> Any:
     odds = xp.exp(log_odds)
     return share * odds / (1 - share + share * odds)

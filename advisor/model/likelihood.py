@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.model import equations as eq
-from advisor.model.cohort import CLOCK_EXPONENTS, MAX_BINS, Cohort
+from advisor.model.cohort import CLOCK_EXPONENTS, MAX_BINS, Cohort, clock_polynomial
 from advisor.model.equations import DEGREES
 from advisor.model.parameters import GROUP_EFFECTS, LAWS, LEVELS, POPULATION, RUN_EFFECTS, SCALARS
 from advisor.theory import FloatArray, IntArray, namespace
@@ -73,12 +73,12 @@ def observations(cohort: Cohort) -> Observations:
         "mean_age": (cohort.mean_age, ("run",)),
         "is_logged": (by_run(np.ones(cohort.reward.size)), ("run", "bin")),
         "step": (by_run(cohort.step), ("run", "bin")),
-        "clock": (by_run(eq.clock_polynomial(cohort.clock)), ("run", "bin", "clock_power")),
+        "clock": (by_run(clock_polynomial(cohort.clock)), ("run", "bin", "clock_power")),
         "correlation": (_correlation(cohort, place), ("run", "bin", "bin_before")),
         "noise_known": (by_run(cohort.noise_known), ("run", "bin")),
         "noise_within": (by_run(cohort.noise_per_completion), ("run", "bin")),
         "noise_between": (by_run(cohort.noise_per_prompt), ("run", "bin")),
-        "eval_clock": (eq.clock_polynomial(cohort.eval_clock), ("evaluation", "clock_power")),
+        "eval_clock": (clock_polynomial(cohort.eval_clock), ("evaluation", "clock_power")),
     }
     return Observations(
         coords={
@@ -364,6 +364,19 @@ class FittedDraws:
         """Draws of one parameter with chains joined, shape (draws, ...)."""
         values = self.draws[name]
         return values.reshape(-1, *values.shape[2:])
+
+    def as_in_priors(self, name: str) -> FloatArray:
+        """Draws of one parameter as its prior speaks of it, shape (draws, ...).
+
+        Levels of plateau loss and collapse are kept at the pilots' reference; priors speak of them
+        at anchors that do not depend on the pilots (`equations.at_reference`).
+        """
+        anchored = ("plateau_loss.level", "hazard.level")
+        if name not in anchored:
+            return self.flat(name)
+        population = {key: self.flat(key) for key in (*anchored, "plateau_loss.learning_rate")}
+        stiffness = eq.task_log_stiffness(self.flat("headroom_logit"), self.flat("log_slope"))
+        return np.asarray(eq.at_anchor(population, stiffness)[name])
 
 
 def expected_by(posterior: FittedDraws, seen: Observations, kept: Any) -> Expectation:

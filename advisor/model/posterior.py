@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from advisor.common import VERSION, counted, in_notebook, write_whole
 from advisor.errors import StudyError
-from advisor.model import equations as eq
 from advisor.model.cohort import Cohort, Reference
 from advisor.model.likelihood import FittedDraws, observations, summaries_of
 from advisor.model.parameters import (
@@ -230,19 +229,6 @@ class Posterior(FittedDraws):
         """Return the posterior with one more line on how it was reached."""
         meta = self.meta.model_copy(update={"notes": (*self.meta.notes, note)})
         return replace(self, meta=meta)
-
-    def as_in_priors(self, name: str) -> FloatArray:
-        """Draws of one parameter as its prior speaks of it, shape (draws, ...).
-
-        Levels of plateau loss and collapse are kept at the pilots' reference; priors speak of them
-        at anchors that do not depend on the pilots (`equations.at_reference`).
-        """
-        anchored = ("plateau_loss.level", "hazard.level")
-        if name not in anchored:
-            return self.flat(name)
-        population = {key: self.flat(key) for key in (*anchored, "plateau_loss.learning_rate")}
-        stiffness = eq.task_log_stiffness(self.flat("headroom_logit"), self.flat("log_slope"))
-        return np.asarray(eq.at_anchor(population, stiffness)[name])
 
     @property
     def sizes(self) -> int:

@@ -1,6 +1,5 @@
 """Figures and the HTML report. Importing this is cheap: matplotlib loads with the first figure."""
 
-from advisor.reporting.figure import Drawn as Drawn
 from advisor.reporting.figure import Missing as Missing
 from advisor.reporting.figure import reason_of as reason_of
 from advisor.reporting.figure import render as render

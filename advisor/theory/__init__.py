@@ -12,7 +12,6 @@ from advisor.theory.fluctuation import drift_factor as drift_factor
 from advisor.theory.fluctuation import group_deviation as group_deviation
 from advisor.theory.fluctuation import silent_group_share as silent_group_share
 from advisor.theory.fluctuation import temperature as temperature
-from advisor.theory.oscillator import TAYLOR_RADIUS as TAYLOR_RADIUS
 from advisor.theory.oscillator import Oscillator as Oscillator
 from advisor.theory.oscillator import coefficients as coefficients
 from advisor.theory.oscillator import damping_ratio as damping_ratio
@@ -20,7 +19,6 @@ from advisor.theory.oscillator import decay as decay
 from advisor.theory.oscillator import oscillatory_onset as oscillatory_onset
 from advisor.theory.oscillator import overdamped_trajectory as overdamped_trajectory
 from advisor.theory.oscillator import trajectory as trajectory
-from advisor.theory.refresh import JUMP as JUMP
 from advisor.theory.refresh import SHARES as SHARES
 from advisor.theory.refresh import cycle_map as cycle_map
 from advisor.theory.refresh import lag_in_cycles as lag_in_cycles

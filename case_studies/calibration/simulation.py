@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.model import equations as eq
-from advisor.model.cohort import Cohort, clock_table
+from advisor.model.cohort import Cohort, clock_polynomial, clock_table
 from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.fast.kernel import DEGREES, LEAST_VARIANCE, log_likelihood
 from advisor.model.likelihood import residual_persistence
@@ -313,7 +313,7 @@ def curves(
     at = eq.RunLevel(*(part[:, run] for part in runs))
     momentum, age = cohort.momentum[run], cohort.mean_age[run]
     powers = np.stack([shared["rate.learning_rate"] ** power for power in range(4)], axis=1)
-    time = powers @ eq.clock_polynomial(clock).T
+    time = powers @ clock_polynomial(clock).T
     if not family.is_oscillator:
         return np.asarray(eq.expected_reward(time, at, momentum, age, uncorrected))
     bare = coefficients(at.stiffness, momentum, age, uncorrected)

@@ -154,20 +154,19 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
     # Beside one that costs 100 completions and is stable with 0.92; a twin of it but for these.
     evaluate, lattice = decision(posterior)
     chosen = evaluate(next(iter(lattice)))
-    stable = chosen.stability.model_copy(update={"probability": 0.92})
-    chosen = replace(
-        chosen, stability=stable, cost=chosen.cost.model_copy(update={"completions": 100.0})
-    )
-    other = replace(
-        chosen,
-        reward=chosen.reward + reward,
-        stability=stable.model_copy(update={"probability": chance}),
-        cost=chosen.cost.model_copy(update={"completions": float(paid)}),
-    )
+
+    def twin(chance, paid, reward=0.0):
+        stable = chosen.stability.model_copy(update={"probability": chance})
+        cost = chosen.cost.model_copy(update={"completions": float(paid)})
+        reward = chosen.reward + reward
+        return replace(chosen, stability=stable, least=stable.least, cost=cost, reward=reward)
+
+    other, chosen = twin(chance, paid, reward), twin(0.92, 100)
     asked = SimpleNamespace(
         tried=[chosen, other],
         forecaster=evaluate.forecaster,
         steps_to=evaluate.steps_to,
+        seconds_to=evaluate.seconds_to,
         prepare_curves=evaluate.prepare_curves,
         cost=evaluate.cost,
     )
@@ -190,6 +189,7 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
         tried=[chosen, other],
         forecaster=evaluate.forecaster,
         steps_to=evaluate.steps_to,
+        seconds_to=evaluate.seconds_to,
         prepare_curves=evaluate.prepare_curves,
         cost=evaluate.cost,
     )
@@ -265,7 +265,9 @@ def option(reward, paid, probability):
     same = dict.fromkeys(("probability", "low", "high", "by_model"), probability)
     chance = Stability(**same, refresh=1.0, tolerance=1.0, fluctuation=1.0, error=0.0)
     price = Cost(steps=1, completions=paid, tokens=None, gpu_hours=None)
-    return Evaluation(Plan().completed, Plan().completed, reward, chance, price, reward)
+    return Evaluation(
+        Plan().completed, Plan().completed, reward, chance, price, reward, chance.least
+    )
 
 
 def beats(one, other):

@@ -27,9 +27,10 @@ def test_one_log_passes_few_modules():
     assert walk["switches"] <= MOST_SWITCHES, walk["switches_by_pair"]
 
 
-MOST_SWITCHES_OF_AN_ANSWER = 3_000
+MOST_SWITCHES_OF_AN_ANSWER = 1_500
 """Configurations that were evaluated one after the other made 30,547, those of each refresh
-interval by themselves 7,520."""
+interval by themselves 7,520; with a table that the search looks up, and laws that are computed once
+for a configuration, 1,470."""
 
 
 @pytest.mark.evidence

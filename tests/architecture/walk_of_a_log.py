@@ -29,6 +29,8 @@ import numpy as np
 
 import advisor
 
+sys.path.append(str(Path(__file__).parents[1]))
+
 PACKAGE = Path(advisor.__file__).parent
 ROWS = 60
 

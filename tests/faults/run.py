@@ -22,7 +22,12 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1]), str(HERE.parents[1] / "case_studies")]
+sys.path[:0] = [
+    str(HERE),
+    str(HERE.parent),
+    str(HERE.parents[1]),
+    str(HERE.parents[1] / "case_studies"),
+]
 
 import damage  # noqa: E402
 import disks  # noqa: E402

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.model import equations as eq
-from advisor.model.cohort import CLOCK_EXPONENTS, Covariates
+from advisor.model.cohort import CLOCK_EXPONENTS, Covariates, clock_polynomial
 from advisor.model.parameters import LAWS, POPULATION, SCALARS
 from advisor.theory import coefficients, cumulative_clock, schedule_factors, trajectory
 
@@ -65,7 +65,7 @@ def tabulated(factors, exponent):
     """Clock by the polynomial, and by direct summation."""
     table = np.stack([cumulative_clock(factors, a) for a in CLOCK_EXPONENTS], axis=1)
     powers = exponent ** np.arange(4)
-    return eq.clock_polynomial(table) @ powers, cumulative_clock(factors, exponent)
+    return clock_polynomial(table) @ powers, cumulative_clock(factors, exponent)
 
 
 @pytest.mark.parametrize("exponent", [-1.0, 0.0, 0.4, 1.0, 2.5])

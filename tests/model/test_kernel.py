@@ -21,6 +21,7 @@ from scipy.stats import multivariate_normal, multivariate_t, norm
 from scipy.stats import t as student
 
 from advisor.model import equations as eq
+from advisor.model.cohort import clock_polynomial
 from advisor.model.fast import RUN_PLACES, data_of, shape_of
 from advisor.model.fast.density import log_density, pack, sampled
 from advisor.model.fast.kernel import log_likelihood, luck_of_runs
@@ -122,7 +123,7 @@ def by_hand(cohort, point, data, family=SPECTRUM, *, degrees=5.0, share=0.5, tie
 
     def mean(r, table):
         powers = p["rate.learning_rate"] ** np.arange(4)
-        clock = eq.clock_polynomial(table) @ powers
+        clock = clock_polynomial(table) @ powers
         one = eq.RunLevel(*(values[r] for values in run))
         momentum, age = cohort.momentum[r], cohort.mean_age[r]
         if not family.is_oscillator:

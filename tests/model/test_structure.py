@@ -17,6 +17,7 @@ from simulated_runs import (
 
 from advisor.model import equations as eq
 from advisor.model import fast as columns
+from advisor.model.cohort import clock_polynomial
 from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.likelihood import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION
@@ -80,7 +81,7 @@ def test_bins_follow_their_run_and_evaluations_its_bins():
         np.testing.assert_array_equal(mine[:, columns.BIN_REWARD], rewards)
         clock = np.concatenate([cohort.clock[bins], cohort.eval_clock[tests]])
         polynomial = mine[:, columns.BIN_CLOCK :]
-        np.testing.assert_array_equal(polynomial, eq.clock_polynomial(clock))
+        np.testing.assert_array_equal(polynomial, clock_polynomial(clock))
         train, held_out = mine[: bins.sum()], mine[bins.sum() :]
         for column, values in (
             (columns.BIN_NOISE_KNOWN, cohort.noise_known),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.model import equations as eq
-from advisor.model.cohort import CLOCK_EXPONENTS, Cohort
+from advisor.model.cohort import CLOCK_EXPONENTS, Cohort, clock_polynomial
 from advisor.model.likelihood import residual_persistence
 from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
 from advisor.model.priors import SPECTRUM, Family, Priors
@@ -102,9 +102,9 @@ def _bins(cohort: Cohort) -> tuple[FloatArray, IntArray]:
     """Table of the bins of train reward and of evaluations by run, and where each run starts."""
     none, ones = np.zeros(cohort.reward.size), np.ones(cohort.eval_reward.size)
     noise = cohort.noise_known, cohort.noise_per_completion, cohort.noise_per_prompt
-    clock = eq.clock_polynomial(cohort.clock)
+    clock = clock_polynomial(cohort.clock)
     train = np.column_stack([cohort.reward, none, *noise, residual_persistence(cohort), clock])
-    clock = eq.clock_polynomial(cohort.eval_clock)
+    clock = clock_polynomial(cohort.eval_clock)
     tested = np.column_stack([cohort.eval_reward, ones, *np.zeros((4, ones.size)), clock])
     owner = np.concatenate([cohort.run_of_bin, cohort.run_of_eval])
     order = np.argsort(owner, kind="stable")

@@ -45,9 +45,8 @@ def claims(log: LogFile) -> bool:
     if not is_named and log.suffix not in ("", ".tfevents"):
         return False
     head = log.readable_head()
-    if len(head) < EVENT_HEADER:
-        return is_named
-    return b"brain.Event:" in head[:64] or (is_named and b"\0" in head)
+    is_short = len(head) < EVENT_HEADER
+    return b"brain.Event:" in head[:64] or (is_named and (is_short or b"\0" in head))
 
 
 def group(log: LogFile) -> Path:
