@@ -23,7 +23,6 @@ FIGURES: dict[str, FigureKind] = {
         trajectories.FIGURE,
         beliefs.POSTERIORS,
         beliefs.EXPONENTS,
-        beliefs.CONVERGENCE,
     )
 }
 """Figures of a study by name, in the order of the report: the decision first."""
