@@ -45,10 +45,10 @@ from advisor.runs import NONE_MOVED, Settings
 from advisor.runs import recipes as trainer_recipes
 
 SURELY = 0.8
-"""Probability with which faster settings of a language model must beat gentler ones that were
-piloted to be advised, and settings that nobody piloted those that were: leads of a few steps have
-been noise, and fast runs fall. In small transformers the expected reward decides
-(case_studies/language_model, case_studies/economics)."""
+"""Probability with which settings of a language model must beat piloted ones that are nearer to
+what is known to do best, or gentler, to be advised, and settings that nobody piloted those that
+were: leads of a few steps have been noise, and fast runs fall. In small transformers the expected
+reward decides (case_studies/language_model, case_studies/economics)."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def searched(question: Question) -> Decision:
         limit = shortfall(evaluate, chosen, level, start)
         return Decision("infeasible", chosen, evaluate, at_end, limit)
     chosen = _cheapest_equal(evaluate, best, level, question.request.indifference)
-    kept = _gentlest_unless_surely_better(question, at_end, chosen)
+    kept = _nearest_unless_surely_better(question, at_end, chosen)
     if kept.value < chosen.value:
         limit = beaten_too_seldom(at_end, kept, chosen, SURELY)
     else:
@@ -223,10 +223,10 @@ def searched(question: Question) -> Decision:
     return Decision("recommendation", kept, evaluate, at_end, limit)
 
 
-def _gentlest_unless_surely_better(
+def _nearest_unless_surely_better(
     question: Question, at_end: Evaluator, chosen: Evaluation
 ) -> Evaluation:
-    """The gentlest piloted settings of a language model that no others surely beat."""
+    """Of a language model's pilots the nearest to what is known that no others surely beat."""
     forecaster, request = question.forecaster, question.request
     if forecaster.next_run is None or request.objective.kind != "reward":
         return chosen
@@ -238,10 +238,14 @@ def _gentlest_unless_surely_better(
         and (named == (None, None, None) or question.lattice.at(place_of(one.settings)))
     ]
 
-    def hastiness(one: Evaluation) -> tuple[float, float, float]:
-        return one.settings.learning_rate, one.settings.refresh_interval, -one.value
+    known = forecaster.posterior.meta.priors.known_optimum
 
-    for one in sorted(piloted, key=hastiness):
+    def daring(one: Evaluation) -> tuple[float, float, float, float]:
+        own = one.settings
+        away = 0.0 if known is None else round(float(known.expected_loss(own)), 4)
+        return away, own.learning_rate, own.refresh_interval, -one.value
+
+    for one in sorted(piloted, key=daring):
         others = [chosen, *(other for other in piloted if other is not one)]
         if min(p_better(at_end, one, others)) > 1 - SURELY:
             return one

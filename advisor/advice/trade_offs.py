@@ -279,8 +279,8 @@ def beaten_too_seldom(at_end: Evaluator, kept: Evaluation, other: Evaluation, su
     (chance,) = p_better(at_end, other, [kept])
     return (
         f"{short_text(other.settings, kept.settings)} would give {other.reward:.3f}, and more with "
-        f"P {percent(chance)}: gentler piloted settings are kept where that is below "
-        f"{percent(surely)}"
+        f"P {percent(chance)}: below {percent(surely)}, piloted settings that are nearer to what "
+        "is known, or gentler, are kept"
     )
 
 

@@ -112,16 +112,25 @@ def test_a_language_model_keeps_what_was_piloted_unless_another_is_surely_better
     assert p_better(kept.at_end, free, [kept.chosen])[0] < 0.8
 
 
-def test_a_language_model_keeps_the_gentlest_pilot_that_no_faster_one_surely_beats(monkeypatch):
+def test_a_language_model_keeps_the_pilot_nearest_to_what_is_known(monkeypatch):
     question = question_of(1.5e9)
     monkeypatch.setattr(answer, "SURELY", 1.0)
-    kept = searched(question)
-    assert kept.chosen.settings.learning_rate == 1e-6
-    assert "gentler piloted settings are kept where that is below" in kept.limit
+    assert searched(question).chosen.settings.learning_rate == 1e-6
+    stated = question_of(1.5e9, known={"learning_rate": 5e-6}, projects=9)
+    assert searched(stated).chosen.settings.learning_rate == 3e-6
     monkeypatch.setattr(answer, "SURELY", 0.5)
-    faster = searched(question)
-    assert faster.chosen.settings.learning_rate > 1e-6
-    assert p_better(kept.at_end, faster.chosen, [kept.chosen])[0] >= 0.5
+    surest = searched(question)
+    others = [run.settings for run in question.forecaster.next_run.pilots]
+    rivals = surest.at_end.compared(others)
+    assert min(p_better(surest.at_end, surest.chosen, rivals)) >= 0.5
+
+
+def test_the_reason_names_what_would_give_more_and_how_surely(monkeypatch):
+    question = question_of(1.5e9, known={"learning_rate": 1e-6}, projects=9)
+    monkeypatch.setattr(answer, "SURELY", 1.0)
+    kept = searched(question)
+    assert "piloted settings that are nearer to what is known, or gentler, are kept" in kept.limit
+    assert "and more with P" in kept.limit
 
 
 def test_small_models_are_advised_by_the_expected_reward_alone(monkeypatch):
