@@ -12,6 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from processor_time import of_children, slowness
 
+# A processor is what a test is measured in: idle threads of a linear algebra library spin on others.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 MOST_SECONDS = 1.0
 """Of a processor, that a test of the default lane may take with its fixtures and processes."""
 

@@ -42,6 +42,7 @@ def team_of(count, population=TEAM, seed=0):
     return studies
 
 
+@pytest.mark.evidence
 def test_a_summary_as_json_teaches_what_the_posterior_does_to_the_last_digit():
     posteriors = [past("a", {"log_slope": (-5.0, 0.1)}), past("b", TEAM), past("c")]
     posteriors.append(past("d", groups=(("sort", "s"), ("sort", "m"), ("mod", "s"))))

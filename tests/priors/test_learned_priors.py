@@ -90,6 +90,7 @@ def test_the_spread_between_studies_is_recovered(truth):
     assert found.sd == pytest.approx(thetas.std(), rel=0.15)
 
 
+@pytest.mark.evidence
 def test_the_law_of_the_speed_is_handed_on_and_estimates_are_moved_along_it():
     law = BASE.speed_law
     here = BASE.at(REFERENCE).log_slope
@@ -111,6 +112,7 @@ def test_one_study_at_most_halves_a_sd():
     assert found.rate_group_size.sd / BASE.rate_group_size.sd == pytest.approx(0.5, abs=0.01)
 
 
+@pytest.mark.evidence
 def test_the_preset_of_a_past_fit_does_not_matter():
     said = {"rate_group_size": (0.5, 0.04), "log_slope": (-6.0, 0.3), "log_misfit": (-4.0, 0.2)}
     learned = [
@@ -143,6 +145,7 @@ def test_tasks_are_pooled_over_posteriors():
     assert everything.std() < found.sd < BASE.log_slope.sd
 
 
+@pytest.mark.evidence
 def test_one_task_with_many_models_is_one_task():
     models = [("a", f"m{i}") for i in range(8)]
     many = learn_priors([past("many", {"start_logit": (1.0, 0.1)}, groups=models)])
@@ -155,6 +158,7 @@ def test_one_task_with_many_models_is_one_task():
     assert "pooled over 8 tasks," in eight.start_logit.source
 
 
+@pytest.mark.evidence
 def test_one_task_in_many_studies_is_one_task():
     said = {"log_slope": (-5.0, 0.1)}
     again = learn_priors([past(f"again-{i}", said) for i in range(5)])
