@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from processor_time import of_children, slowness
 
-# A processor is what a test is measured in: idle threads of a linear algebra library spin on others.
+# Tests are measured in processor time, which idle threads of linear algebra spend spinning.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 MOST_SECONDS = 1.0
