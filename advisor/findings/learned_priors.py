@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
-from scipy.special import digamma
 
 from advisor import model
 from advisor.common import digest_of, scientific
@@ -256,6 +255,8 @@ class Learned(NamedTuple):
 
 def believed_of(entries: Mapping[str, NormalPrior]) -> Believed:
     """Split the variance of every entry into spread and doubt; models spread around their task."""
+    from scipy.special import digamma
+
     rows = []
     for entry, prior in entries.items():
         if entry in MODEL_SPREADS.values():

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
-from scipy.special import expit
 
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import DEVIATIONS
@@ -125,7 +124,8 @@ def on_line(
 ) -> FloatArray:
     """Recalibrated probabilities: a line in log-odds and in the log norm of an update."""
     heat = update_norm * np.asarray(log_norm)
-    return np.asarray(expit(intercept + heat + slope * log_odds(probability)))
+    # The logistic function without overflow.
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * (intercept + heat + slope * log_odds(probability))))
 
 
 def shrinkage(spread: float) -> float:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+# Workers of a cluster import this file without the command that set the path.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+
 from simulated_runs import Plan, Truth, prior_means, simulate_run
 
 from advisor.model.cohort import Reference

@@ -243,9 +243,8 @@ def rewards_of_runs(keys: Sequence[str]) -> dict[str, str]:
     The name states a setting: tasks and datasets have names and rewards, too. Next to a reward
     without a name they are parts of it.
     """
-    if any(map(_is_reward, keys)):
-        return {}
-    return {key: begin for key in keys if (begin := _name_of_run(key))}
+    found = {key: begin for key in keys if (begin := _name_of_run(key))}
+    return {} if found and any(map(_is_reward, keys)) else found
 
 
 @cached
