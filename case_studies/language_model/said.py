@@ -1,6 +1,7 @@
 """What presets say of a language model, on tasks that shaped nothing of them.
 
-    python case_studies/language_model/said.py [--presets FOLDER] [--task NAME...] [--out said.json]
+    python case_studies/language_model/said.py [--presets FOLDER] [--lora] [--task NAME...]
+        [--out said.json]
 
 Per task and set of pilots: a fit, a forecast of the end of every run of the table, and the rate
 that is named among those of the ladder. Beside it, for settings that were piloted: the pilot's last
@@ -26,7 +27,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import numpy as np  # noqa: E402
 from manifest import manifest  # noqa: E402
 from prompt_tasks import TASKS  # noqa: E402
-from run_plan import LADDER, STEPS  # noqa: E402
+from run_plan import LADDER, LORA_LADDER, STEPS  # noqa: E402
 from run_store import TABLES, unpack  # noqa: E402
 from trained_runs import Trained, pilots_of, trained  # noqa: E402
 
@@ -45,18 +46,26 @@ PILOT_SETS: dict[str, tuple[tuple[float, ...], int]] = {
 }
 """Learning rates of the pilots, and their steps; fixed before any run was trained."""
 
+LORA_PILOT_SETS: dict[str, tuple[tuple[float, ...], int]] = {
+    "four of 12": ((1e-5, 3e-5, 1e-4, 3e-4), 12),
+    "three low of 12": ((1e-5, 3e-5, 1e-4), 12),
+    "three of 20": ((3e-5, 1e-4, 3e-4), 20),
+    "four high of 12": ((3e-5, 1e-4, 3e-4, 1e-3), 12),
+}
+"""The same of adapters; fixed before any run of their ladder was trained."""
+
 LEVELS = (np.arange(50) + 0.5) / 50
 BINS = (0.0, 3.0, 6.0, 12.0, 100.0)
 METHODS = ("advisor", "last rows", "own exponential")
 
 
-def records(task: str, priors: str | None) -> list[dict[str, Any]]:
-    """Every forecast on one task."""
+def records(task: str, priors: str | None, lora: bool) -> list[dict[str, Any]]:
+    """Every forecast on one task, of full fine-tuning or of adapters."""
     warnings.simplefilter("ignore")
-    runs = trained(unpack(task))
+    runs = [one for one in trained(unpack(task)) if one.configuration.lora == lora]
     ladder = {one.configuration.rate: one for one in runs if _on_ladder(one)}
     found = []
-    for name, (rates, steps) in PILOT_SETS.items():
+    for name, (rates, steps) in (LORA_PILOT_SETS if lora else PILOT_SETS).items():
         if any(rate not in ladder for rate in rates):
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -75,9 +84,9 @@ def records(task: str, priors: str | None) -> list[dict[str, Any]]:
 
 def _on_ladder(run: Trained) -> bool:
     own = run.configuration
-    plain = own == own._replace(group=8, minibatches=1, epochs=1, kl=0.0, lora=False)
+    plain = own == own._replace(group=8, minibatches=1, epochs=1, kl=0.0)
     in_table = run.own["seed"] == 1 and run.steps == STEPS and own.completions == 32
-    return plain and in_table and own.rate in LADDER
+    return plain and in_table and own.rate in (LORA_LADDER if own.lora else LADDER)
 
 
 def _asked(
@@ -105,8 +114,6 @@ def _asked(
     named = (advice.settings if is_named else advice.best_piloted.settings).learning_rate
     for run in runs:
         now = run.configuration
-        if now.lora:
-            continue
         settings = _settings(run, own.settings)
         draws = final_reward(forecaster, settings, run.steps)
         is_piloted = now._replace(rate=0.0) == ladder[rates[0]].configuration._replace(rate=0.0)
@@ -236,6 +243,7 @@ def main() -> None:
         help="folder of a preset for each task, learned without it (learn.py --without-task) "
         "[default: the one that is shipped for the runs]",
     )
+    parser.add_argument("--lora", action="store_true", help="runs that train an adapter")
     parser.add_argument("--out", type=Path, default=HERE / "said.json")
     parser.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS), help="only these")
     given = parser.parse_args()
@@ -244,9 +252,10 @@ def main() -> None:
     if set(given.task) < set(TASKS) and kept.is_file():
         with gzip.open(kept, "rt", encoding="utf-8") as lines:
             found = [one for one in map(json.loads, lines) if one["task"] not in given.task]
+    kind = "lora_" if given.lora else ""
     for task in given.task:
-        priors = str(given.presets / f"{task}.toml") if given.presets else None
-        found += records(task, priors)
+        priors = str(given.presets / f"{kind}{task}.toml") if given.presets else None
+        found += records(task, priors, given.lora)
         print(f"{task}: {len(found)} forecasts so far", file=sys.stderr)
     found.sort(key=lambda one: list(TASKS).index(one["task"]))
     text = "".join(json.dumps(one) + "\n" for one in found)

@@ -111,6 +111,9 @@ def write_presets_without_a_task(runs: list[Run], interim: Path | None, folder: 
         name = Path(task).name
         preset = learned_preset(kept, f"without {name}").model_copy(update=update)
         _write(preset, folder / f"{name}.toml")
+        of_adapters = (ROOT / "priors/lora.toml").read_text(encoding="utf-8")
+        based = of_adapters.replace('base = "full_finetuning"', f'base = "{name}.toml"')
+        (folder / f"lora_{name}.toml").write_text(based, encoding="utf-8")
 
 
 def _write(preset: Priors, path: Path) -> None:
