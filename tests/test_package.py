@@ -128,8 +128,8 @@ def test_a_stranger_installs_it_and_its_smoke_tests_pass(wheel, sdist, tmp_path,
     demo = run(tmp_path / "env/bin/advisor", "demo", "--out", "study")
     assert demo.returncode == 0, demo.stderr[-2000:]
     check_study(tmp_path / "study")
-    with tarfile.open(sdist) as packed:
-        packed.extractall(tmp_path / "source", filter="data")
+    (tmp_path / "source").mkdir()
+    assert run("tar", "-xf", sdist, "-C", "source").returncode == 0
     (source,) = (tmp_path / "source").iterdir()
     shutil.rmtree(source / "advisor")  # what is tested is what was installed
     smoke = ["-m", "smoke", "-n", "0", "--ignore", "tests/test_package.py", "tests"]
