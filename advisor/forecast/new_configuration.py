@@ -85,10 +85,8 @@ class NextRun:
         self.points = points
         self.covariance = CONFIGURATION_SHARE * nearness(points, points)
         self.covariance += (1 - CONFIGURATION_SHARE) * np.eye(len(points))
-        rng = np.random.default_rng(0)
-        self._order = rng.permutation(indices.size)
-        self._pick, follows = rng.random((2, indices.size))
-        self._follows = follows < ANALOGUES_SHARE
+        self._rng = np.random.default_rng(0)
+        self._pick = self._rng.random(indices.size)
         self._continued: list[Continued] = []
 
     def effect(self, settings: Settings, fresh: FloatArray) -> FloatArray:
@@ -137,10 +135,13 @@ class NextRun:
         is_share = bool(low >= 0 and high <= 1)
         kind = Kind(is_share, pilot.parameters, own.adapter == "lora", own.learning_rate)
         seen = describe(step, reward, last, kind)
+        # A pilot's own draws: what siblings are missed by hardly goes together.
+        order = self._rng.permutation(curve.shape[0])
+        follows = self._rng.random(order.size) < ANALOGUES_SHARE
         for place, share in enumerate(1 / HORIZONS, start=1):
-            came = end_of_run(self.corpus, seen.of_length(share), size=curve.shape[0])[self._order]
+            came = end_of_run(self.corpus, seen.of_length(share), size=order.size)[order]
             analogues = log_odds((came - low) / (high - low), CLEAR)
-            shift[place] = np.where(self._follows, analogues - curve[:, place], 0.0)
+            shift[place] = np.where(follows, analogues - curve[:, place], 0.0)
         beyond = np.log(np.maximum(steps / (HORIZONS[0] * last), 1.0))
         shift += GAIN * self._gained(seen) * beyond[:, None]
         return Continued(np.log(steps), self._not_below(seen, shift, curve))

@@ -91,6 +91,11 @@ def test_presets_of_language_models_know_from_many_repositories_and_others_nothi
     assert load_priors("small_models").known_optimum is None
 
 
+def test_adapters_do_best_at_ten_times_the_learning_rate_of_full_fine_tuning():
+    full, adapters = (load_priors(name).known_optimum for name in ("full_finetuning", "lora"))
+    assert adapters.learning_rate == pytest.approx(10 * full.learning_rate)
+
+
 def of_model(parameters):
     plans = [Plan(rate, steps=30, parameters=parameters) for rate in (1e-6, 3e-6, 3e-5)]
     return made_up_posterior(plans, draws=1000)

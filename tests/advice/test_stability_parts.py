@@ -21,7 +21,6 @@ from theory_oracles import (
 
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.survival import (
-    SPREADS,
     fluctuation,
     fluctuation_small,
     refresh_contracts,
@@ -208,6 +207,19 @@ def test_fluctuation_at_the_reference_is_the_pilots_own():
     assert left.max() < 0.1
 
 
+def test_a_small_fluctuation_loses_nothing_however_low_the_level():
+    calm, rough = (
+        forecaster(made_up_posterior(moved={"log_misfit": np.log(misfit)}, width=0.0))
+        for misfit in (0.03, 0.08)
+    )
+    for forecast, at_the_floor in ((calm, 1.0), (rough, 0.0)):
+        left, level = np.zeros(forecast.size), np.full(forecast.size, 0.01)
+        settings = Plan(forecast.posterior.meta.reference.learning_rate).completed
+        assert fluctuation_small(forecast, settings, left, level).mean() == at_the_floor
+        # A third of a high level is more than either.
+        assert fluctuation_small(forecast, settings, left, 80 * level).mean() == 1.0
+
+
 @pytest.mark.parametrize("interval", [2, 8, 32])
 def test_fluctuation_is_inflated_as_the_held_snapshot_inflates_it(interval):
     # Variances of the exact recursion without momentum, all of it stale.
@@ -267,7 +279,7 @@ def test_fluctuation_is_small_where_it_fits_into_the_fall_of_a_collapse():
     posterior = made_up_posterior()
     settings = Plan().completed
     # A wander of exactly what fits, a little less and a little more, at a level of 0.6.
-    fits = 0.6 / 3 / SPREADS
+    fits = 0.6 / 3
     forecast = forecaster(posterior)
     scale = fluctuation_of(forecast, settings) / np.exp(forecast.population["log_misfit"])
     for factor, small in ((0.99, 1.0), (1.01, 0.0)):
@@ -283,7 +295,7 @@ def test_fluctuation_is_small_where_it_fits_into_the_fall_of_a_collapse():
 
 def test_fluctuation_part_judges_the_level_at_the_last_step():
     # A wander that is small beside the plateau and large beside the start.
-    posterior = made_up_posterior(moved={"log_misfit": np.log(0.15 / SPREADS)}, width=0.1)
+    posterior = made_up_posterior(moved={"log_misfit": np.log(0.15)}, width=0.1)
     settings = Plan().completed
     forecast = forecaster(posterior)
     start, end = forecast.scaled_reward(settings, [1, STEPS]).mean(axis=0)

@@ -122,3 +122,13 @@ def test_settings_together_and_one_by_one_agree(posterior):
     found = forecaster.scaled_reward(together, last)
     for own, settings in zip(found, each, strict=True):
         assert own == pytest.approx(forecaster.scaled_reward(settings, last), rel=1e-9)
+
+
+def test_what_two_pilots_miss_by_hardly_goes_together(posterior):
+    steady = forecaster_of(with_rows(posterior, np.linspace(0.2, 0.3, ROWS)))
+    ends = [steady.outcome(at_rate(steady.posterior, rate), [300])[:, 0] for rate in RATES]
+    apart = np.corrcoef(np.argsort(np.argsort(ends)))
+    assert np.abs(apart[np.triu_indices(3, 1)]).max() < 0.2
+    # Settings that follow the same pilot share what it misses by.
+    near = steady.outcome(at_rate(steady.posterior, 1.02e-5), [300])[:, 0]
+    assert np.corrcoef(np.argsort(np.argsort([ends[1], near])))[0, 1] > 0.7
