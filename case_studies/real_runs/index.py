@@ -53,7 +53,7 @@ def read_index(folder: Path) -> tuple[list[IndexedRun], list[str]]:
         try:
             step, reward = _series(folder, row)
         except (AdvisorError, OSError, LookupError, ValueError, TypeError, SyntaxError) as error:
-            unread.append(f"{row['id']}: {error!r}")
+            unread.append(f"{row['id']}: {error!r}".replace(f"{folder.parent}/", ""))
             continue
         found.append(IndexedRun(row["id"], row["repo"], row, step, reward))
     return found, unread

@@ -42,7 +42,7 @@ def test_rewards_tell_apart_what_they_are_there_for():
 def test_the_plan_is_drawn_once_and_holds_what_it_is_to_hold():
     runs = planned()
     assert runs == planned()
-    assert len({(one.task, one.name) for one in runs}) == len(runs) == 144
+    assert len({(one.task, one.name) for one in runs}) == len(runs) == 174
     own = [one.configuration for one in runs]
     assert max(one.rate for one in own) / min(one.rate for one in own) > 10**2.5
     assert {one.group for one in own} == {4, 8, 16, 32}

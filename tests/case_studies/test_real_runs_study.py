@@ -273,6 +273,26 @@ def test_advice_is_scored_by_repository_and_by_how_long_a_run_is():
     assert told["piloted"]["n"] == 32
 
 
+def test_which_sibling_ends_higher_is_scored_by_draws_of_its_own_and_of_one_rank():
+    levels = np.array(advise_study.LEVELS)
+    found = []
+    for number in range(20):
+        # Hardly apart and wide: which ends higher is a toss, whatever ranks are compared.
+        ends = (0.6, 0.4) if number % 2 else (0.4, 0.6)
+        for place, came in enumerate(ends):
+            said = {"advisor": (0.2 + 0.5 * levels + 0.01 * place).tolist()}
+            found.append({"cohort": f"{number}", "seen": 0.1, "came": came, "said": said})
+    told = advise_study.ordered(found)
+    assert told["pairs"] == told["cohorts and looks"] == 20
+    assert told["draws of its own"]["brier"] == pytest.approx(0.25, abs=0.01)
+    assert told["draws of its own"]["surely"] == 0
+    assert told["of the same rank"]["brier"] == pytest.approx(0.5)
+    assert (told["of the same rank"]["surely"], told["of the same rank"]["of these right"]) == (
+        20,
+        0.5,
+    )
+
+
 def test_a_preset_is_learned_from_what_cohorts_said_and_one_sided_entries_are_left():
     before, wide = load_priors(interim.BEFORE), load_priors(interim.INTERIM)
     studies = []
