@@ -245,9 +245,12 @@ def _nearest_unless_surely_better(
         away = 0.0 if known is None else round(float(known.expected_loss(own)), 4)
         return away, own.learning_rate, own.refresh_interval, -one.value
 
+    low, high = at_end.forecaster.outcome_bounds
     for one in sorted(piloted, key=daring):
-        others = [chosen, *(other for other in piloted if other is not one)]
-        if min(p_better(at_end, one, others)) > 1 - SURELY:
+        # A neighbour is better by a trifle with any probability.
+        least = one.value + request.indifference * (high - low)
+        others = [other for other in (chosen, *piloted) if other.value > least]
+        if not others or min(p_better(at_end, one, others)) > 1 - SURELY:
             return one
     return chosen
 

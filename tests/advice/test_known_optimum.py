@@ -130,6 +130,13 @@ def test_a_language_model_keeps_the_pilot_nearest_to_what_is_known(monkeypatch):
     assert min(p_better(surest.at_end, surest.chosen, rivals)) >= 0.5
 
 
+def test_a_neighbour_that_is_better_by_a_trifle_does_not_unseat_a_pilot(monkeypatch):
+    monkeypatch.setattr(answer, "SURELY", 0.5)  # whatever is more likely better than not
+    for indifference, is_kept in ((1.0, True), (0.0, False)):
+        question = question_of(1.5e9, known={"learning_rate": 1e-6}, indifference=indifference)
+        assert (searched(question).chosen.settings.learning_rate == 1e-6) == is_kept
+
+
 def test_the_reason_names_what_would_give_more_and_how_surely(monkeypatch):
     question = question_of(1.5e9, known={"learning_rate": 1e-6}, projects=9)
     monkeypatch.setattr(answer, "SURELY", 1.0)
