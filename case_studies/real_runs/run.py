@@ -72,6 +72,9 @@ LARGE = 5
 FOLDS = 5
 """Parts of the repositories: a reach is learned on those that do not hold the one asked about."""
 
+ADAPTER_RATE = 10.0
+"""Best learning rate of adapters over that of full fine-tuning, as in ``priors/lora.toml``."""
+
 ADVISOR = "advisor"
 PARTS = ("advisor, curve alone", "advisor, analogues alone")
 """What the advisor's answer is pooled of, where both are there: no other method."""
@@ -315,7 +318,10 @@ def presets(
         kept = [fitted for i, fitted in fits if repositories[i] != name]
         known = known_optimum([run for run in runs if run.repository != name])
         learned = learned_preset(kept, f"without {name}").model_copy(update=known)
-        found[name, False] = found[name, True] = learned
+        full = known["known_optimum"]
+        adapters = full.model_copy(update={"learning_rate": ADAPTER_RATE * full.learning_rate})
+        found[name, False] = learned
+        found[name, True] = learned.model_copy(update={"known_optimum": adapters})
     return found
 
 
