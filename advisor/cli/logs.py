@@ -262,8 +262,7 @@ class Forecast:
                 self._watch, line = again
                 view.say(line)
                 found = watch_report(self._watch, run, gpus=self._gpus)
-        is_logged = run.reward == run.reward
-        view.show(found, (run.step[is_logged].tolist(), run.reward[is_logged].tolist()))
+        view.show(found)
         return found
 
 
