@@ -21,7 +21,6 @@ from advisor.backtesting.scores import Prediction
 from advisor.common import shown as notebook
 from advisor.runs.diagnosis import diagnose
 from advisor.runs.logs import Inspection
-from advisor.runs.pilot_run import PilotRun
 from advisor.study.comparison import compare_studies
 
 EVIL = "<script>alert('x')</script>&\"<b>"
@@ -92,44 +91,11 @@ def test_posterior_shows_table_and_convergence(posterior):
     assert repr(posterior) in page.text
 
 
-def test_diagnosis_shows_verdict_and_cards():
-    judged = diagnose(Plan().run(np.r_[rising(40), np.zeros(20)]))
-    page = Page(judged._repr_html_())
-    assert page.text.startswith(f"run: FAIL collapse at step {judged.collapse_step:.0f}")
-    assert [row[0] for row in page.rows[1:]] == [card.title for card in judged.cards]
-
-
-def test_run_shows_settings_and_ends():
-    run = Plan(learning_rate=3e-4).run(rising(60), warnings=("something is odd",))
-    page = Page(run._repr_html_())
-    rows = dict(row for row in page.rows if len(row) == 2)
-    assert (rows["learning_rate"], rows["group_size"]) == ("0.0003", "8")
-    assert (rows["rows"], rows["last step"]) == ("60", "60")
-    assert rows["last tenth of rewards"] == f"{run.reward[-6:].mean():.3g}"
-    assert "kl_coefficient" not in rows
-    assert "something is odd" in page.text
-
-
-def test_run_of_evaluations_only():
-    run = PilotRun(
-        id="e",
-        path="e.csv",
-        step=np.zeros(0),
-        series={},
-        eval_step=np.array([0.0, 10.0]),
-        eval_reward=np.array([0.1, np.nan]),
-    )
-    rows = dict(row for row in Page(run._repr_html_()).rows if len(row) == 2)
-    assert (rows["rows"], rows["last step"], rows["last tenth of rewards"]) == ("2", "10", "0.1")
-    assert rows["model"] == "–"
-
-
 def test_a_model_called_script_is_text():
     plans = [Plan(plan.learning_rate, plan.group_size, model=EVIL, task=EVIL) for plan in PLANS]
     posterior = made_up_posterior(plans)
     advice = advise(posterior, trials=30, weigh_pilots=False)
-    run = plans[0].run(rising(60), EVIL, warnings=(EVIL,), path=EVIL)
-    for shown in (posterior, advice, run, diagnose(run)):
+    for shown in (posterior, advice):
         text = shown._repr_html_()
         assert "<script" not in text
         assert "<b>" not in text
@@ -168,7 +134,7 @@ def public(posterior, advice):
     """One of every kind of object that a public verb returns or takes."""
     run = Plan().run(np.r_[rising(40), np.zeros(20)])
     study = advisor.Study(posterior, advice, (diagnose(run),))
-    prediction = Prediction("advisor", "sort", run.id, 0.25, None, (0.0, 1.0), 0.8, (0.7,) * 3, 0.1)
+    prediction = Prediction("advisor", "sort", run.id, 0.25, (0.0, 1.0), 0.8, (0.7,) * 3, 0.1)
     return {
         "run": run,
         "inspection": Inspection([run] * 40, []),

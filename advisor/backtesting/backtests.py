@@ -1,24 +1,14 @@
-"""Forecast finished runs from their first part, or from pilots of other models, and score."""
+"""Forecast finished runs from their first part, and score."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor import forecast
-from advisor.backtesting.cases import (
-    AT_TARGET,
-    Case,
-    CohortCases,
-    Transfer,
-    cut,
-    make_cases,
-    nothing_to_ask,
-    transfer_plans,
-)
+from advisor.backtesting.cases import Case, CohortCases, make_cases, nothing_to_ask
 from advisor.backtesting.scores import (
     ADVISOR,
     NEW_RUN,
@@ -32,8 +22,6 @@ from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, ma
 from advisor.errors import InputError, NotConvergedError
 from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for
 from advisor.runs import (
-    UNNAMED_MODEL,
-    UNNAMED_TASK,
     PilotRun,
     fingerprint,
     mark_copies,
@@ -104,31 +92,6 @@ def backtest(
     return _collected(found, left_out)
 
 
-def transfer(
-    runs: Sequence[PilotRun],
-    *,
-    seen: float = 0.25,
-    priors: Priors | str | None = None,
-    least_steps: float = 0,
-    sampling: Sampling | None = None,
-    progress: bool | Progress | None = None,
-    on: EngineSettings | None = None,
-) -> Backtest:
-    """Ask how well runs of a model would have been forecast from pilots of other models."""
-    (share,) = check_shares(seen)
-    preset = chosen_preset(runs, priors)
-    plans, left_out = transfer_plans(runs, share, least_steps)
-    items = []
-    for plan in plans:
-        for count in AT_TARGET[: 2 if plan.at_target else 1]:
-            task = TransferTask(plan, share, count, preset, sampling or Sampling())
-            items.append(Item(task.name, task, task.marks))
-    found = mapped(transferred, items, task=STAGE, progress=progress_of(progress), **(on or {}))
-    whole = _collected(found, left_out)
-    by_pilots = sorted(whole.predictions, key=lambda p: p.pilots or 0)
-    return replace(whole, predictions=tuple(by_pilots))
-
-
 def check_shares(seen: float | Sequence[float]) -> list[float]:
     """Shares as a list, each once."""
     shares = list(dict.fromkeys([seen] if isinstance(seen, int | float) else seen))
@@ -175,34 +138,9 @@ class CohortTask(NamedTuple):
     def marks(self) -> tuple[str, ...]:
         """Digests of data, priors and seed."""
         cases = [[run_digest(c.seen), c.steps.tolist(), c.target] for c in self.cohort.cases]
-        return digest_of(cases, self.cohort.bounds, self.share), *_marks(self)
-
-
-class TransferTask(NamedTuple):
-    """One fit of a plan, with so many pilots of the model itself: all that it turns on."""
-
-    plan: Transfer
-    share: float
-    own_pilots: int
-    preset: Priors
-    sampling: Sampling
-
-    @property
-    def name(self) -> str:
-        """Plan and number of pilots."""
-        return f"{self.plan.name}, {self.own_pilots} pilots of its own"
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """Digests of data, priors and seed."""
-        plan = self.plan
-        parts = (plan.elsewhere, plan.at_target, plan.held_out)
-        data = [[run_digest(run) for run in part] for part in parts]
-        return digest_of(data, plan.bounds, self.share, self.own_pilots), *_marks(self)
-
-
-def _marks(task: CohortTask | TransferTask) -> tuple[str, ...]:
-    return tuple(digest_of(part.model_dump(mode="json")) for part in (task.preset, task.sampling))
+        return digest_of(cases, self.cohort.bounds, self.share), *(
+            digest_of(part.model_dump(mode="json")) for part in (self.preset, self.sampling)
+        )
 
 
 class Forecasts(NamedTuple):
@@ -229,40 +167,6 @@ def forecasts(task: CohortTask) -> Forecasts:
     predictions, copies = _forecasts(cohort, share, posterior, corpus)
     left_out = [f"{run}{at}: its first part is that of another run" for run in copies]
     return Forecasts(predictions, left_out, [f"{cohort.name}{at}: {why}"] if why else [])
-
-
-def transferred(task: TransferTask) -> Forecasts:
-    """Predictions of all methods from one fit."""
-    plan, share, count, preset, sampling = task
-    pilots = [cut(run, share) for run in (*plan.elsewhere, *plan.at_target[:count])]
-    try:
-        posterior = forecast.fit([pilot.seen for pilot in pilots], priors=preset, sampling=sampling)
-    except InputError as error:  # what is seen of them teaches nothing
-        return Forecasts(left_out=[f"{task.name}: {error.problem}"])
-    bounds = posterior.meta.floor, posterior.meta.ceiling
-    rng = np.random.default_rng(0)
-    anywhere = rng.choice(
-        np.concatenate([last_value(pilot, rng) for pilot in pilots]), forecast.DRAWS
-    )
-    predictions = []
-    for number, run in enumerate(plan.held_out):
-        case = cut(run, share)
-        question = Question(plan.name, run.id, share, count, plan.bounds, case.target)
-        target = forecast.Target(
-            run.task or UNNAMED_TASK, run.model or UNNAMED_MODEL, float(run.parameters or 0)
-        )
-        settings = run.hyperparameters.completed()
-        nearest = min(pilots, key=lambda pilot: _distance(pilot.seen, run))
-        draws = {
-            ADVISOR: forecast.new_run_reward(posterior, target, settings, case.steps, seed=number),
-            "mean of the pilots": anywhere,
-            "nearest, last value": last_value(nearest, rng),
-        }
-        for name, curve in CURVES.items():
-            fitted = forecast.curve_fit(nearest.seen, case.steps, curve, bounds, rng)
-            draws[f"nearest, {name}"] = fitted[0]
-        predictions += [predict(name, question, values) for name, values in draws.items()]
-    return Forecasts(predictions)
 
 
 def _collected(found: Mapped, left_out: Sequence[str]) -> Backtest:
@@ -295,7 +199,7 @@ def _forecasts(
     for number, case in enumerate(cohort.cases):
         if case.seen.id in copies:
             continue
-        question = Question(cohort.name, case.seen.id, seen, None, cohort.bounds, case.target)
+        question = Question(cohort.name, case.seen.id, seen, cohort.bounds, case.target)
         asked = case.seen, case.steps
         pooled = None
         if posterior is not None:
@@ -323,16 +227,6 @@ def new_run_of(posterior: Posterior, case: Case) -> dict[str, FloatArray]:
         posterior, forecast.Target(run.task, run.model, run.parameters)
     )
     return {NEW_RUN: forecast.final_reward(forecaster, run.settings.or_planned_over(steps), steps)}
-
-
-def _distance(one: PilotRun, other: PilotRun) -> float:
-    """Distance of two runs' settings: in logs of learning rate, batch and refresh interval."""
-    places = []
-    for run in (one, other):
-        own = run.hyperparameters.completed()
-        batch = own.group_size, own.prompts_per_step
-        places.append((own.learning_rate, *batch, own.refresh_interval))
-    return float(np.linalg.norm(np.subtract(*np.log(places))))
 
 
 def _hill(theta: FloatArray, time: FloatArray) -> FloatArray:

@@ -24,12 +24,6 @@ FEWEST = 4
 LEAST_ROWS = 20
 """Rows of a run from which its end can be told apart from its beginning."""
 
-ELSEWHERE = 8
-"""Pilots of other models in one fit."""
-
-AT_TARGET = (0, 2)
-"""Pilots of the model that is forecast."""
-
 
 class Case(NamedTuple):
     """One run: what is seen of it, at which steps it is asked for, and what it came to."""
@@ -44,16 +38,6 @@ class CohortCases(NamedTuple):
 
     name: str
     cases: tuple[Case, ...]
-    bounds: tuple[float, float]
-
-
-class Transfer(NamedTuple):
-    """One fit: pilots, and the runs of the left-out model that are forecast from it."""
-
-    name: str
-    elsewhere: tuple[PilotRun, ...]
-    at_target: tuple[PilotRun, ...]
-    held_out: tuple[PilotRun, ...]
     bounds: tuple[float, float]
 
 
@@ -202,61 +186,6 @@ def _name(runs: Sequence[PilotRun]) -> str:
     models = {run.model for run in runs}
     task, model = runs[0].task or UNNAMED_TASK, runs[0].model or UNNAMED_MODEL
     return f"{task} / {model if len(models) == 1 else f'{len(models)} models'}"
-
-
-def transfer_plans(
-    runs: Sequence[PilotRun], share: float, least_steps: float
-) -> tuple[list[Transfer], list[str]]:
-    """Every model of a task left out in turn, with the pilots of the others."""
-    finished, left_out = finished_runs(runs, least_steps)
-    tasks: dict[tuple[str | None, bool], list[PilotRun]] = {}
-    for run in finished:
-        tasks.setdefault((run.task, is_lora(run)), []).append(run)
-    plans: list[Transfer] = []
-    for members in (part for task in tasks.values() for part in same_scale(task)):
-        models = list(dict.fromkeys(run.model for run in members))
-        if len(models) == 1:
-            left_out += [f"{run.id}: no other model was trained on its task" for run in members]
-            continue
-        for model in models:
-            own = [run for run in members if run.model == model]
-            plans += _plans_of(own, [run for run in members if run.model != model], share)
-    if plans:
-        return plans, left_out
-    if finished:
-        raise InputError(
-            f"no task has runs of two models ({len(finished)} finished runs, "
-            f"{len(tasks)} task{'s' if len(tasks) > 1 else ''})",
-            advice="Give runs of one task on two or more models, or name their tasks and models "
-            "in pilots.toml",
-        )
-    raise nothing_to_ask(left_out)
-
-
-def _plans_of(own: Sequence[PilotRun], others: Sequence[PilotRun], share: float) -> list[Transfer]:
-    """Sets of pilots elsewhere, each with two of the left-out model and the runs it forecasts."""
-    own, others = (
-        [run for run in _shuffled(part) if rewards_seen(run, share) >= LEAST_REWARDS]
-        for part in (own, others)
-    )
-    count = max(AT_TARGET)
-    plans = []
-    for number, at in enumerate(range(0, len(others), ELSEWHERE)):
-        elsewhere = others[at : at + ELSEWHERE]
-        if number and len(elsewhere) < FEWEST:
-            break
-        first = count * number % max(len(own) - count + 1, 1)
-        at_target = own[first : first + count] if len(own) > count else []
-        plans.append(
-            Transfer(
-                f"{own[0].task or 'task'} / {own[0].model or 'model'} from others {number + 1}",
-                tuple(elsewhere),
-                tuple(at_target),
-                tuple(run for run in own if not any(run is pilot for pilot in at_target)),
-                bounds_of([*own, *others]),
-            )
-        )
-    return plans
 
 
 def _shuffled(runs: Sequence[PilotRun]) -> list[PilotRun]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.box import SIMPLE
@@ -15,9 +15,6 @@ from rich.text import Text
 
 from advisor.common import counted
 from advisor.theory import FloatArray
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ADVISOR, NEW_RUN, SIMPLEST = "advisor", "advisor, as a new run", "last value"
 """What `watch` says of a run that has begun, what `advise` says of another run of its settings, and
@@ -40,7 +37,6 @@ class Prediction(NamedTuple):
     cohort: str
     run: str
     seen: float
-    pilots: int | None
     bounds: tuple[float, float]
     target: float
     quantiles: tuple[float, ...]
@@ -85,7 +81,6 @@ class Question(NamedTuple):
     cohort: str
     run: str
     seen: float
-    pilots: int | None
     bounds: tuple[float, float]
     target: float
 
@@ -136,16 +131,11 @@ class Backtest:
             f"{len(self.left_out)} left out, {counted(len(self.failed), 'cohort')} not converged)"
         )
 
-    @property
-    def is_transfer(self) -> bool:
-        """Whether runs were forecast from those of other models."""
-        return any(p.pilots is not None for p in self.predictions)
-
     def parts(self) -> dict[str, list[Prediction]]:
-        """Predictions by the share of a run that was seen, or by pilots of its own model."""
+        """Predictions by the share of a run that was seen."""
         parts: dict[str, list[Prediction]] = {}
         for p in self.predictions:
-            parts.setdefault(f"{p.seen:g}" if p.pilots is None else str(p.pilots), []).append(p)
+            parts.setdefault(f"{p.seen:g}", []).append(p)
         return parts
 
     def methods(self, part: str | None = None) -> dict[str, dict[str, Any]]:
@@ -182,8 +172,7 @@ class Backtest:
         document: dict[str, Any] = {"methods": self.methods(), "verdicts": self.verdicts()}
         parts = list(self.parts())
         if len(parts) > 1:
-            name = "by_pilots" if self.is_transfer else "by_share"
-            document[name] = {part: self.methods(part) for part in parts}
+            document["by_share"] = {part: self.methods(part) for part in parts}
         for name in ("left_out", "failed", "uncurved", *(["broken"] if self.broken else [])):
             document[name] = list(getattr(self, name))
         return json.dumps(document, indent=1, allow_nan=False)
@@ -208,13 +197,8 @@ def _verdict(mine: Sequence[Prediction], simplest: Sequence[Prediction], of: str
 
 
 def _line(p: Prediction) -> dict[str, Any]:
-    line = p._asdict() | {
-        "bounds": list(p.bounds),
-        "quantiles": {f"{q:g}": value for q, value in zip(QUANTILES, p.quantiles, strict=True)},
-    }
-    if p.pilots is None:
-        del line["pilots"]
-    return line
+    quantiles = {f"{q:g}": value for q, value in zip(QUANTILES, p.quantiles, strict=True)}
+    return p._asdict() | {"bounds": list(p.bounds), "quantiles": quantiles}
 
 
 def show(found: Backtest, console: Console) -> None:
@@ -228,8 +212,7 @@ def show(found: Backtest, console: Console) -> None:
                 shares = [f"{share:.0%}" for share in scores["coverage"].values()]
                 row = [method, f"{scores['mae']:.3f}", f"{scores['crps']:.3f}", *shares]
                 if len(parts) > 1:
-                    own = part if found.is_transfer else f"{float(part):.0%}"
-                    row.insert(0, own if method == next(iter(methods)) else "")
+                    row.insert(0, f"{float(part):.0%}" if method == next(iter(methods)) else "")
                 table.add_row(*row)
             table.add_section()
         console.print(table)
@@ -264,65 +247,13 @@ def _by_reason(lines: tuple[str, ...], unit: str = "") -> Iterator[tuple[str, st
 def _table(found: Backtest) -> Table:
     runs = len({(p.cohort, p.run) for p in found.predictions})
     cohorts = len({p.cohort for p in found.predictions})
-    what = (
-        f"{runs} forecasts from {counted(cohorts, 'set')} of pilots"
-        if found.is_transfer
-        else f"{counted(runs, 'run')} in {counted(cohorts, 'cohort')}"
-    )
+    what = f"{counted(runs, 'run')} in {counted(cohorts, 'cohort')}"
     table = Table(
         title=f"Final reward: {what}", title_justify="left", header_style="bold", box=SIMPLE
     )
     names = ["method", "mean error", "CRPS", "50 % holds", "80 % holds", "95 % holds"]
     if len(found.parts()) > 1:
-        names.insert(0, "own pilots" if found.is_transfer else "seen")
+        names.insert(0, "seen")
     for name in names:
         table.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
     return table
-
-
-def draw_backtest(found: Backtest) -> Figure:
-    """Draw each method's median and 80 % interval over what the run came to."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib.figure import Figure
-
-    parts = found.parts()
-    methods = list(dict.fromkeys(p.method for p in found.predictions))
-    columns = 3 if len(parts) == 1 else len(methods)
-    rows = -(-len(methods) // columns) * len(parts)
-    size = 3.4 if len(parts) == 1 else 2.5
-    figure = Figure(figsize=(size * columns, size * rows), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(rows, columns, sharex=True, sharey=True)).ravel()
-    ends = [value for p in found.predictions for value in (p.scaled(p.target), p.scaled(p.median))]
-    unit = "" if {p.bounds for p in found.predictions} == {(0.0, 1.0)} else ", share of its range"
-    asked = [(part, method) for part in parts for method in methods]
-    for panel, (part, method) in zip(panels, asked, strict=False):
-        own = [p for p in parts[part] if p.method == method]
-        _draw(panel, own, (min(ends), max(ends)))
-        line = "no forecast"
-        if own:
-            scores = score(own)
-            held = scores["coverage"]["0.8"]
-            line = f"error {scores['mae']:.3f}, 80 % holds {held:.0%}"
-        title = f"{_title(found, part)}: {method}" if len(parts) > 1 else method
-        panel.set_title(f"{title}\n{line}", fontsize=8)
-    for panel in panels[len(asked) :]:
-        panel.set_axis_off()
-    figure.supxlabel(f"reward the run came to{unit}", fontsize=9)
-    figure.supylabel(f"forecast, 80 % interval{unit}", fontsize=9)
-    return figure
-
-
-def _title(found: Backtest, part: str) -> str:
-    return f"{part} own pilots" if found.is_transfer else f"{float(part):.0%} seen"
-
-
-def _draw(panel: Any, own: Sequence[Prediction], limits: tuple[float, float]) -> None:
-    for is_inside, color in ((True, "#0072b2"), (False, "#d55e00")):
-        part = [p for p in own if p.covers(0.8) == is_inside]
-        at = [p.scaled(p.target) for p in part]
-        ends = ([p.scaled(p.ends(0.8)[k]) for p in part] for k in (0, 1))
-        panel.vlines(at, *ends, color=color, lw=1, alpha=0.5)
-        panel.plot(at, [p.scaled(p.median) for p in part], "o", ms=3, color=color)
-    panel.plot(limits, limits, color="0.6", lw=0.8, zorder=0)

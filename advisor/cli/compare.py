@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from advisor.cli import flags
 from advisor.cli.flags import echo
-from advisor.common import DEFAULT_SEED, counted
-from advisor.errors import CannotTellError, InputError, NotConvergedError
+from advisor.common import DEFAULT_SEED
+from advisor.errors import CannotTellError, NotConvergedError
 
 if TYPE_CHECKING:
     from advisor.cli.terminal import HarmlessConsole
@@ -29,7 +28,7 @@ def compare(
 ) -> None:
     """Show what differs between two studies or two runs, or what came of a study's forecasts.
 
-    Studies: pilots, priors, versions, what was asked, every number of the posterior, the advice.
+    Studies: the advice, pilots, what was asked, what was learned, priors, versions.
     Runs: settings, lengths, first and last reward, verdicts. A study and finished runs: for every
     run the forecast for exactly its settings, and what it came to.
 
@@ -61,9 +60,6 @@ def show(found: Comparison, console: HarmlessConsole, *, everything: bool) -> No
         if not lines:
             same.append(section.title.lower())
             continue
-        if section.is_long and not everything:
-            console.say(f"\n{counted(len(lines), 'assumption')} differ: --all shows them.")
-            continue
         console.say(f"\n{section.title}", style="bold")
         width = 3 if any(line.note for line in lines) else 2
         rows = [
@@ -87,12 +83,10 @@ def backtest(
     logs: list[str],
     *,
     seen: list[float] | None = None,
-    to_other_models: bool = False,
     least_steps: int = 0,
     stated: flags.Stated,
     priors: str | None = None,
     predictions: Path | None = None,
-    figure: Path | None = None,
     cohorts: flags.Cohorts,
     seed: int = DEFAULT_SEED,
     quiet: bool = False,
@@ -105,36 +99,23 @@ def backtest(
     --seen the same cohorts are asked at each share. With --keep a command that was stopped goes on
     where it was; --engine is for clusters (docs: Scale).
 
-    [bold]Example[/]: advisor backtest old-runs/ --seen 0.1 --seen 0.25 --figure backtest.svg
+    [bold]Example[/]: advisor backtest old-runs/ --seen 0.1 --seen 0.25
     """
     from advisor.backtesting import backtest as run_backtest
-    from advisor.backtesting import draw_backtest, show, transfer
-    from advisor.cli.terminal import Reporter, figure_format, output, write_figure
+    from advisor.backtesting import show
+    from advisor.cli.terminal import Reporter, output
     from advisor.common import check_output, write_or_keep
     from advisor.model import Sampling
     from advisor.runs import read_runs
 
-    shares = seen or [0.25]
-    if to_other_models and len(shares) > 1:
-        raise InputError(
-            "--transfer asks for one share of the pilots",
-            key="--seen",
-            advice="Give --seen once, or ask again for another share",
-        )
     if predictions is not None:
         check_output(predictions, "the predictions", "--predictions")
-    if figure is not None:
-        figure_format(figure)
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **stated.keywords)
-        ask: Any = (
-            partial(transfer, seen=shares[0])
-            if to_other_models
-            else partial(run_backtest, seen=shares)
-        )
-        found = ask(
+        found = run_backtest(
             runs,
+            seen=seen or [0.25],
             priors=priors,
             least_steps=least_steps,
             sampling=Sampling(seed=seed),
@@ -143,8 +124,6 @@ def backtest(
         )
     if predictions is not None:
         write_or_keep(predictions, found.lines(), "the predictions", "--predictions")
-    if figure is not None and found.predictions:
-        write_figure(figure, draw_backtest(found))
     if as_json:
         echo(found.to_json())
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from advisor.cli import flags
 from advisor.cli.flags import echo
-from advisor.errors import AdvisorError, CannotTellError, InputError, unwritable
+from advisor.errors import AdvisorError, CannotTellError, InputError
 
 if TYPE_CHECKING:
     from advisor.cli.terminal import HarmlessConsole
@@ -90,9 +89,7 @@ def diagnose(
     logs: list[str],
     *,
     stated: flags.Stated,
-    figures: Path | None = None,
     posterior: Path | None = None,
-    markdown: bool = False,
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -100,21 +97,17 @@ def diagnose(
 
     Ends with code 5 where a run fails. Needs no fit. With --quiet only the table is shown.
 
-    [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --figures figures
+    [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --study study
     """
     from advisor.cli.terminal import output
-    from advisor.runs import as_markdown, diagnosis_json
+    from advisor.runs import diagnosis_json
     from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **stated.keywords)
     require_runs(found, logs)
     judged = _judge(found.runs, posterior, quiet=quiet)
-    if figures is not None:
-        _draw(found.runs, judged, figures)
     if as_json:
         echo(diagnosis_json(judged))
-    elif markdown:
-        echo(as_markdown(judged), nl=False)
     else:
         _show(judged, output(), with_cards=not quiet)
     for path, reason in found.unread:
@@ -172,25 +165,7 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
             for line in rest:
                 console.say(line, style="dim")
     if not is_alone:
-        console.say("Warnings and all numbers: give one run alone, --markdown or --json.")
-
-
-def _draw(runs: Sequence[PilotRun], judged: Sequence[Diagnosis], folder: Path) -> None:
-    """Write a figure per failure mode and run."""
-    from advisor.common import write_whole
-    from advisor.reporting import draw_symptom, render, symptom_info
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for number, (run, diagnosis) in enumerate(zip(runs, judged, strict=True), 1):
-            prefix = f"{number:03d}-" if len(runs) > 1 else ""
-            for card in (one for one in diagnosis.cards if one.status != "NOT APPLICABLE"):
-                with suppress(InputError):  # judged without a series of its own
-                    info = symptom_info(run, diagnosis, card.mode)
-                    image = render(draw_symptom(info), "png", card.mode)
-                    write_whole(folder / f"{prefix}{card.mode}.png", image)
-    except OSError as error:
-        raise unwritable("figures", error, folder, "--figures") from error
+        console.say("Warnings and all numbers: give one run alone, or --json.")
 
 
 # A run that goes on -------------------------------------------------------------------------------
@@ -287,8 +262,7 @@ class Forecast:
                 self._watch, line = again
                 view.say(line)
                 found = watch_report(self._watch, run, gpus=self._gpus)
-        is_logged = run.reward == run.reward
-        view.show(found, (run.step[is_logged].tolist(), run.reward[is_logged].tolist()))
+        view.show(found)
         return found
 
 

@@ -20,7 +20,7 @@ from advisor.cli.study import export, next_pilot, what_if
 from advisor.common import VERSION
 from advisor.errors import CannotTellError, InputError
 
-FOR_PEOPLE = {"quiet", "as_json", "debug", "details", "explained", "markdown", "figures"}
+FOR_PEOPLE = {"quiet", "as_json", "debug", "details", "explained"}
 """Parameters that say how a command shows its answer on a terminal."""
 
 TOOLS: dict[Callable[..., None], set[str]] = {

@@ -20,21 +20,15 @@ if TYPE_CHECKING:
     from advisor.runs import PilotRun
 
 
-def show(preset: str | None = None, figure: Path | None = None, as_json: bool = False) -> None:
+def show(preset: str | None = None, as_json: bool = False) -> None:
     """List the presets, or show every number of one and the reward curves that it expects.
 
-    [bold]Example[/]: advisor priors show lora --figure lora.svg
+    [bold]Example[/]: advisor priors show lora
     """
-    from advisor.cli.terminal import output, write_figure
+    from advisor.cli.terminal import output
     from advisor.model import load_priors, preset_names, prior_predictive
 
     if preset is None:
-        if figure is not None:
-            raise InputError(
-                "there is no preset to draw",
-                key="--figure",
-                advice="Name one: advisor priors show lora --figure lora.svg",
-            )
         if as_json:
             listed = {"name", "description", "evidence"}
             presets = [load_priors(name).model_dump(include=listed) for name in preset_names()]
@@ -44,18 +38,12 @@ def show(preset: str | None = None, figure: Path | None = None, as_json: bool = 
         return
     priors = load_priors(preset)
     predictive = prior_predictive(priors)
-    if figure is not None:
-        from advisor.reporting import draw_priors
-
-        write_figure(figure, draw_priors(predictive))
     if as_json:
         echo(json.dumps(_as_dict(priors, predictive), indent=2))
         return
     console = output()
     show_preset(priors, console)
     console.say(f"\n{predictive.text}")
-    if figure is not None:
-        console.say(f"\nFigure in {figure}")
 
 
 def learn(

@@ -17,13 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.cli.flags import echo
-from advisor.common import SAMPLING_AGAIN, ProgressLines, check_output, harmless, write_or_keep
+from advisor.common import SAMPLING_AGAIN, ProgressLines, harmless
 from advisor.common import write_new as whole
 from advisor.errors import InputError, unwritable
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from advisor.study import Study
 
 WIDE = 200
@@ -124,23 +122,6 @@ def write_new(file: Path, data: bytes, *, with_folder: bool = False) -> None:
         raise
     except OSError as error:
         raise unwritable("it", error, file, "--out", "file") from error
-
-
-def figure_format(file: Path) -> str:
-    """Format of the figure that ``--figure`` names, by its ending; refused where there is none."""
-    from advisor.reporting import check_format
-
-    check_output(file, "the figure", "--figure")
-    kind = file.suffix.removeprefix(".").lower()
-    check_format(kind, "--figure")
-    return kind
-
-
-def write_figure(file: Path, drawn: Figure) -> None:
-    """Write the figure that ``--figure`` names."""
-    from advisor.reporting import render
-
-    write_or_keep(file, render(drawn, figure_format(file)), "the figure", "--figure")
 
 
 class Reporter:

@@ -1,4 +1,4 @@
-"""What the pilots of a model say of its next run, beyond the laws that hold for all runs.
+"""From the laws that hold for all runs to one run, and what pilots say of the next beyond the laws.
 
 A run departs from the laws by what its configuration does, which repeats and neighbours share, and
 by its seed: the departures of the pilots are carried to another configuration by a Gaussian process
@@ -9,15 +9,17 @@ what the curve says of the *difference* between the configuration and the pilot'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from advisor.forecast.analogues import Corpus, Description, Kind, describe, end_of_run, log_odds
 from advisor.model import RUN_EFFECTS, Posterior, RunSummary
+from advisor.model import equations as eq
 from advisor.runs import LEAST_REWARDS, Settings
-from advisor.theory import FloatArray
+from advisor.theory import FloatArray, IntArray
 
 CONFIGURATION_SHARE = 0.9
 """Share of the variance of a run's departure that its configuration explains; the seed has the
@@ -42,6 +44,95 @@ OWN = 0.05
 
 CLEAR = 1e-3
 """Share of the reward's range by which a level stays clear of its ends, in log-odds."""
+
+
+@dataclass(frozen=True)
+class RunLaws:
+    """What the laws give a run under each draw, before its own effects."""
+
+    population: Mapping[str, FloatArray]  # (draws,)
+    group: eq.GroupLevel
+    log_rate_factor: FloatArray  # (draws,)
+    log_loss: FloatArray  # (draws,)
+    log_onset: FloatArray  # (draws,)
+    is_oscillator: FloatArray  # (draws,)
+    uncorrected: FloatArray  # (draws,)
+    settings: Settings
+
+    def taken(self, index: IntArray) -> RunLaws:
+        """Return the laws of some of the draws."""
+        arrays: dict[str, Any] = {
+            name: values[index]
+            for name, values in vars(self).items()
+            if isinstance(values, np.ndarray)
+        }
+        return replace(
+            self,
+            population={name: values[index] for name, values in self.population.items()},
+            group=eq.GroupLevel(*(values[index] for values in self.group)),
+            **arrays,
+        )
+
+    def run(self, effect: FloatArray) -> eq.RunLevel:
+        """Start, plateau and shape of a run with effects of shape (3, ..., draws)."""
+        return eq.run_level(
+            self.population,
+            self.group,
+            self.log_rate_factor,
+            self.log_loss,
+            (effect[0], effect[1], effect[2]),
+            self.log_onset,
+            np.asarray(self.settings.refresh_interval)[..., None],
+            float(self.settings.importance_ratio),
+        )
+
+    def reward(self, effect: FloatArray, polynomial: FloatArray) -> FloatArray:
+        """Curve of a run, as a share of floor to ceiling, shape (..., draws, times)."""
+        exponent = self.population["rate.learning_rate"]
+        clock = np.stack([exponent**power for power in range(4)], axis=1) @ polynomial.T
+        return np.asarray(
+            eq.expected_reward(
+                clock,
+                eq.RunLevel(*(np.asarray(value)[..., None] for value in self.run(effect))),
+                self.settings.momentum,
+                np.asarray(self.settings.mean_age)[..., None, None],
+                self.uncorrected[:, None],
+                self.is_oscillator[:, None],
+            )
+        )
+
+
+@dataclass(frozen=True)
+class RunEffect:
+    """Strategy for the seed noise of a run on plateau and stiffness and the shape of its curve."""
+
+    values: Callable[[Posterior, IntArray], FloatArray]
+    draws: IntArray | None = None  # (size,)
+    is_fresh: bool = False
+
+    @classmethod
+    def fresh(cls, seed: int | Sequence[int]) -> RunEffect:
+        """Effects of a run that nobody has begun, drawn with this seed."""
+        return cls(
+            lambda _, kept: np.random.default_rng(seed).standard_normal(
+                (len(RUN_EFFECTS), kept.size)
+            ),
+            is_fresh=True,
+        )
+
+    @classmethod
+    def of_pilot(cls, index: int) -> RunEffect:
+        """Effects that were fitted to a pilot, by its index in ``posterior.meta.runs``."""
+        return cls(
+            lambda posterior, kept: np.stack(
+                [posterior.flat(name)[kept, index] for name in RUN_EFFECTS]
+            )
+        )
+
+    @classmethod
+    def given(cls, effect: FloatArray, draws: IntArray | None = None) -> RunEffect:
+        """Effects of shape (3, ..., draws), of all draws or of those with these indices."""
+        return cls(lambda _posterior, _kept: effect, draws)
 
 
 class Continued(NamedTuple):

@@ -33,11 +33,8 @@ from advisor.model.posterior import Posterior as Posterior
 from advisor.model.posterior import Provenance as Provenance
 from advisor.model.posterior import RunSummary as RunSummary
 from advisor.model.posterior import make_posterior as make_posterior
-from advisor.model.presets import BANDS as BANDS
 from advisor.model.presets import COLLAPSE_STEPS as COLLAPSE_STEPS
-from advisor.model.presets import GAIN as GAIN
 from advisor.model.presets import REFERENCE as REFERENCE
-from advisor.model.presets import PriorPredictive as PriorPredictive
 from advisor.model.presets import all_small as all_small
 from advisor.model.presets import check_preset_file as check_preset_file
 from advisor.model.presets import outside_evidence as outside_evidence

@@ -147,18 +147,6 @@ class Meta(BaseModel):
     priors: Priors
     provenance: Provenance
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_one_family(cls, given: Any) -> Any:
-        """Read files that named weights of families of curves, where there was but one."""
-        if not isinstance(given, dict) or "families" not in given:
-            return given
-        weights = given["families"]
-        if not isinstance(weights, dict) or len(weights) != 1:
-            raise ValueError("it mixes several families of curves")
-        kept = {name: value for name, value in given.items() if name != "families"}
-        return {**kept, "family": next(iter(weights))}
-
     @model_validator(mode="after")
     def _agrees(self) -> Meta:
         """Refuse lists that do not belong together."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from advisor.common import counted
 from advisor.errors import InputError
@@ -159,14 +159,6 @@ class _Preset(BaseModel):
     extrapolation: Extrapolation = AS_THE_CURVE
     known_optimum: KnownOptimum | None = None
     domain: Domain | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_family_runs(cls, entries: Any) -> Any:
-        """Pass over the weights of curve families that presets and posteriors once held."""
-        if not isinstance(entries, dict):
-            return entries
-        return {name: entry for name, entry in entries.items() if name != "family_runs"}
 
     def of(self, parameters: Iterable[str]) -> list[NormalPrior]:
         """Priors of some parameters, by their names in `model.parameters`."""

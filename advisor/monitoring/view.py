@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from itertools import pairwise
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -17,9 +16,6 @@ from advisor.advice import percent
 from advisor.common import harmless
 from advisor.forecast import Interval
 from advisor.monitoring.decision import WatchReport
-
-WIDTH, HEIGHT = 64, 12
-"""Characters of the picture of the band."""
 
 COLOURS = {"stop": "red", "change": "yellow", "go on": "green"}
 STATUS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan"}
@@ -55,14 +51,14 @@ class View:
         else:
             self._print(line)
 
-    def show(self, report: WatchReport, rewards: tuple[list[float], list[float]]) -> None:
+    def show(self, report: WatchReport) -> None:
         """Show an update."""
         if self.is_quiet and report.decision.action == "go on":
             return
         if self.as_json:
             self._print(json.dumps(as_json(report)))
         elif self._live is not None:
-            self._live.update(panel(report, rewards), refresh=True)
+            self._live.update(panel(report), refresh=True)
         else:
             for note in report.update.notes:
                 if note not in self._noted:
@@ -106,8 +102,8 @@ def _interval(of: Interval) -> str:
     return f"{of.mean:.3f} [{of.low:.3f}, {of.high:.3f}]"
 
 
-def panel(report: WatchReport, rewards: tuple[list[float], list[float]]) -> Panel:
-    """Band, where the run is, probabilities, cards and decision."""
+def panel(report: WatchReport) -> Panel:
+    """Where the run is, probabilities, cards and decision."""
     update, decision = report.update, report.decision
     end = f"at step {update.planned_steps} (80 %)"
     lines = [f"reward {update.reward:.3f} now, {_interval(update.final)} {end}"]
@@ -119,7 +115,7 @@ def panel(report: WatchReport, rewards: tuple[list[float], list[float]]) -> Pane
     if update.refit_due:
         k = f"Pareto k {update.pareto_k:.2f}"
         lines.append(f"the pilots do not explain this run ({k}): fit again")
-    body: list[RenderableType] = [Text(picture(report, rewards)), Text(), *map(Text, lines)]
+    body: list[RenderableType] = [*map(Text, lines)]
     for card in report.diagnosis.cards:
         if card.status in STATUS:
             line = Text(f"{card.status}: ", style=STATUS[card.status])
@@ -128,34 +124,3 @@ def panel(report: WatchReport, rewards: tuple[list[float], list[float]]) -> Pane
     body += [Text(), Text(decision.text, style=f"bold {COLOURS[decision.action]}")]
     title = f"{update.run}: step {update.step} of {update.planned_steps}"
     return Panel(Group(*body), title=title, border_style=COLOURS[decision.action], expand=False)
-
-
-def picture(report: WatchReport, rewards: tuple[list[float], list[float]]) -> str:
-    """Logged rewards (dots) and the band to come (shade) over the steps."""
-    update = report.update
-    band = update.band
-    values = [*rewards[1], *band.low, *band.high]
-    low, high = min(values), max(values)
-    span = (high - low) or 1.0
-    last = max(update.planned_steps, update.step, 1)
-    grid = [[" "] * WIDTH for _ in range(HEIGHT)]
-
-    def column(step: float) -> int:
-        return min(int(step / last * (WIDTH - 1)), WIDTH - 1)
-
-    def row(value: float) -> int:
-        return HEIGHT - 1 - min(int((value - low) / span * (HEIGHT - 1) + 0.5), HEIGHT - 1)
-
-    for (left, *first), (right, *second) in pairwise(
-        zip(map(column, band.step), band.low, band.high, strict=True)
-    ):
-        for at in range(left, right + 1):
-            share = (at - left) / max(right - left, 1)
-            bottom, top = (a + share * (b - a) for a, b in zip(first, second, strict=True))
-            for height in range(row(top), row(bottom) + 1):
-                grid[height][at] = "░"
-    for step, value in zip(*rewards, strict=True):
-        grid[row(value)][column(step)] = "•"
-    label = [f"{high:7.3f} "] + [" " * 8] * (HEIGHT - 2) + [f"{low:7.3f} "]
-    lines = [name + "".join(cells).rstrip() for name, cells in zip(label, grid, strict=True)]
-    return "\n".join([*lines, " " * 8 + "0" + str(last).rjust(WIDTH - 1)])

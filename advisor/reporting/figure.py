@@ -22,7 +22,7 @@ FORMATS = ("png", "svg", "pdf")
 
 @cache
 def words() -> dict[str, Any]:
-    """Titles and captions of figures, series and units of failure modes: figures.toml."""
+    """Titles and captions of figures: figures.toml."""
     return tomllib.loads((files("advisor.reporting") / "figures.toml").read_text("utf-8"))
 
 

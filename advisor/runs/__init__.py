@@ -1,7 +1,6 @@
 """What happened: logs and their trainers to pilot runs, and what is wrong with one."""
 
 from advisor.runs.diagnosis import MODES as MODES
-from advisor.runs.diagnosis import Card as Card
 from advisor.runs.diagnosis import Collapse as Collapse
 from advisor.runs.diagnosis import Diagnosis as Diagnosis
 from advisor.runs.diagnosis import diagnose as diagnose
@@ -10,7 +9,6 @@ from advisor.runs.diagnosis.collapse import collapse_onset as collapse_onset
 from advisor.runs.diagnosis.collapse import dead_from_the_start as dead_from_the_start
 from advisor.runs.diagnosis.collapse import find_any_fall as find_any_fall
 from advisor.runs.diagnosis.collapse import find_final_fall as find_final_fall
-from advisor.runs.diagnosis.diagnose import as_markdown as as_markdown
 from advisor.runs.diagnosis.diagnose import card_lines as card_lines
 from advisor.runs.diagnosis.diagnose import diagnosis_json as diagnosis_json
 from advisor.runs.diagnosis.diagnose import printable as printable
@@ -21,9 +19,6 @@ from advisor.runs.diagnosis.levels import Level as Level
 from advisor.runs.diagnosis.levels import difference as difference
 from advisor.runs.diagnosis.levels import ends as ends
 from advisor.runs.diagnosis.levels import row_noise as row_noise
-from advisor.runs.diagnosis.levels import tamed as tamed
-from advisor.runs.diagnosis.levels import trailing_mean as trailing_mean
-from advisor.runs.diagnosis.levels import window_rows as window_rows
 from advisor.runs.logs import demo_runs as demo_runs
 from advisor.runs.logs.assemble import assemble as assemble
 from advisor.runs.logs.inspection import NO_LOG as NO_LOG
@@ -32,9 +27,9 @@ from advisor.runs.logs.inspection import explain as explain
 from advisor.runs.logs.inspection import show as show
 from advisor.runs.logs.read import Inspection as Inspection
 from advisor.runs.logs.read import inspect as inspect
-from advisor.runs.logs.read import is_source as is_source
 from advisor.runs.logs.read import read_runs as read_runs
 from advisor.runs.logs.readers import known_formats as known_formats
+from advisor.runs.logs.sources import is_source as is_source
 from advisor.runs.pilot_run import LEAST_REWARDS as LEAST_REWARDS
 from advisor.runs.pilot_run import SERIES as SERIES
 from advisor.runs.pilot_run import UNNAMED_MODEL as UNNAMED_MODEL

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from advisor.common import in_notebook
 from advisor.runs.settings import PartialSettings, Positive, PositiveInt
 from advisor.theory import BoolArray, FloatArray
 
@@ -193,23 +192,6 @@ class PilotRun(BaseModel):
         )
 
     __str__ = __repr__
-
-    def _repr_html_(self) -> str:
-        """Settings, length, ends and warnings, as notebooks show them."""
-        is_eval = self.is_eval_only
-        step, values = (self.eval_step, self.eval_reward) if is_eval else (self.step, self.reward)
-        first, last = first_and_last(values) or (None, None)
-        rows = [
-            ["model", self.model],
-            ["task", self.task],
-            *self.hyperparameters.model_dump(exclude_none=True).items(),
-            ["rows", int(step.size)],
-            ["last step", float(step[-1]) if step.size else None],
-            ["first tenth of rewards", first],
-            ["last tenth of rewards", last],
-            ["series", ", ".join(sorted(self.series)) or "evaluations only"],
-        ]
-        return in_notebook("\n".join([f"{self.id} {self.path}", *self.warnings]), ["", " "], rows)
 
     def with_updates(self, **updates: Any) -> PilotRun:
         """Copy with some attributes replaced, validated again."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,14 +35,14 @@ from advisor.study.outcomes import (
     rounded,
 )
 from advisor.study.study import Study, is_study
-from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CHANCE = 4.0
-"""Monte Carlo standard errors beyond which two samplers do not disagree by chance: of a hundred
-scalars not one in a hundred comparisons."""
+LEARNED = (
+    f"Means with central {100 * INTERVAL:.0f} % intervals, at the mean settings of each study's "
+    "own pilots; another seed alone moves the last digit."
+)
 
 APART = 2.0
 """Standard errors from which two levels are called different."""
@@ -160,10 +158,9 @@ def _section(title: str, sides: Iterable[Facts], notes: tuple[str, ...] = ()) ->
 
 
 def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Comparison:
-    """Inputs not equal, posteriors apart by more than sampling, advice written differently."""
+    """What is not equal, or written differently."""
     posteriors = one.posterior, other.posterior
     answers = one.recommendation, other.recommendation
-    error = math.sqrt(sum(1 / posterior.convergence.ess for posterior in posteriors))
     measure = answers[0].measure
     return Comparison(
         "studies",
@@ -172,12 +169,9 @@ def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Compari
             _section("Advice", (_advice(measure, side) for side in answers)),
             _section("Pilots", _pilots(*posteriors)),
             _section("Asked", map(_asked, answers)),
-            _section(
-                "Posterior", (_scalars(error, side) for side in posteriors), _notes(*posteriors)
-            ),
+            _section("Learned", map(_learned, posteriors), (LEARNED,)),
             _section("Priors", map(_priors, posteriors)),
             _section("Provenance", map(_provenance, posteriors)),
-            replace(_section("Assumptions", map(_assumed, answers)), is_long=True),
         ),
     )
 
@@ -258,69 +252,18 @@ def _provenance(posterior: Posterior) -> Facts:
         "advisor": origin.package,
         "schema": origin.schema_version,
         **origin.versions,
-        # A fit made again is no other fit: the time does not count as a difference.
-        "fitted": Value(origin.created, origin.created, lambda one, other: (False, "", None)),
     }
 
 
-def _scalars(error: float, posterior: Posterior) -> Facts:
-    """What the population, the groups and the tasks have, by name."""
-    meta = posterior.meta
-    draws = {
-        # Levels as priors speak of them, since that does not depend on the pilots.
-        name: posterior.as_in_priors(name)
-        for name, values in posterior.draws.items()
-        if values.ndim == 2 and name != "is_oscillator"
-    }
-    pairs = [f"{task} / {model}" for task, model in meta.groups]
-    for name, owners in (
-        *((name, pairs) for name in ("plateau", "stiffness", "start")),
-        ("log_onset", meta.tasks),
-    ):
-        for owner, values in zip(owners, posterior.flat(name).T, strict=True):
-            draws[f"{name} [{owner}]"] = values
-    return {name: _scalar(values, error) for name, values in draws.items()}
-
-
-def _scalar(values: FloatArray, error: float) -> Value:
-    found = interval_of(values)
-    text = f"{found.mean:.3g} [{found.low:.3g}, {found.high:.3g}]"
-    numbers = {"mean": found.mean, "low": found.low, "high": found.high, "sd": float(values.std())}
-    return Value(numbers, text, partial(_judge_scalars, error))
-
-
-def _judge_scalars(error: float, one: dict[str, float], other: dict[str, float]) -> Judged:
-    """Whether means or widths differ by more than sampling alone would do."""
-    spreads = one["sd"], other["sd"]
-    spread, gap = math.hypot(*spreads) / math.sqrt(2), other["mean"] - one["mean"]
-    if spread == 0 or min(spreads) == 0:
-        return bool(gap) or spreads[0] != spreads[1], "", None
-    shift, width = gap / spread, math.log(spreads[1] / spreads[0])
-    note = f"{shift:+.2f} sd"
-    if abs(width) > CHANCE * error:
-        note += f", {math.exp(width):.2g} times as wide"
-    return max(abs(shift), abs(width)) > CHANCE * error, note, shift
-
-
-def _notes(one: Posterior, other: Posterior) -> tuple[str, ...]:
-    how = (
-        f"Means with central {100 * INTERVAL:.0f} % intervals; the shift of the mean counts in "
-        "posterior standard deviations (root mean square of both). Shifts and widths differ "
-        f"where they do so by more than {CHANCE:g} Monte Carlo errors."
-    )
-    references = one.meta.reference, other.meta.reference
-    if references[0] == references[1]:
-        return (how,)
-    texts = [
-        f"learning rate {at.learning_rate:.3g}, group size {at.group_size:.3g}, "
-        f"{at.prompts_per_step:.3g} prompts, {at.parameters:.3g} parameters"
-        for at in references
-    ]
-    return (
-        how,
-        "Plateau and stiffness stand at the mean configuration of each study's own pilots, and "
-        f"those differ: {texts[0]} against {texts[1]}.",
-    )
+def _learned(posterior: Posterior) -> Facts:
+    """Plateau and stiffness of every pair of task and model."""
+    facts = {}
+    for name in ("plateau", "stiffness"):
+        for (task, model), draws in zip(posterior.meta.groups, posterior.flat(name).T, strict=True):
+            found = interval_of(draws)
+            text = f"{found.mean:.2g} [{found.low:.2g}, {found.high:.2g}]"
+            facts[f"{name} [{task} / {model}]"] = Value(found.model_dump(), text)
+    return facts
 
 
 def _advice(measure: str, advice: Recommendation) -> Facts:
@@ -348,10 +291,6 @@ def _advice(measure: str, advice: Recommendation) -> Facts:
         f"{pilot.steps} steps",
         **{("caution", text): text for text in advice.cautions},
     }
-
-
-def _assumed(advice: Recommendation) -> Facts:
-    return {("assumed", text): text for text in advice.assumptions}
 
 
 def _outcome(found: Interval) -> Value:

@@ -43,7 +43,6 @@ class Section:
     title: str
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = ()
-    is_long: bool = False  # shown only where everything is
 
     def table(self, heads: Sequence[str]) -> dict[str, Any]:
         """Title, columns, rows of texts, and notes, as the page lays out tables."""

@@ -11,7 +11,7 @@ from simulated_runs import (
     rising,
 )
 
-from advisor.backtesting import backtest, transfer
+from advisor.backtesting import backtest
 from advisor.backtesting.cases import make_cases
 from advisor.backtesting.scores import score
 from advisor.errors import InputError
@@ -281,8 +281,6 @@ def test_no_run_is_scored_under_a_preset_that_learned_from_it(fits):
         with pytest.raises(InputError, match="'team' has learned from run 'sort2': its") as caught:
             backtest(runs, priors=preset)
         assert caught.value.argument == "priors"
-        with pytest.raises(InputError, match="learned from run 'sort2'"):
-            transfer(runs, priors=preset)
         # Without that run it may.
         assert backtest(runs[:2], priors=preset).predictions
     everything = preset.model_copy(update={"learned_from": tuple(map(fingerprint, runs))})

@@ -12,10 +12,7 @@ from simulated_runs import (
 )
 
 import advisor.runs
-from advisor.backtesting import backtest, transfer
-from advisor.backtesting.scores import draw_backtest
 from advisor.cli import main
-from advisor.reporting.figure import render
 
 RATES = np.geomspace(1e-4, 1e-3, 4)
 
@@ -86,21 +83,6 @@ def test_predictions_are_those_that_were_scored(call, tmp_path):
 
 
 @pytest.mark.evidence
-def test_transfer(call):
-    both = [*finished(), *finished("tiny-m")]
-    told = json.loads(call(both, "--transfer", "--json"))
-    assert list(told["by_pilots"]) == ["0", "2"]
-    shown = call(both, "--transfer")
-    assert "own pilots" in shown
-    assert "8 forecasts" not in shown  # two of each model are pilots
-    assert "4 forecasts from 2 sets of pilots" in shown
-    message = call(both, "--transfer", "--seen", 0.1, "--seen", 0.2, code=2)
-    assert "one share" in message
-    message = call(finished(), "--transfer", code=2)
-    assert "no task has runs of two models" in message
-
-
-@pytest.mark.evidence
 def test_what_was_left_out_is_told_by_its_reason(call):
     short = [
         run.with_updates(id=f"short-{run.id}", step=run.step[:9], series={"reward": run.reward[:9]})
@@ -126,78 +108,3 @@ def test_exit_codes(call):
     assert "did not converge" in call(finished(task="stuck"), code=4)
     call(finished(), "--seen", 0.99, code=2)
     call(finished(), "--priors", "nobody", code=2)
-
-
-# Figures ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def panels(monkeypatch, tmp_path):
-    """Axes of what is drawn."""
-    from matplotlib.figure import Figure
-
-    drawn = []
-    save = Figure.savefig
-
-    def _save(figure, *arguments, **options):
-        drawn.extend(axes for axes in figure.axes if axes.axison)
-        save(figure, *arguments, **options)
-
-    monkeypatch.setattr(Figure, "savefig", _save)
-
-    def _draw(found):
-        drawn.clear()
-        path = tmp_path / "figure.svg"
-        path.write_bytes(render(draw_backtest(found), "svg"))
-        assert path.read_text().startswith("<?xml")
-        return {axes.get_title(): axes for axes in drawn}
-
-    return _draw
-
-
-def dots_of(axes):
-    return np.concatenate([line.get_xydata() for line in axes.lines if line.get_marker() == "o"])
-
-
-@pytest.mark.evidence
-def test_figure_has_a_panel_for_each_method(fits, panels):
-    found = backtest(finished())
-    drawn = panels(found)
-    assert [title.split("\n")[0] for title in drawn] == list(found.methods())
-    for method, (title, axes) in zip(found.methods(), drawn.items(), strict=True):
-        scores = found.methods()[method]
-        assert f"error {scores['mae']:.3f}" in title
-        assert f"holds {scores['coverage']['0.8']:.0%}" in title
-        own = [p for p in found.predictions if p.method == method]
-        # Those whose interval holds the target first.
-        own.sort(key=lambda p: not p.covers(0.8))
-        np.testing.assert_allclose(dots_of(axes), [(p.target, p.median) for p in own])
-
-
-@pytest.mark.evidence
-def test_figure_has_a_row_for_each_share_or_number_of_pilots(fits, panels):
-    found = backtest(finished(), seen=(0.1, 0.5))
-    drawn = list(panels(found))
-    methods = list(found.methods())
-    assert [title.split("\n")[0] for title in drawn] == [
-        f"{share} seen: {method}" for share in ("10%", "50%") for method in methods
-    ]
-    moved = list(panels(transfer([*finished(), *finished("tiny-m")])))
-    assert moved[0].startswith("0 own pilots: advisor")
-    assert moved[-1].startswith("2 own pilots: nearest, stretched")
-
-
-@pytest.mark.evidence
-def test_rewards_on_other_scales_are_drawn_as_shares_of_their_range(fits, panels):
-    wide = [
-        run.with_updates(
-            series={"reward": 10 * run.reward - 5}, reward_floor=-5.0, reward_ceiling=5.0
-        )
-        for run in finished(task="wide")
-    ]
-    found = backtest([*finished(), *wide])
-    (axes,) = [axes for title, axes in panels(found).items() if title.startswith("last value")]
-    dots = dots_of(axes)
-    assert len(dots) == 8
-    assert dots.min() > 0
-    assert dots.max() < 1

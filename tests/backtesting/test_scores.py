@@ -74,7 +74,7 @@ def test_crps_is_best_for_the_true_spread():
 
 
 def made(target, draws, bounds=(0.0, 1.0)):
-    question = Question("sort / tiny 1", "run0", 0.25, None, bounds, target)
+    question = Question("sort / tiny 1", "run0", 0.25, bounds, target)
     return predict("mine", question, draws)
 
 
@@ -158,7 +158,7 @@ def backtest_of(method, misses, *, spread, simplest=0.2):
     """Runs whose forecasts miss by so much, beside last values that miss by ``simplest``."""
     found = []
     for number, miss in enumerate(misses):
-        question = Question("c", f"run {number}", 0.25, None, (0.0, 1.0), 0.5)
+        question = Question("c", f"run {number}", 0.25, (0.0, 1.0), 0.5)
         found.append(predict(method, question, grid(0.5 + miss, spread, 400)))
         found.append(predict(SIMPLEST, question, grid(0.5 + simplest, spread, 400)))
     return Backtest(tuple(found), (), ())

@@ -67,7 +67,7 @@ def test_a_healthy_run_ends_with_0(tmp_path):
     assert "\x1b" not in done.output
 
 
-@pytest.mark.parametrize("flags", [(), ("--json",), ("--markdown",), ("--quiet",)])
+@pytest.mark.parametrize("flags", [(), ("--json",), ("--quiet",)])
 def test_a_run_that_fails_ends_with_5(mixed, flags):
     assert run(mixed, *flags).exit_code == 5
     assert run(mixed / "good.jsonl", *flags).exit_code == 0
@@ -95,13 +95,9 @@ def test_a_folder_without_a_run_is_bad_input(tmp_path, name, text):
 @pytest.mark.evidence
 def test_other_bad_input(tmp_path, mixed):
     (tmp_path / "empty").mkdir()
-    (tmp_path / "file").write_text("")
     assert in_process(tmp_path / "empty").returncode == 2
     assert in_process(tmp_path / "gone").returncode == 2
     assert in_process(mixed, "--set", "nothing").returncode == 2
-    unwritable = in_process(mixed, "--figures", tmp_path / "file")
-    assert unwritable.returncode == 2
-    assert "--figures" in unwritable.stderr
 
 
 def test_json_is_a_list_of_diagnoses(mixed):
@@ -123,15 +119,8 @@ def test_many_runs_show_what_fails(mixed):
     output = run(mixed).output
     assert "FAIL  Collapse" in output
     assert "PASS  Collapse" not in output
-    assert "--markdown or --json" in output
+    assert "or --json" in output
     assert "FAIL  Collapse" not in run(mixed, "--quiet").output
-
-
-def test_names_are_text_in_markdown(tmp_path):
-    write(tmp_path / "<b>_x_.jsonl", reward=fallen())
-    output = run(tmp_path, "--markdown").output
-    assert r"| &lt;b&gt;\_x\_ | FAIL | 3" in output
-    assert "<" not in output
 
 
 def test_a_name_does_not_steer_the_terminal(tmp_path):
@@ -149,70 +138,6 @@ def test_a_log_that_cannot_be_read_is_said_beside(mixed):
     assert "Not read" in done.stderr
     assert "broken.jsonl" in done.stderr
     assert "notes.md" not in done.stderr
-
-
-# Figures ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.evidence
-def test_figures_are_readable(mixed, tmp_path):
-    from matplotlib.image import imread
-
-    done = run(mixed, "--quiet", "--figures", tmp_path / "new" / "figures")
-    assert done.exit_code == 5, done.output
-    files = sorted(path.name for path in (tmp_path / "new" / "figures").iterdir())
-    modes = ("collapse", "dynamical_instability", "policy_concentration", "too_short")
-    assert files == [f"{n:03d}-{mode}.png" for n in (1, 2) for mode in modes]
-    image = imread(tmp_path / "new" / "figures" / "001-collapse.png")
-    assert min(image.shape[:2]) > 300
-    assert np.ptp(image[..., :3]) > 0.9
-    # Vermillion marks what the card of the failing run speaks of, and nothing in that of the other.
-    tint = [
-        np.mean(_reddish(tmp_path / "new" / "figures" / f"{n:03d}-collapse.png")) for n in (1, 2)
-    ]
-    assert tint[0] > 0.1
-    assert tint[1] < 0.01
-
-
-def _reddish(path):
-    from matplotlib.image import imread
-
-    image = imread(path)
-    return image[..., 0] - image[..., 2] > 0.03
-
-
-def test_figures_of_one_run_have_plain_names(tmp_path):
-    columns = {
-        "reward": np.linspace(0, 3, 60) + wiggle(60),
-        "rewards/correct|<b>$x$": fallen() + 0.01,
-        **{f"rewards/form_{n}": np.linspace(0, 1, 60) for n in range(8)},
-    }
-    done = run(write(tmp_path / "run.jsonl", **columns), "--quiet", "--figures", tmp_path / "f")
-    assert done.exit_code == 5, done.output
-    names = {path.name for path in (tmp_path / "f").iterdir()}
-    assert names == {"collapse.png", "reward_hacking.png", "too_short.png"}
-
-
-@pytest.mark.evidence
-def test_figures_of_huge_numbers(tmp_path):
-    huge = write(
-        tmp_path / "run.jsonl",
-        reward=np.where(np.arange(60) == 50, 1e300, healthy()),
-        entropy=np.full(60, 1e300),
-        grad_norm=np.full(60, 1e308),
-    )
-    done = run(huge, "--quiet", "--figures", tmp_path / "f")
-    assert done.exit_code == 0, done.output
-    assert len(list((tmp_path / "f").iterdir())) == 4
-
-
-def test_figures_of_evaluations_alone(tmp_path):
-    rows = [{"step": 10 * n, "eval_reward": float(v)} for n, v in enumerate(fallen(40, 20), 1)]
-    log = tmp_path / "run.jsonl"
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = run(log, "--quiet", "--figures", tmp_path / "f")
-    assert done.exit_code == 5, done.output
-    assert {path.name for path in (tmp_path / "f").iterdir()} == {"collapse.png", "too_short.png"}
 
 
 # Numbers as logs hold them ---------------------------------------------------------------------

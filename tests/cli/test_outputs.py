@@ -49,8 +49,6 @@ def no_work(monkeypatch):
         ("advise", "--out", "study"),
         ("advise", "--storage", "studies.journal"),
         ("backtest", "--predictions", "predictions.jsonl"),
-        ("backtest", "--figure", "figure.svg"),
-        ("backtest", "--figure", "../figure.doc"),
     ],
 )
 def test_place_is_tried_before_work(run, nowhere, no_work, command, flag, name, monkeypatch):

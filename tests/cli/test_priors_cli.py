@@ -91,20 +91,10 @@ def test_json_holds_entries_and_curves(capsys):
     assert 0 < low < told["predictive"]["plateau"]["median"] < high < 1
 
 
-@pytest.mark.evidence
-@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
-def test_the_figure_is_drawn(tmp_path, capsys, kind):
-    path = tmp_path / "new" / f"lora.{kind}"
-    assert f"Figure in {path}" in run(["show", "lora", "--figure", path], capsys)
-    assert path.stat().st_size > 10_000
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["show", "nobody"], ["nobody", "uninformative"]),
-        (["show", "lora", "--figure", "lora.jpeg"], ["jpeg", "png, svg, pdf"]),
-        (["show", "--figure", "lora.png"], ["no preset to draw", "lora"]),
         (["learn"], ["sources"]),
         (["learn", "none.nc"], ["--out"]),
     ],

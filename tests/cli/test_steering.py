@@ -54,7 +54,6 @@ def test_what_steers_is_spelt_out_and_the_rest_stays():
         ("inspect", "--explain"),
         ("inspect", "--json"),
         ("diagnose",),
-        ("diagnose", "--markdown"),
         ("diagnose", "--json"),
     ],
 )

@@ -14,7 +14,7 @@ from processor_time import at_most
 
 from advisor.runs.diagnosis import MODES, Card, diagnose
 from advisor.runs.diagnosis.card import SEVERITY
-from advisor.runs.diagnosis.diagnose import AFTER, as_markdown, card_lines, diagnosis_json, worst
+from advisor.runs.diagnosis.diagnose import AFTER, card_lines, diagnosis_json, worst
 from advisor.runs.pilot_run import SERIES
 
 ROWS = 100
@@ -101,7 +101,6 @@ def test_any_numbers_give_cards(run, margin):
         document = json.loads(
             diagnosis_json([found]), parse_constant=lambda name: pytest.fail(name)
         )
-        as_markdown([found])
     times = np.concatenate([run.step, run.eval_step])
     assert document[0]["verdict"] == found.verdict
     assert len(found.cards) == len(MODES)

@@ -15,8 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import google_crc32c
 import numpy as np
+
+from advisor.runs.logfiles.records import masked_crc
 
 SMALL = Path(__file__).parent / "small"
 ROWS = 30
@@ -300,12 +301,8 @@ def wandb_csv(run: Simulated) -> dict[str, str]:
 
 
 def record(data: bytes) -> bytes:
-    def masked(part: bytes) -> bytes:
-        crc = google_crc32c.value(part)
-        return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-
     length = struct.pack("<Q", len(data))
-    return length + masked(length) + data + masked(data)
+    return length + masked_crc(length) + data + masked_crc(data)
 
 
 def message(number: int, data: bytes) -> bytes:

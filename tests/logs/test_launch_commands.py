@@ -9,7 +9,7 @@ import pytest
 from processor_time import at_most
 
 import advisor
-from advisor.runs.logfiles.launch_commands import launches_of
+from advisor.runs.logfiles.configs import launches_of
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.readiness import needs
@@ -176,8 +176,6 @@ def test_the_shell(write: Writer) -> None:
         'echo "a',
     ):
         assert commands(write, text) == [], text
-    makefile = "LR ?= 1e-6\ntrain: data\n\t@python train_grpo.py --lr $(LR)\n"
-    assert commands(write, makefile, "Makefile") == [{"lr": 1e-6}]
 
 
 def test_a_loop_over_runs_that_it_names(write: Writer, tmp_path: Path) -> None:

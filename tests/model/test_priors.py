@@ -66,11 +66,6 @@ def test_every_parameter_that_is_sampled_has_a_prior(name):
         assert isinstance(getattr(priors, parameter.replace(".", "_")), NormalPrior)
 
 
-def test_weights_of_families_in_presets_of_earlier_versions_are_passed_over(tmp_path, text):
-    weights = '\n[family_runs]\nspectrum = 2.0\nsource = "Two runs for each family."\n'
-    assert load_priors(write(tmp_path, text + weights)) == load_priors("theory")
-
-
 def test_preset_loads_by_path(tmp_path, text):
     path = write(tmp_path, text.replace('name = "theory"', 'name = "mine"'))
     assert load_priors(path).name == load_priors(str(path)).name == "mine"

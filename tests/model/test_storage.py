@@ -114,33 +114,6 @@ def test_damaged_meta_is_refused_with_its_key(saved, key):
         Posterior.load(saved)
 
 
-def of_an_earlier_version(weights):
-    """What a file held that named weights of families of curves."""
-
-    def change(meta):
-        del meta["family"]
-        meta["families"] = weights
-        meta["priors"]["family_runs"] = {"spectrum": 2.0, "source": "Two runs for each family."}
-
-    return change
-
-
-@pytest.mark.evidence
-def test_weights_of_one_family_are_read(posterior, saved):
-    rewrite_meta(saved, of_an_earlier_version({"hill": 1.0}))
-    loaded = Posterior.load(saved)
-    assert loaded.meta.family == "hill"
-    assert loaded.meta.priors == posterior.meta.priors
-
-
-@pytest.mark.evidence
-def test_a_mixture_of_families_is_refused(saved):
-    rewrite_meta(saved, of_an_earlier_version({"spectrum": 0.9, "hill": 0.1}))
-    with pytest.raises(StudyError, match="it mixes several families of curves") as no:
-        Posterior.load(saved)
-    assert no.value.advice == "Fit the pilots again"
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"step,reward\n1,0.2\n", b"\x89HDF\r\n\x1a\n" + bytes(90)]
 )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from advisor.common import in_notebook
 from advisor.runs.diagnosis.card import MODES, SEVERITY, Card, Status
 from advisor.runs.diagnosis.collapse import (
     collapse,
@@ -26,9 +24,6 @@ from advisor.runs.pilot_run import PilotRun
 
 AFTER = "began with or after the collapse: a consequence"
 """Witness of a card that speaks of what followed the collapse."""
-
-_MARKS = re.compile(r"[\\`*|~$#]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[:])")
-"""What Markdown might read as more than text; an underscore between letters is none."""
 
 
 class Diagnosis(BaseModel):
@@ -71,15 +66,6 @@ class Diagnosis(BaseModel):
         return "\n".join([f"Diagnosis({self.id!r}: {self.verdict})", *lines])
 
     __str__ = __repr__
-
-    def _repr_html_(self) -> str:
-        """Verdict and cards in short, as notebooks show them."""
-        fall = "" if self.collapse_step is None else f" collapse at step {self.collapse_step:.0f}"
-        return in_notebook(
-            f"{self.id}: {self.verdict}{fall}",
-            ["failure mode", "status", "says", "change"],
-            [[card.title, card.status, card.headline, card.change] for card in self.cards],
-        )
 
 
 def diagnose(
@@ -198,29 +184,6 @@ def card_lines(card: Card) -> list[str]:
     return [printable(line) for line in lines]
 
 
-def as_markdown(found: Sequence[Diagnosis]) -> str:
-    """Diagnoses as Markdown: a table, then the cards of every run with a warning or a failure."""
-    rows = ["| run | verdict | collapse at step | says |", "|---|---|---|---|"]
-    for one in found:
-        step = "" if one.collapse_step is None else f"{one.collapse_step:.0f}"
-        rows.append(f"| {plain(one.id)} | {one.verdict} | {step} | {plain(worst(one))} |")
-    for one in found:
-        shown = [c for c in one.cards if SEVERITY[c.status] >= SEVERITY["WARNING"]]
-        if shown:
-            rows += ["", f"## {plain(one.id)}"]
-        for card in shown:
-            head, *rest = card_lines(card)
-            rows += ["", f"**{plain(head)}**", "", *(f"- {plain(line.strip())}" for line in rest)]
-    return "\n".join(rows) + "\n"
-
-
 def printable(text: str) -> str:
     """Text without line ends and control characters, which would steer a terminal."""
     return "".join(c if c.isprintable() else " " for c in text)
-
-
-def plain(text: str) -> str:
-    """Text that Markdown shows as it is: no tag, cell, link, emphasis or formula."""
-    line = " ".join(printable(text).split())
-    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _MARKS.sub(r"\\\g<0>", line)

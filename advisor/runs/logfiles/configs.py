@@ -1,17 +1,34 @@
-"""Config files next to a log and above it, nearest first."""
+"""Settings from files next to a log and above it, nearest first: configs, and launch commands.
+
+Commands that launch a training stand in scripts, or are printed in a log. Of the shell variables,
+arrays and ``for`` over words are followed. What is set under a condition or given from outside is
+unknown, and so is every setting in which it stands.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.config_files import NAMES, ConfigSource, Scalar, flatten, parse_config
-from advisor.runs.logfiles.launch_commands import launch_settings
+from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.config_files import (
+    NAMES,
+    ConfigSource,
+    Scalar,
+    flatten,
+    parse_command_line,
+    parse_config,
+)
 from advisor.runs.logfiles.log_file import LogFile
+from advisor.runs.logfiles.parsing import SUFFIXES
 from advisor.runs.logfiles.records import stored_config
 
 ENDINGS = NAMES["endings"]
@@ -181,3 +198,268 @@ def _source(file: LogFile, kind: str, runs: int = 1) -> ConfigSource:
     if "summary" in kind and kind not in IN_A_FOLDER and _holds_metrics(settings):
         return replace(source, settings={})
     return source
+
+
+# Commands that launch a training ------------------------------------------------------------------
+
+LAUNCH = NAMES["launch"]
+PROGRAM = re.compile("|".join(LAUNCH["programs"]), re.IGNORECASE)
+OTHER = re.compile(rf"(?:.*[\W_])?(?:{'|'.join(LAUNCH['others'])})(?:[\W_].*)?", re.IGNORECASE)
+STARTER = re.compile(rf"(?:.*/)?(?:{'|'.join(LAUNCH['starters'])})")
+PRINTED = re.compile(rf"(?:^|[\s:=\]\"'>$])((?:\S*/)?(?:{'|'.join(LAUNCH['starters'])})\s+\S.*)")
+
+UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+"""Stands for what only the shell knew."""
+
+SHELL, EXPANDED, IN_QUOTES, LOOP, BEFORE, ARRAY = (
+    re.compile(LAUNCH["patterns"][name], re.DOTALL | re.VERBOSE)
+    for name in ("shell", "expanded", "in_quotes", "loop", "before", "array")
+)
+ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+LOOPS = ("for", "while", "until", "select")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A command that launches a training: where it stands, what it sets, how it calls the run."""
+
+    line: int
+    settings: dict[str, Scalar]
+    names: frozenset[str]
+
+
+def launch_settings(
+    log: LogFile,
+    top: Path,
+    shared_by: Callable[[Path], int],
+    names_in: Callable[[LogFile, Path], frozenset[str]],
+) -> list[ConfigSource]:
+    """Settings of the one command that launched a run: printed in its log, or in a script near."""
+    found = [ConfigSource(log.path, one.settings, line=one.line) for one in printed_launches(log)]
+    found = found if len(found) == 1 else []
+    names = (log.name.partition(".")[0], Path(log.name).stem, log.path.parent.name)
+    called = set(map(_plain, names)) - {"", *LAUNCH["of_no_run"]}
+    above = [folder for folder in log.path.parents[1:3] if folder.is_relative_to(top)]
+    for folder in (log.path.parent, *above):
+        scripts = _scripts_among(names_in(log, folder))
+        files = filter(None, (log.at(folder / name) for name in scripts))
+        launches = [(f, one) for f in files if f.path != log.path for one in launches_of(f)]
+        stems = {f.path: _plain(Path(f.name).stem) for f, _ in launches}
+        named = [(f, one) for f, one in launches if called & {*one.names, stems[f.path]}]
+        runs = shared_by(folder) if launches and not named else 0
+        chosen = named or (launches if runs <= 1 else [])
+        if len({repr(one.settings) for _, one in chosen}) == 1:
+            file, one = chosen[0]
+            return [*found, ConfigSource(file.path, one.settings, line=one.line)]
+        if launches:
+            file = launches[0][0]
+            what = f"{file.path.name} is read for none of {max(runs, 1)} logs"
+            advice = "give its experiment_name or output_dir the name of the log or of its folder"
+            return [*found, ConfigSource(file.path, note=f"{what}; {advice}")]
+    return found
+
+
+@lru_cache(maxsize=64)
+def _scripts_among(names: frozenset[str]) -> list[str]:
+    """Names of scripts, in order: once for all logs of a folder."""
+    script = re.compile("|".join(map(translate, LAUNCH["scripts"])))
+    return sorted(filter(script.fullmatch, names))
+
+
+def launches_of(script: LogFile) -> tuple[Launch, ...]:
+    """Launch commands of a script; none of a file that is none."""
+    head = script.readable_head()
+    if len(head) >= limits.HEAD_BYTES or b"\0" in head:
+        return ()
+    return _launches(head.decode("utf-8", "replace").replace("\r\n", "\n"))
+
+
+def printed_launches(log: LogFile) -> tuple[Launch, ...]:
+    """Launch commands that a console prints (``+ python3 -m ...``, ``CMD: ...``), each once."""
+    if log.suffix not in SUFFIXES and not log.suffix[1:2].isdigit():
+        return ()
+    text = log.readable_head().decode("utf-8", "replace")
+    lines, found = iter(enumerate(text.split("\n"), start=1)), dict[str, Launch]()
+    for number, line in lines:
+        sign = PRINTED.search(line.rstrip()) if len(line) < limits.HEAD_BYTES else None
+        if sign is None:
+            continue
+        command = sign.group(1)
+        while command.endswith("\\"):
+            command = command[:-1] + next(lines, (0, ""))[1].strip()
+        for one in _launches(command):
+            found.setdefault(repr(one.settings), Launch(number, one.settings, one.names))
+    return tuple(found.values())
+
+
+Command = tuple[int, str]
+"""A command of the shell without comments, after the line on which it begins."""
+
+
+@lru_cache(maxsize=256)
+def _launches(text: str) -> tuple[Launch, ...]:
+    script = _Script()
+    script.follow(_commands(text))
+    return tuple(script.launches)
+
+
+def _commands(text: str) -> list[Command]:
+    """Commands of a script in their order; a file that one writes is its word ``>FILE``."""
+    parts, line, first, in_list, found = list[str](), 1, 1, False, list[Command]()
+    for token in itertools.chain(SHELL.finditer(text), SHELL.finditer("\n")):
+        kind, own = token.lastgroup, token.group()
+        if kind == "other" and own in "'\"":
+            break  # a quote that is left open: the shell stops here, too
+        first = first if parts else line
+        line += own.count("\n")
+        in_list = (in_list or kind == "opened") and kind != "closed"
+        if kind == "ended" and not (in_list and own == "\n"):
+            if whole := "".join(parts).strip():
+                found.append((first, whole))
+            parts = []
+        elif kind in ("quoted", "opened", "closed", "other"):
+            parts += [own] if parts or own.strip() else []
+        elif parts:
+            parts.append(" >" if kind == "written" else " ")
+    return found
+
+
+class _Script:
+    """Follows the commands of a script."""
+
+    def __init__(self) -> None:
+        self.launches: list[Launch] = []
+        self._variables: dict[str, str] = {}
+
+    def follow(self, commands: Sequence[Command], depth: int = 0) -> None:
+        """Follow commands, those of a loop for each of its words; ``depth`` counts conditions."""
+        place = 0
+        while place < len(commands):
+            line, text = commands[place]
+            text, place = BEFORE.sub("", text, count=1), place + 1
+            word = text.partition(" ")[0]
+            if word in LOOPS:
+                end = _end_of_loop(commands, place)
+                self._loop(LOOP.fullmatch(text), commands[place:end], depth)
+                place = end + 1
+            elif word in ("if", "case"):
+                depth += 1
+                for name in re.findall(r"(?<![\w.-])([A-Za-z_]\w*)=(?!=)", text):
+                    self._variables[name] = UNKNOWN
+            elif word in ("fi", "esac"):
+                depth = max(0, depth - 1)
+            elif text:
+                self._step(line, text, depth)
+
+    def _loop(self, loop: re.Match[str] | None, body: Sequence[Command], depth: int) -> None:
+        name, words = ("_", "") if loop is None else loop.groups()
+        values = self._words(words)
+        if not values or any(sign in "".join(values) for sign in (UNKNOWN, "{", "*")):
+            values, depth = [UNKNOWN], depth + 1
+        for value in values:
+            self._variables[name] = value
+            if len(self.launches) < 256:  # to which loops are written out
+                self.follow(body, depth)
+
+    def _step(self, line: int, text: str, depth: int) -> None:
+        if (listed := ARRAY.fullmatch(text)) is not None:
+            name, more, inner = listed.groups()
+            before = self._variables.get(name, "") + " " if more else ""
+            self._assign(name, before + self._expanded(inner), depth)
+            return
+        words = self._words(text)
+        while words and (found := ASSIGNED.fullmatch(words[0])) is not None:
+            name, more, value = found.groups()
+            self._assign(name, (self._variables.get(name, "") if more else "") + value, depth)
+            words.pop(0)
+        if words:
+            self._launch(line, words)
+
+    def _assign(self, name: str, value: str, depth: int) -> None:
+        is_sure = not depth or self._variables.get(name) == value
+        self._variables[name] = value if is_sure else UNKNOWN
+
+    def _launch(self, line: int, words: list[str]) -> None:
+        for flag, inner in itertools.pairwise(words):
+            if re.fullmatch(r"-\w{0,3}c", flag) and " " in inner.strip():
+                self.follow([(line, text) for _, text in _commands(inner)])
+                return
+        written = [word for word in words if word.startswith(">")]
+        words = [word for word in words if not word.startswith(">")]
+        stated = parse_command_line(words)
+        settings = {key: cell for key, cell in stated.items() if UNKNOWN not in f"{key}{cell}"}
+        if not _is_training(words, settings):
+            return
+        # torchrun counts the processes of one machine.
+        own, machines = settings.get("nproc_per_node"), settings.get("nnodes", 1)
+        if isinstance(own, int) and isinstance(machines, int):
+            settings.setdefault("num_processes", own * machines)
+        is_of_several = not set(words).isdisjoint((*LAUNCH["of_several"], *LAUNCH["launchers"]))
+        if is_of_several and settings.keys().isdisjoint(("num_processes", "num_gpus")):
+            settings.pop("per_device_train_batch_size", None)  # on how many is not known
+        known = {**{key.lower(): value for key, value in self._variables.items()}, **settings}
+        names = [str(known.get(name, "")) for name in LAUNCH["run_names"]]
+        names += [file.lstrip("> ").rpartition(".")[0] for file in written]
+        ends = {_plain(Path(name).name) for name in names if UNKNOWN not in name}
+        self.launches.append(Launch(line, settings, frozenset(ends)))
+
+    def _words(self, text: str) -> list[str]:
+        try:
+            return shlex.split(self._expanded(text))
+        except ValueError:  # a quote that is left open
+            return []
+
+    def _expanded(self, text: str) -> str:
+        return EXPANDED.sub(self._value, text)
+
+    def _value(self, found: re.Match[str]) -> str:
+        parts = found.groupdict()
+        if parts.get("single") or parts["escaped"]:
+            return found.group()
+        if double := parts.get("double"):
+            return f'"{IN_QUOTES.sub(self._value, double[1:-1])}"'
+        if listed := parts.get("list"):
+            return self._variables.get(listed, UNKNOWN)
+        if parts["sum"]:
+            names = re.sub(r"(?<![\w${])([A-Za-z_]\w*)", r"$\1", parts["sum"])
+            factors = self._expanded(names).split("*")
+            is_whole = all(factor.strip().isdecimal() for factor in factors)
+            return str(math.prod(map(int, factors))) if is_whole else UNKNOWN
+        value = self._variables.get(parts["bare"] or parts["name"] or "", "")
+        if not value and parts["default"] is not None:
+            value = self._expanded(parts["default"].strip("'\""))
+        return value or UNKNOWN
+
+
+def _end_of_loop(commands: Sequence[Command], place: int) -> int:
+    """Place of the ``done`` of a loop whose first command stands at a place."""
+    depth = 1
+    for at in range(place, len(commands)):
+        word = BEFORE.sub("", commands[at][1], count=1).partition(" ")[0]
+        depth += (word in LOOPS) - (word == "done")
+        if not depth:
+            return at
+    return len(commands)
+
+
+def _is_training(words: Sequence[str], settings: Mapping[str, Scalar]) -> bool:
+    """Whether a command starts a training with groups of completions."""
+    starts = [place for place, word in enumerate(words) if STARTER.fullmatch(word)]
+    if not starts or not settings:
+        return False
+    ahead = words[starts[0] :]
+    programs = [
+        word
+        for before, word in itertools.pairwise(ahead)
+        if word not in LAUNCH["launchers"] and (before == "-m" or word.endswith(".py"))
+    ]
+    program = programs[0] if programs else " ".join(ahead[:2]).rpartition("/")[2]
+    is_grouped = not settings.keys().isdisjoint(LAUNCH["settings"])
+    is_other = OTHER.fullmatch(program.rpartition("/")[2]) is not None
+    return not is_other and (is_grouped or PROGRAM.fullmatch(program) is not None)
+
+
+def _plain(name: str) -> str:
+    """Name of a run or a script, as they are compared."""
+    plain = re.sub(r"[\W_]+", "_", name.lower()).strip("_")
+    return re.sub(r"^(?:run|train|launch|submit)_|_(?:log|train|run)$", "", plain)

@@ -1,9 +1,8 @@
 """Records of binary logs: TensorBoard's event files, and W&B's own file of a run.
 
-Both frame messages in protobuf's wire format, of which ``messages.textproto`` declares what is
-read. An event file has, of each record, its length (8 bytes), a checksum of these, its bytes and a
-checksum of those. W&B's (``run-<id>.wandb``) is a log as LevelDB keeps it: blocks of 32 KiB, in
-which records stand whole or in pieces.
+Both frame messages in protobuf's wire format. An event file has, of each record, its length (8
+bytes), a checksum of these, its bytes and a checksum of those. W&B's (``run-<id>.wandb``) is a log
+as LevelDB keeps it: blocks of 32 KiB, in which records stand whole or in pieces.
 """
 
 from __future__ import annotations
@@ -14,16 +13,15 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any
-
-import google_crc32c
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile
 
 EVENT_HEADER, FOOTER = 12, 4
+CHECKED = 256
+"""Bytes up to which the checksum of a record is looked at: one of a scalar is shorter, and the sums
+of pictures would take longer than all else."""
 
 MARK = b":W&B"
 OPENING, BLOCK, PIECE_HEADER, LONGEST_RECORD = 7, 32768, 7, 4 << 20
@@ -33,23 +31,77 @@ WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 OWN_COUNTER = "_step"  # W&B's key of its own counter of log calls
 
 
-@cache
-def _messages() -> tuple[dict[str, Any], type[Exception]]:
-    # Imported where a log needs it: it takes longer than most logs take to read.
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
-    from google.protobuf.message import DecodeError
+VARINT, EIGHT, BYTES, FOUR = 0, 1, 2, 5
+"""Kinds of fields of a message: a number of as many bytes as it needs, or what their names say."""
 
-    declared = Path(__file__).with_name("messages.textproto").read_text(encoding="utf-8")
-    pool = descriptor_pool.DescriptorPool()
-    file = text_format.Parse(declared, descriptor_pb2.FileDescriptorProto())
-    pool.Add(file)
-    kinds = pool.FindFileByName(file.name).message_types_by_name.items()
-    return {name: message_factory.GetMessageClass(kind) for name, kind in kinds}, DecodeError
+
+class Message:
+    """Fields of a message by number and kind, in their order; `ValueError` where it is none."""
+
+    def __init__(self, data: bytes) -> None:
+        self._fields: dict[int, list[Any]] = {}
+        at = 0
+        while at < len(data):
+            key, at = _varint(data, at)
+            kind = key & 7
+            value: Any = None
+            if kind == VARINT:
+                value, at = _varint(data, at)
+            elif kind in (EIGHT, BYTES, FOUR):
+                size, at = _varint(data, at) if kind == BYTES else ({EIGHT: 8, FOUR: 4}[kind], at)
+                value, at = data[at : at + size], at + size
+            if key < 8 or value is None or at > len(data):
+                raise ValueError("no message of protobuf")
+            self._fields.setdefault(key, []).append(value)
+
+    def all(self, number: int, kind: int = BYTES) -> list[Any]:
+        """Values of a field; empty where it has another kind."""
+        return self._fields.get(number << 3 | kind, [])
+
+    def text(self, number: int) -> str:
+        """Text of a field, one that is no UTF-8 too; empty without it."""
+        return b"".join(self.all(number)[-1:]).decode("utf-8", "replace")
+
+    def within(self, *numbers: int) -> Iterator[Message]:
+        """Messages at the end of a path of fields."""
+        if not numbers:
+            yield self
+        for data in self.all(numbers[0]) if numbers else ():
+            yield from Message(data).within(*numbers[1:])
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Number of seven bits a byte, the lowest first, and where it ends."""
+    value = 0
+    for shift, byte in enumerate(data[at : at + 10]):
+        value |= (byte & 127) << 7 * shift
+        if byte < 128:
+            return value, at + shift + 1
+    raise ValueError("no message of protobuf")
+
+
+def _signed(numbers: list[int]) -> int:
+    """The last of some numbers, of 64 bits with their sign; 0 without any."""
+    last = numbers[-1] if numbers else 0
+    return last - (last >> 63 << 64)
+
+
+def _crc_of(byte: int) -> int:
+    for _ in range(8):
+        byte = byte >> 1 ^ 0x82F63B78 * (byte & 1)
+    return byte
+
+
+CRC = [_crc_of(byte) for byte in range(256)]
+"""CRC32C of each byte."""
 
 
 def masked_crc(data: bytes) -> bytes:
     """CRC32C, rotated and shifted as TFRecord has it."""
-    crc = google_crc32c.value(data)
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = CRC[(crc ^ byte) & 255] ^ crc >> 8
+    crc ^= 0xFFFFFFFF
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
@@ -73,45 +125,48 @@ class Events:
         self.started = float("inf")
         self._is_text_wanted = is_text_wanted
         self._by_tag: dict[bytes, Cells] = {}
-        messages, malformed = _messages()
-        self._parse_hparams = messages["HparamsData"].FromString
-        parse, no_events = messages["Event"].FromString, 0
+        no_events = 0
         for record in _event_records(log, warnings):
             try:
-                self._take(parse(record))
-            except malformed:
+                self._take(Message(record))
+            except ValueError:
                 no_events += 1
         if no_events:
             warnings.append(f"{log.name}: {no_events} records are no events and were left out")
 
-    def _take(self, event: Any) -> None:
-        if event.HasField("time"):
-            self.started = min(self.started, event.time)
-        for value in event.summary.values:
-            number, tag = _number(value), value.tag
+    def _take(self, event: Message) -> None:
+        for time in event.all(1, EIGHT):
+            self.started = min(self.started, *struct.unpack("<d", time))
+        step = _signed(event.all(2, VARINT))
+        for value in [*event.within(5, 1)]:
+            number, tag = _number(value), b"".join(value.all(1)[-1:])
             if number is None or not tag:
                 self._take_settings(value)
                 continue
             if tag not in self._by_tag:
-                self._by_tag[tag] = self.cells.setdefault(_text(tag), Cells())
-            self._by_tag[tag].steps.append(event.step)
+                self._by_tag[tag] = self.cells.setdefault(value.text(1), Cells())
+            self._by_tag[tag].steps.append(step)
             self._by_tag[tag].values.append(number)
 
-    def _take_settings(self, given: Any) -> None:
-        tag = _text(given.tag)
-        if tag.startswith("_hparams_/"):
-            data = self._parse_hparams(given.metadata.plugin.content)
-            for hparam in data.session_start.hparams:
-                values = [value for _, value in hparam.value.ListFields()] or [None]
-                if hparam.key:
-                    value = _text(values[0]) if isinstance(values[0], bytes) else values[0]
-                    self.hparams[_text(hparam.key)] = value
-        elif given.tensor.strings and self._is_text_wanted(tag):
-            self.texts[tag] = _text(given.tensor.strings[0])
+    def _take_settings(self, given: Message) -> None:
+        tag = given.text(1)
+        if not tag.startswith("_hparams_/"):
+            texts = [text for tensor in given.within(8) for text in tensor.all(8)]
+            if texts and self._is_text_wanted(tag):
+                self.texts[tag] = texts[0].decode("utf-8", "replace")
+            return
+        for plugin in given.within(9, 1):
+            for hparam in plugin.within(2, 3, 1):
+                for value in hparam.within(2):
+                    numbers = [struct.unpack("<d", number)[0] for number in value.all(2, EIGHT)]
+                    texts = [value.text(3)] if value.all(3) else []
+                    switches = [bool(switch) for switch in value.all(4, VARINT)]
+                    if hparam.text(1):
+                        self.hparams[hparam.text(1)] = next(iter(numbers + texts + switches), None)
 
 
 def _event_records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
-    """Records that agree with their checksum; long ones are passed over."""
+    """Records that agree with their checksums; long ones are passed over."""
     at = broken = whole = 0
     with log.open() as stream:
         while header := stream.read(EVENT_HEADER):
@@ -127,7 +182,7 @@ def _event_records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
                 )
                 break
             at += EVENT_HEADER + length + FOOTER
-            if masked_crc(record) != footer:
+            if length <= CHECKED and masked_crc(record) != footer:
                 broken += 1
                 continue
             whole += 1
@@ -142,42 +197,41 @@ def _event_records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
         warnings.append(f"{log.name}: {broken} records fail their checksum and were left out")
 
 
-def _number(value: Any) -> float | None:
+def _number(value: Message) -> float | None:
     """A scalar: a simple value, or the only number of a tensor of floats (1) or doubles (2)."""
-    if value.HasField("simple"):
-        return float(value.simple)
-    tensor = value.tensor
-    if tensor.dtype not in (1, 2):
-        return None
-    kind, numbers = ("<f", [*tensor.floats]) if tensor.dtype == 1 else ("<d", [*tensor.doubles])
-    if len(tensor.content) == struct.calcsize(kind):
-        numbers += struct.unpack(kind, tensor.content)
-    return float(numbers[0]) if len(numbers) == 1 else None
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
+    for simple in reversed(value.all(2, FOUR)):
+        return float(struct.unpack("<f", simple)[0])
+    for tensor in value.within(8):
+        dtype = _signed(tensor.all(1, VARINT))
+        if dtype in (1, 2):
+            form, kind = ("<f", FOUR) if dtype == 1 else ("<d", EIGHT)
+            # As bytes of the tensor, or as a list of numbers, one by one or packed.
+            found = b"".join([*tensor.all(4), *tensor.all(4 + dtype), *tensor.all(4 + dtype, kind)])
+            return struct.unpack(form, found)[0] if len(found) == struct.calcsize(form) else None
+    return None
 
 
 def read_store(
     log: LogFile, warnings: list[str], config: dict[str, Any]
 ) -> Iterator[dict[str, str]]:
     """Rows of a run in W&B's own file; its settings are put into ``config``, later ones last."""
-    messages, malformed = _messages()
     broken = 0
     for data in _store_records(log, warnings):
         try:
-            record = messages["Record"].FromString(data)
-        except malformed:
+            record = Message(data)
+            settings = [*record.within(5, 1), *record.within(17, 4, 1)]
+            items = [_item(item) for item in record.within(2, 1)]
+            steps = [step for each in record.within(2, 2) for step in each.all(1, VARINT)]
+        except ValueError:
             broken += 1
             continue
-        for names, text in map(_item, (*record.config.updates, *record.run.config.updates)):
+        for names, text in map(_item, settings):
             if names and names[0] != "_wandb":  # under which W&B keeps notes to itself
                 with contextlib.suppress(ValueError, RecursionError):
                     _put(config, names, json.loads(text))
-        cells = {".".join(names): text for names, text in map(_item, record.history.items) if names}
-        if record.history.step.HasField("number"):
-            cells.setdefault(OWN_COUNTER, str(record.history.step.number))
+        cells = {".".join(names): text for names, text in items if names}
+        if steps:
+            cells.setdefault(OWN_COUNTER, str(_signed(steps)))
         scalars = {key: text for key, text in cells.items() if not text.startswith(("{", "["))}
         if scalars:
             yield scalars
@@ -234,7 +288,7 @@ def _store_records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
                     yield b"".join(pieces)
 
 
-def _item(item: Any) -> tuple[list[str], str]:
+def _item(item: Message) -> tuple[list[str], str]:
     """Key of an item, nested or not, and its value as JSON text."""
-    names = [*item.nested_key] or ([item.key] if item.key else [])
-    return [_text(name) for name in names], _text(item.value)
+    nested = [name.decode("utf-8", "replace") for name in item.all(2)]
+    return nested or [name for name in [item.text(1)] if name], item.text(16)

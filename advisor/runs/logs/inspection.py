@@ -17,7 +17,8 @@ from advisor.common import counted
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.configs import BESIDE_SEVERAL
 from advisor.runs.logfiles.logged import Unread
-from advisor.runs.logs.read import SIDECAR, SOURCE, Inspection
+from advisor.runs.logs.read import SIDECAR, Inspection
+from advisor.runs.logs.sources import SOURCE
 from advisor.runs.pilot_run import IN_NO_RUN, NOT_GRPO, PilotRun, first_and_last
 from advisor.runs.readiness import (
     AS_REWARDS,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from advisor.common import counted
 from advisor.errors import InputError, NoRewardError, SourceError
@@ -22,6 +21,7 @@ from advisor.runs.logs.merge import merge_run
 from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, why_no_log
 from advisor.runs.logs.row_kinds import split_by_column
 from advisor.runs.logs.sidecar import SidecarIndex
+from advisor.runs.logs.sources import candidates, is_source
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb
 from advisor.runs.pilot_run import PilotRun, mark_copies
@@ -29,9 +29,6 @@ from advisor.runs.readiness import evaluations_as_rewards, none_moved, warn_of_s
 from advisor.runs.trainers.keys import choose_framework, count_fractions, restore_slashes
 
 PathLike = str | os.PathLike[str]
-
-SOURCE = re.compile(r"(?:wandb|mlflow|trackio):(?!//)\S.*")
-"""What is asked of a tracker's own client, rather than read as a file."""
 
 SHOWN = 5
 """Runs that the short form of an inspection names."""
@@ -159,12 +156,6 @@ def _paths(paths: PathLike | Iterable[PathLike]) -> list[Path | str]:
     return [path if is_source(path) else Path(path) for path in given]
 
 
-def is_source(path: object) -> TypeGuard[str]:
-    """Whether a text names what a tracker's own client is asked for: a folder may be called so."""
-    is_named_so = isinstance(path, str) and SOURCE.fullmatch(path) is not None
-    return is_named_so and not os.path.exists(str(path))
-
-
 class LogSearch:
     """Reads all runs below some paths; strictly, or noting what cannot be read."""
 
@@ -189,8 +180,6 @@ class LogSearch:
         on_disk = [path for path in paths if isinstance(path, Path)]
         files = find_files(on_disk, None if self.is_strict else self.unread)
         for place in (path for path in paths if isinstance(path, str)):
-            from advisor.runs.logs.sources import candidates
-
             files += candidates(place)
         groups = self._groups(files)
         counts = _runs_below(groups)

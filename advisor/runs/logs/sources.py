@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from advisor.errors import InputError, SourceError
 from advisor.runs.logfiles import read_toml
@@ -24,11 +24,20 @@ from advisor.runs.logs.trackers.wandb import COUNTER, tracked
 
 T = TypeVar("T")
 
+SOURCE = re.compile(r"(?:wandb|mlflow|trackio):(?!//)\S.*")
+"""What is asked of a tracker's own client, rather than read as a file."""
+
 SENTENCES = read_toml(__file__, "source_errors.toml")
 
 MOST_SILENT_SECONDS = 60.0
 """Without an answer for so long a server counts as out of reach; ours: clients try again by
 themselves, W&B's without end, and a page of a history takes a second or two."""
+
+
+def is_source(path: object) -> TypeGuard[str]:
+    """Whether a text names what a tracker's own client is asked for: a folder may be called so."""
+    is_named_so = isinstance(path, str) and SOURCE.fullmatch(path) is not None
+    return is_named_so and not os.path.exists(str(path))
 
 
 def answers(
