@@ -349,7 +349,7 @@ def test_what_is_written_of_a_next_pilot_is_that_pilot(posterior, advice):
     text = export(contact, "trl")
     config = yaml.safe_load(text)
     assert (config["max_steps"], config["learning_rate"]) == (30, 1.23e-4)
-    assert "# A pilot of 30 steps, not the full run." in text
+    assert "# A pilot of 30 steps, not the full run: " in text
     assert "NOT a recommendation" not in text
 
 

@@ -237,7 +237,6 @@ def _nearest_unless_surely_better(
         if one.is_feasible(request.level)
         and (named == (None, None, None) or question.lattice.at(place_of(one.settings)))
     ]
-
     known = forecaster.posterior.meta.priors.known_optimum
 
     def daring(one: Evaluation) -> tuple[float, float, float, float]:
@@ -250,7 +249,7 @@ def _nearest_unless_surely_better(
         # A neighbour is better by a trifle with any probability.
         least = one.value + request.indifference * (high - low)
         others = [other for other in (chosen, *piloted) if other.value > least]
-        if not others or min(p_better(at_end, one, others)) > 1 - SURELY:
+        if min(p_better(at_end, one, others), default=1.0) > 1 - SURELY:
             return one
     return chosen
 

@@ -136,8 +136,5 @@ def _fitted(runs: Sequence[RunSummary], seconds: Sequence[float]) -> tuple[float
         [[0.0, 1 - GENERATION_SHARE, -GENERATION_SHARE], [1.0, 0.0, 0.0]]
     )
     found, _ = nnls(np.vstack([rows, pull]), np.concatenate([time / mean, np.zeros(len(pull))]))
-    return (
-        float(found[0] * mean),
-        float(found[1] * mean / typical[0]),
-        float(found[2] * mean / typical[1]),
-    )
+    fixed, generated, trained = map(float, found * mean / [1.0, *typical])
+    return fixed, generated, trained

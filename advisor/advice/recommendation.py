@@ -151,7 +151,7 @@ def export_pilot(
     schedule: str | None = None,
 ) -> str:
     """Text of a trainer's configuration that runs a next pilot; parameters as for `export`."""
-    mark = f"A pilot of {pilot.steps} steps, not the full run. {pilot.reason}\n"
+    mark = f"A pilot of {pilot.steps} steps, not the full run: {pilot.reason}\n"
     settings = pilot.settings.planned_over(pilot.steps)
     return _config(recommendation, settings, pilot.steps, trainer, devices, schedule, mark)
 

@@ -197,11 +197,8 @@ def _mostly_silent(wasted: Mapping[int, float], sizes: set[int]) -> list[str]:
 
 def _doubted(forecaster: Forecaster, steps: int) -> str:
     """The living pilot of the highest rate, where a run of its settings is thought impossible."""
-    alive = [
-        run
-        for run in pilots_of(forecaster.posterior, forecaster.target)
-        if run.collapse_step is None
-    ]
+    own = pilots_of(forecaster.posterior, forecaster.target)
+    alive = [run for run in own if run.collapse_step is None]
     run = max(alive, key=lambda one: one.settings.learning_rate, default=None)
     if (
         run is None

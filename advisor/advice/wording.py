@@ -91,6 +91,7 @@ WEIGHTY = (
     r"adapter = .* assumed",
     r"reward ceiling .* assumed",
     r"planned steps = ",
+    r"known to do best",
     r"learning rates stop at ",
     r"(minibatches|epochs)_per_refresh = .* assumed",
     r"group_size = .* assumed|prompts_per_step = .* assumed",
@@ -118,8 +119,8 @@ def weightiest(assumptions: Sequence[str], most: int = SAID) -> tuple[list[str],
 TOO_FEW = "the pilots, too few to tell what other settings do"
 """What limits an answer that keeps to what was piloted for want of pilots."""
 
-SHOWN_CAUTIONS = 2
-"""Cautions that stand in the answer itself; the others stand among its details."""
+SHOWN = 2
+"""Cautions in the answer itself, less one where it names a pilot; the others are details."""
 
 NEARLY_ALL = 0.95
 """Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
@@ -142,21 +143,18 @@ LIMITED = {"recommendation": "What limits it", "next_pilot": "Bound", "infeasibl
 
 def summary_text(advice: AnswerFields) -> str:
     """Write the answer: what to run, how sure that is, what binds, what to beware of."""
-    named = in_trainer_names(advice.settings, advice.trainer)
-    pilot = [] if advice.next_pilot is None else _pilot_lines(advice.next_pilot, advice.trainer)
+    pilot = _pilot_lines(advice)
     if advice.kind == "next_pilot":
         # Where the pilot is the answer it stands first.
-        bound = "the next pilot, and a bound." if pilot else "a bound."
-        first = f"The pilots tell too little for a recommendation: the answer is {bound}"
-        opening, pilot = [first, *pilot, "", *_lead(advice)], []
+        first = "The pilots tell too little for a recommendation"
+        pilot[:2] = [f"{first}. {pilot[1]}"] if pilot else [f"{first}: the answer is a bound."]
+        opening, pilot = [*pilot, "", *_lead(advice)], []
     else:
-        opening = [*_lead(advice), named, ""]
-    beyond = (
-        f"Outside what was piloted: {', '.join(advice.beyond_pilots)}. There the numbers are "
-        "extrapolated."
-    )
-    lines = [*opening, *_body(advice), *([beyond] if advice.beyond_pilots else []), *pilot]
-    few = [f"Caution: {line}" for line in advice.cautions[:SHOWN_CAUTIONS]]
+        opening = [*_lead(advice), in_trainer_names(advice.settings, advice.trainer), ""]
+    beyond, shown = ", ".join(advice.beyond_pilots), SHOWN - bool(advice.next_pilot)
+    outside = f"Outside what was piloted: {beyond}. There the numbers are extrapolated."
+    lines = [*opening, *_body(advice), *([outside] if beyond else []), *pilot]
+    few = [f"Caution: {line}" for line in advice.cautions[:shown]]
     return "\n".join([*lines, "", *few]).rstrip()
 
 
@@ -180,16 +178,20 @@ def _lead(advice: AnswerFields) -> list[str]:
         return [f"No configuration reaches {wanted}. The nearest one found:"]
     if advice.collapsed < advice.pilots:
         return ["What the pilots do say, at the best setting that was piloted:"]
-    gentlest = "the gentlest setting that was piloted; every pilot collapsed"
-    return [f"What the model says of {gentlest}:"]
+    return ["What the model says of the gentlest setting piloted; every pilot collapsed:"]
 
 
-def _pilot_lines(pilot: NextPilot, trainer: str) -> list[str]:
+def _pilot_lines(advice: AnswerFields) -> list[str]:
+    """Next pilot, and why it is named even where the full run would lose more by its price."""
+    pilot = advice.next_pilot
+    if pilot is None:
+        return []
+    named = "" if pilot.is_worth_its_price else " It is named, for nothing fit to launch was found."
     return [
         "",
         f"Next pilot, {counted(pilot.steps, 'step')}:",
-        f"  {in_trainer_names(pilot.settings, trainer)}",
-        f"  Why: {pilot_reason(pilot)}",
+        f"  {in_trainer_names(pilot.settings, advice.trainer)}",
+        f"  Why: {pilot_reason(pilot)}{named}",
     ]
 
 
@@ -206,7 +208,7 @@ def pilot_reason(pilot: NextPilot) -> str:
 def details_text(advice: AnswerFields) -> str:
     """Write what stands behind the answer: its peak, its evidence, what else could be run."""
     others = _others(advice) if advice.kind == "recommendation" else []
-    more = [f"Caution: {line}" for line in advice.cautions[SHOWN_CAUTIONS:]]
+    more = [f"Caution: {line}" for line in advice.cautions[SHOWN - bool(advice.next_pilot) :]]
     return "\n".join([*_particulars(advice), *more, evidence_text(advice), *others])
 
 
@@ -226,12 +228,12 @@ def evidence_text(advice: AnswerFields) -> str:
 
 def _prior_check(advice: AnswerFields, check: PriorCheck) -> str:
     """What the answer would be with the priors less or more sure."""
-    if check.best is None:
-        choice = "no configuration is stable enough"
-    elif place_of(check.best) == place_of(advice.settings):
-        choice = "the choice stays"
-    else:
-        choice = f"the highest forecast is that of {in_trainer_names(check.best, advice.trainer)}"
+    choice = "no configuration is stable enough"
+    if check.best is not None:
+        best = in_trainer_names(check.best, advice.trainer)
+        other = f"the highest forecast of what is stable enough is that of {best}"
+        is_same = place_of(check.best) == place_of(advice.settings)
+        choice = "the choice stays" if is_same else other
     doubt = "" if check.pareto_k <= TRUSTED_K else " (a rough figure: its weights are uneven)"
     return (
         f"With the priors {'less' if check.power < 1 else 'more'} sure (power {check.power:g}): "
@@ -251,8 +253,7 @@ def stability_interval(stability: Stability) -> str:
 def _body(advice: AnswerFields) -> list[str]:
     """What to run, what comes of it and how surely, whether the pilots support it, its price."""
     settings, steps = advice.settings, counted(advice.steps, "step")
-    minibatches = settings.minibatches_per_refresh
-    batches = f"{minibatches} mini-batch{'' if minibatches == 1 else 'es'}"
+    batches = counted(settings.minibatches_per_refresh, "mini-batch")
     reward, least = advice.reward, advice.stability.least
     # A forecast holds for stable runs: said where that is not to be expected.
     stable = f", if it stays stable ({percent(least, advice.level)})"
@@ -267,7 +268,7 @@ def _body(advice: AnswerFields) -> list[str]:
         f"{percent(advice.stability.probability, advice.level)}{_between(advice)} (wanted: "
         f"{level_text(advice.level)}).",
         *_support(advice),
-        _price_line(advice),
+        *([_price_line(advice)] if advice.kind == "recommendation" else []),
         *_promoted(advice),
     ]
 
@@ -277,8 +278,7 @@ def _batches(advice: AnswerFields) -> str:
     interval, asked = advice.settings.refresh_interval, advice.budget.steps
     if interval == 1 or advice.steps % interval:
         return ""
-    whole = advice.steps // interval
-    batches = f"{whole} batch{'' if whole == 1 else 'es'} of rollouts"
+    batches = f"{counted(advice.steps // interval, 'batch')} of rollouts"
     is_cut = advice.objective.kind == "reward" and asked not in (None, advice.steps)
     return f" ({batches}; {asked} steps are no whole number)" if is_cut else f" ({batches})"
 
@@ -325,6 +325,7 @@ def _particulars(advice: AnswerFields) -> list[str]:
         f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
         f"fluctuation small {percent(stability.fluctuation)}; in all {by_model}{again}."
         f"{none_failed}",
+        *([] if advice.kind == "recommendation" else [_price_line(advice)]),
         *_silent_groups(advice.silent_groups),
         *([] if _is_bound(advice) else [_limit(advice)]),
         *_evidence(advice),
@@ -360,7 +361,8 @@ def _between(advice: AnswerFields) -> str:
 
 
 def _price_line(advice: AnswerFields) -> str:
-    costs = f"It costs {price(advice.cost)}."
+    one = "It" if advice.kind == "recommendation" else "A run at these settings"
+    costs = f"{one} costs {price(advice.cost)}."
     share = advice.steps_to_95 / max(advice.steps, 1)
     if share > NEARLY_ALL:
         return costs
@@ -385,6 +387,8 @@ def _aim(advice: AnswerFields) -> str:
 def _row(other: Alternative, advised: Settings, *, timed: bool = False) -> str:
     settings, by = other.settings, other.steps_to_95
     time = "" if by is None or not timed else f", 95 % of the advised gain by step {by:.0f}"
+    if time and by and (hours := other.cost.gpu_hours):
+        time += f" ({gpu_time(by / other.cost.steps * hours)})"
     return (
         f"  {other.name}: {short_text(settings, advised)}: {other.reward:.3f}, P(stable) "
         f"{percent(other.stability.probability)}, {price(other.cost)}{time}"
@@ -393,14 +397,10 @@ def _row(other: Alternative, advised: Settings, *, timed: bool = False) -> str:
 
 def short_text(settings: Settings, own: Settings) -> str:
     """Rate, group and refresh interval of some settings, and their prompts where they differ."""
-    return (
-        f"learning rate {settings.learning_rate:.3g}, group size {settings.group_size}, "
-        f"K {settings.refresh_interval}"
-    ) + (
-        ""
-        if settings.prompts_per_step == own.prompts_per_step
-        else f", {prompts_text(settings)} per step"
-    )
+    rate, group = settings.learning_rate, settings.group_size
+    text = f"learning rate {rate:.3g}, group size {group}, K {settings.refresh_interval}"
+    is_same = settings.prompts_per_step == own.prompts_per_step
+    return text if is_same else f"{text}, {prompts_text(settings)} per step"
 
 
 def _others(advice: AnswerFields) -> list[str]:
@@ -408,10 +408,15 @@ def _others(advice: AnswerFields) -> list[str]:
     instead = [
         _row(one, own, timed=True) for one in (*advice.alternatives, *advice.equal_completions)
     ]
-    more = advice.reward.mean - piloted.reward
-    chance = "" if piloted.p_beaten is None else f" and better with P {percent(piloted.p_beaten)}"
+    more, chance = advice.reward.mean - piloted.reward, ""
+    if piloted.p_beaten is not None:
+        is_known = any(line.startswith("known to do best") for line in advice.assumptions)
+        away = " and distance from what is known to do best against a setting" * is_known
+        chance = f". Where a lost run counts as the reward's floor{away}, it is better with P "
+        chance += percent(piloted.p_beaten)
     best = [
-        f"The advice is expected to end {more:+.3f} from the highest forecast of a pilot{chance}:",
+        f"If both stay stable, the advice is expected to end {more:+.3f} from the highest forecast "
+        f"of a pilot{chance}:",
         _row(piloted, own),
     ]
     if place_of(piloted.settings) == place_of(own):

@@ -124,8 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _called(argv: Sequence[str]) -> int:
     """Exit code of a call; usage that is wrong is shown without what would steer a terminal."""
+    command = typer.main.get_command(app)
     try:
-        code = typer.main.get_command(app)(args=argv, standalone_mode=False)
+        code = command(args=argv, standalone_mode=False)
         return code if isinstance(code, int) else 0
     except typer.Abort as error:
         # Typer takes an end of file, wherever it is met, for the user's.
@@ -135,7 +136,11 @@ def _called(argv: Sequence[str]) -> int:
             raise
         from typer.rich_utils import rich_format_error
 
-        error.message = harmless(str(error.message))  # type: ignore[attr-defined]
+        message = harmless(str(error.message))  # type: ignore[attr-defined]
+        # Typer suggests what is spelt much the same, and for `next` no `next-pilot`.
+        typed = re.match("No such command '(.+?)'", message)
+        names = [one for one in command.commands if typed and one.startswith(typed[1])]  # type: ignore[attr-defined]
+        error.message = f"{typed[0]}. Did you mean '{names[0]}'?" if typed and names else message  # type: ignore[attr-defined]
         rich_format_error(error)  # type: ignore[arg-type]
         return int(error.exit_code)  # type: ignore[attr-defined]
 

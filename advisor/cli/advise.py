@@ -297,18 +297,13 @@ def _print_answer(study: Study, *, details: bool) -> None:
     outcome = study.outcome()
     if outcome is not None:
         show(outcome, output(), everything=True)
-    if not details:
-        console.say(
-            "\nAlternatives, recipes, evidence: --details, or recommendation.txt in the study."
-        )
     if study.path is None:
         return
     top = sorted(name for name in study.files if "/" not in name)
-    console.say(f"\nStudy in {study.path}/: {', '.join(top)}, and figures/")
+    more = "" if details else ". Alternatives, recipes, evidence: --details"
+    console.say(f"\nStudy in {study.path}/: {', '.join(top)}, and figures/{more}")
     own = find_trainer(advice.trainer)
     if own is not None and own.export is not None:
         why = missing_configs(advice).get(own.export.name)
         if why is not None:
-            console.say(
-                f"No {own.export.file_name}, for {own.name} cannot be told all of it: {why}"
-            )
+            console.say(f"No {own.export.file_name}, which cannot hold all of it: {why}")

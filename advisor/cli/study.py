@@ -42,7 +42,8 @@ def next_pilot(
         echo(export_pilot(advice, pilot, to, schedule=schedule), nl=False)
         return
     if not pilot.is_worth_its_price:
-        echo("No pilot is expected to be worth its price. The best would be:")
+        but = "" if advice.kind == "recommendation" else ", but nothing fit to launch was found"
+        echo(f"No pilot is expected to be worth its price{but}. The best would be:")
     echo(
         f"{in_trainer_names(pilot.settings, advice.trainer)}\n\n{pilot.steps} steps. "
         f"Why: {pilot_reason(pilot)}"
@@ -189,8 +190,7 @@ def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -
         "fluctuation": percent(row["p_fluctuation"]),
         "completions": f"{row['completions']:,.0f}",
     }
-    hours = row["gpu_hours"]
-    if hours is not None:
+    if (hours := row["gpu_hours"]) is not None:
         found["price"] = gpu_time(hours)
     return found
 

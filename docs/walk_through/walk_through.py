@@ -96,7 +96,8 @@ print(advice.table.to_string())
 study = advisor.Study(posterior, advice, tuple(verdicts))
 rate = advice.settings.learning_rate
 others = study.what_if(learning_rate=[rate, 2 * rate, 10 * rate])
-print(others[["learning_rate", "reward", "reward_low", "reward_high", "p_stable"]].round(4))
+columns = ["reward", "reward_low", "reward_high", "p_stable"]
+print(others.set_index("learning_rate")[columns].round(4))
 
 # %% [markdown]
 # ## Export

@@ -63,8 +63,17 @@ def test_nearest_of_an_infeasible_request_can_be_pasted_from_its_second_line(inf
 def test_next_pilot_can_be_pasted(kind, request):
     said = request.getfixturevalue(kind)
     lines = said.summary.splitlines()
-    at = lines.index(f"Next pilot, {said.next_pilot.steps} steps:")
+    named = f"Next pilot, {said.next_pilot.steps} steps:"
+    (at,) = (at for at, line in enumerate(lines) if line.endswith(named))
     assert_says(lines[at + 1].strip(), said.next_pilot.settings)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_is_ten_lines_at_most(kind, request):
+    """With its title, what was assumed and where the study lies a terminal shows a dozen or so."""
+    said = request.getfixturevalue(kind).model_copy(update={"cautions": ("one.",) * 4})
+    assert len([line for line in said.summary.splitlines() if line]) <= 10
+    assert said.text.count("Caution: one.") == 4
 
 
 @STEADY
@@ -145,7 +154,7 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     )
     assert (rate, group) == (settings.learning_rate, settings.group_size)
     assert interval == settings.refresh_interval
-    assert f"It costs {price(said.cost)}." in said.text
+    assert f" costs {price(said.cost)}." in said.text
     if said.next_pilot is not None:
         pilot = said.next_pilot
         assert in_trainer_names(pilot.settings) in said.text
@@ -258,8 +267,22 @@ def test_best_pilots_own_settings_are_said_to_be(posterior):
     said = advise(posterior, choose_from=[other], level=0.5, weigh_pilots=False)
     more = said.reward.mean - said.best_piloted.reward
     assert (
-        f"The advice is expected to end {more:+.3f} from the highest forecast of a pilot"
-        in said.text
+        f"the advice is expected to end {more:+.3f} from the highest forecast of a pilot. "
+        "Where a lost run counts as the reward's floor, it is better with P " in said.text
+    )
+
+
+def test_a_lower_forecast_that_is_likely_better_is_explained(advice):
+    """A mean is of stable runs; the probability counts lost ones and what is known elsewhere."""
+    known = "known to do best: learning_rate 6.8e-06; distance from it counts against a setting"
+    high = advice.best_piloted.model_copy(update={"reward": 0.99, "p_beaten": 0.64})
+    changed_fields = {"assumptions": (known,), "best_piloted": high}
+    said = advice.model_copy(update=changed_fields).text
+    (line,) = (line for line in said.splitlines() if "from the highest forecast of a pilot" in line)
+    assert line.startswith("If both stay stable, the advice is expected to end -")
+    assert line.endswith(
+        "Where a lost run counts as the reward's floor and distance from what is known to do best "
+        "against a setting, it is better with P 64 %:"
     )
 
 

@@ -160,6 +160,17 @@ def test_an_unknown_flag_is_exit_code_2(capsys, words):
     assert "Traceback" not in captured.err
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("next", ". Did you mean 'next-pilot'?"), ("advize", ". Did you mean 'advise'"), ("zzz", ".")],
+)
+def test_a_command_that_is_not_there_names_the_one_that_begins_so(typed, meant, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([typed])
+    assert stopped.value.code == 2
+    assert f"No such command '{typed}'{meant}" in capsys.readouterr().err
+
+
 def test_interruption_is_no_traceback(monkeypatch, capsys):
     def interrupted(*given, **also):
         raise KeyboardInterrupt

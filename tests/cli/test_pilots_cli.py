@@ -123,7 +123,7 @@ def test_stop_without_a_recommendation_is_exit_code_3(folder, call, fitted):
     assert code == 3
     assert out.startswith("STOP PILOTING")
     assert "Too few pilots for a recommendation, and none is worth its price." in out
-    assert "the answer is the next pilot" not in out
+    assert "tell too little" not in out
 
 
 def made_word(plan, word="go on"):
