@@ -246,9 +246,8 @@ def _nearest_unless_surely_better(
 
     low, high = at_end.forecaster.outcome_bounds
     for one in sorted(piloted, key=daring):
-        # A neighbour is better by a trifle with any probability.
-        least = one.value + request.indifference * (high - low)
-        others = [other for other in (chosen, *piloted) if other.value > least]
+        clear = one.value + request.indifference * (high - low)  # by a trifle any P may be near 1
+        others = [other for other in (chosen, *piloted) if other.value > clear]
         if min(p_better(at_end, one, others), default=1.0) > 1 - SURELY:
             return one
     return chosen
