@@ -186,6 +186,7 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     piloted = [one for one in stable if one["piloted"]]
     told["piloted"] = {method: scores(piloted, method) for method in METHODS} if piloted else {}
     told["named"] = list(named(asked))
+    told["regret"] = regrets(asked, told["named"])
     return told
 
 
@@ -232,6 +233,33 @@ def named(asked: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
             "best": best["rate"],
             "best came": best["came"],
         }
+
+
+def regrets(
+    asked: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]
+) -> dict[str, float | int]:
+    """Mean regret of what is named, of the best pilot, and of the best rate of the other tasks."""
+    ends: dict[str, dict[float, float]] = {}
+    for one in asked:
+        if one["on_ladder"]:
+            ends.setdefault(one["task"], {})[one["rate"]] = one["came"]
+
+    def known(task: str) -> float:
+        others = [own for name, own in ends.items() if name != task]
+        rates = [rate for rate in ends[task] if all(rate in own for own in others)]
+        return max(rates, key=lambda rate: float(np.mean([own[rate] for own in others])))
+
+    lost = [max(ends[own["task"]].values()) - ends[own["task"]][known(own["task"])] for own in rows]
+    told = {
+        "advisor": [own["regret"] for own in rows],
+        "best pilot": [own["regret of best pilot"] for own in rows],
+        "best rate of the other tasks": lost,
+    }
+    died = sum(own["died"] is not None for own in rows)
+    means: dict[str, float | int] = {
+        name: round(float(np.mean(of)), 4) for name, of in told.items()
+    }
+    return means | {"sets of pilots": len(rows), "died": died}
 
 
 def main() -> None:
