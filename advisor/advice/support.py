@@ -127,6 +127,7 @@ def cautions(forecaster: Forecaster, steps: int, silent: Mapping[int, float]) ->
     rates, sizes = ({getattr(s, n) for s in settings} for n in ("learning_rate", "group_size"))
     penalties = ", ".join(f"{one:g}" for one in sorted({one.kl_coefficient for one in settings}))
     found = [
+        (FIRST_LOOK in meta.notes, f"This is {FIRST_LOOK}."),
         *((True, line) for line in (*weighty(meta.notes), *_mostly_silent(silent, sizes))),
         (
             not forecaster.is_piloted,
@@ -143,7 +144,6 @@ def cautions(forecaster: Forecaster, steps: int, silent: Mapping[int, float]) ->
             f"{NONE_MOVED[0].upper()}{NONE_MOVED[1:]}: they tell that their settings are slow, and "
             "how high and how fast another rises is the prior's word.",
         ),
-        (FIRST_LOOK in meta.notes, f"This is {FIRST_LOOK}."),
         (
             all(run.collapse_step is None for run in meta.runs),
             "No pilot failed, so the tolerated learning rate is bounded by the prior and by "

@@ -67,7 +67,7 @@ def _advised(found: Inspection) -> str:
         if ready and not found.is_flat:
             cohort_of(ready)
     except InputError as error:
-        return f"advisor advise would refuse them: {error}"
+        return f"Together advisor advise would refuse them: {error}"
     return "advisor advise counts GPU-hours of one GPU, unless --gpus says how many."
 
 
