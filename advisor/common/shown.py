@@ -38,7 +38,7 @@ def without_password(text: str) -> str:
 
 def counted(number: int, noun: str) -> str:
     """So many things, one of them without the plural: ``1 run``, ``2 runs``."""
-    plural = "es" if noun.endswith(("s", "ch")) else "s"
+    plural = "es" if noun.endswith(("s", "tch")) else "s"
     return f"{number} {noun}{'' if number == 1 else plural}"
 
 

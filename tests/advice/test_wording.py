@@ -19,6 +19,7 @@ from simulated_runs import (
 from advisor.advice import Cost, advise
 from advisor.advice.evaluate import base_settings
 from advisor.advice.wording import _silent_groups, in_trainer_names, percent, price
+from advisor.common import counted
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.survival import stability
@@ -321,6 +322,14 @@ def test_percent_is_near_and_never_certain(value):
         assert value < 0.01
     else:
         assert float(said.removesuffix(" %")) == pytest.approx(100 * value, abs=0.5 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [(2, "epoch", "2 epochs"), (2, "mini-batch", "2 mini-batches"), (1, "batch", "1 batch")],
+)
+def test_plurals_are_english(number, noun, text):
+    assert counted(number, noun) == text
 
 
 def test_price_says_what_is_known():
