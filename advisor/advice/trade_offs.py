@@ -93,14 +93,12 @@ def trade_offs(
     most, *times = [evaluate.seconds_to(one, goal) for one in (chosen, *feasible)]
     first = min(times, default=np.inf)
     faster = feasible[times.index(first)] if first <= NOTABLY * most < np.inf else None
-    both = faster is not None and faster is least
-    named = {"cheaper and faster" if both else "cheaper": least, "safer": safest}
-    if not both:
-        named["faster"] = faster
+    found: dict[Evaluation, list[str]] = {}
+    for name, one in (("cheaper", least), ("safer", safest), ("faster", faster)):
+        if one is not None:
+            found.setdefault(one, []).append(name)
     return tuple(
-        as_alternative(name, evaluate, found, goal)
-        for name, found in named.items()
-        if found is not None
+        as_alternative(" and ".join(names), evaluate, one, goal) for one, names in found.items()
     )
 
 
@@ -270,9 +268,9 @@ def beaten_too_seldom(at_end: Evaluator, kept: Evaluation, other: Evaluation, su
     """Say why piloted settings are kept before others with a higher forecast."""
     (chance,) = p_better(at_end, other, [kept])
     return (
-        f"{short_text(other.settings, kept.settings)} would give {other.reward:.3f}, and more with "
-        f"P {percent(chance)}: below {percent(surely)}, piloted settings that are nearer to what "
-        "is known, or gentler, are kept"
+        f"{short_text(other.settings, kept.settings)}, forecast to end at {other.reward:.3f}, is "
+        f"worth more with P {percent(chance)}: below {percent(surely)}, piloted settings that are "
+        "nearer to what is known, or gentler, are kept"
     )
 
 

@@ -142,7 +142,7 @@ def test_the_reason_names_what_would_give_more_and_how_surely(monkeypatch):
     monkeypatch.setattr(answer, "SURELY", 1.0)
     kept = searched(question)
     assert "piloted settings that are nearer to what is known, or gentler, are kept" in kept.limit
-    assert "and more with P" in kept.limit
+    assert "is worth more with P" in kept.limit
 
 
 def test_small_models_are_advised_by_the_expected_reward_alone(monkeypatch):

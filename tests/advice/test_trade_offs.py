@@ -147,7 +147,7 @@ def test_time_of_an_alternative_is_that_of_the_advised_gain(weighed):
         (100, 0.931, 0.0, {"safer"}),
         (100, 0.929, 0.0, set()),
         (100, 0.931, -0.051, set()),
-        (79, 0.931, 0.0, {"cheaper", "safer"}),
+        (79, 0.931, 0.0, {"cheaper and safer"}),
     ],
 )
 def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
