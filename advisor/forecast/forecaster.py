@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from advisor import model
 from advisor.errors import InputError
 from advisor.forecast.analogues import Corpus, corpus_for
-from advisor.forecast.new_configuration import NextRun, RunEffect, RunLaws
+from advisor.forecast.new_configuration import NextRun, RunEffect
 from advisor.forecast.target import Target, check_task
 from advisor.model import Posterior
 from advisor.model import equations as eq
@@ -31,6 +32,62 @@ SUPPORT = 3.0
 SHOWN = 0.5
 """Steps by stiffness, over those of the pilot that came furthest, beyond which a long run is
 further than pilots show: of 0.2 to 1, on 50 worlds (case_studies/economics/extrapolation.py)."""
+
+
+@dataclass(frozen=True)
+class RunLaws:
+    """What the laws give a run under each draw, before its own effects."""
+
+    population: Mapping[str, FloatArray]  # (draws,)
+    group: eq.GroupLevel
+    log_rate_factor: FloatArray  # (draws,)
+    log_loss: FloatArray  # (draws,)
+    log_onset: FloatArray  # (draws,)
+    is_oscillator: FloatArray  # (draws,)
+    uncorrected: FloatArray  # (draws,)
+    settings: Settings
+
+    def taken(self, index: IntArray) -> RunLaws:
+        """Return the laws of some of the draws."""
+        arrays: dict[str, Any] = {
+            name: values[index]
+            for name, values in vars(self).items()
+            if isinstance(values, np.ndarray)
+        }
+        return replace(
+            self,
+            population={name: values[index] for name, values in self.population.items()},
+            group=eq.GroupLevel(*(values[index] for values in self.group)),
+            **arrays,
+        )
+
+    def run(self, effect: FloatArray) -> eq.RunLevel:
+        """Start, plateau and shape of a run with effects of shape (3, ..., draws)."""
+        return eq.run_level(
+            self.population,
+            self.group,
+            self.log_rate_factor,
+            self.log_loss,
+            (effect[0], effect[1], effect[2]),
+            self.log_onset,
+            np.asarray(self.settings.refresh_interval)[..., None],
+            float(self.settings.importance_ratio),
+        )
+
+    def reward(self, effect: FloatArray, polynomial: FloatArray) -> FloatArray:
+        """Curve of a run, as a share of floor to ceiling, shape (..., draws, times)."""
+        exponent = self.population["rate.learning_rate"]
+        clock = np.stack([exponent**power for power in range(4)], axis=1) @ polynomial.T
+        return np.asarray(
+            eq.expected_reward(
+                clock,
+                eq.RunLevel(*(np.asarray(value)[..., None] for value in self.run(effect))),
+                self.settings.momentum,
+                np.asarray(self.settings.mean_age)[..., None, None],
+                self.uncorrected[:, None],
+                self.is_oscillator[:, None],
+            )
+        )
 
 
 def scored_steps(settings: Settings, steps: npt.ArrayLike) -> FloatArray:

@@ -1,4 +1,4 @@
-"""From the laws that hold for all runs to one run, and what pilots say of the next beyond the laws.
+"""Effects that are a run's own, and what the pilots of a model say of those of its next run.
 
 A run departs from the laws by what its configuration does, which repeats and neighbours share, and
 by its seed: the departures of the pilots are carried to another configuration by a Gaussian process
@@ -9,15 +9,14 @@ what the curve says of the *difference* between the configuration and the pilot'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from advisor.forecast.analogues import Corpus, Description, Kind, describe, end_of_run, log_odds
 from advisor.model import RUN_EFFECTS, Posterior, RunSummary
-from advisor.model import equations as eq
 from advisor.runs import LEAST_REWARDS, Settings
 from advisor.theory import FloatArray, IntArray
 
@@ -44,62 +43,6 @@ OWN = 0.05
 
 CLEAR = 1e-3
 """Share of the reward's range by which a level stays clear of its ends, in log-odds."""
-
-
-@dataclass(frozen=True)
-class RunLaws:
-    """What the laws give a run under each draw, before its own effects."""
-
-    population: Mapping[str, FloatArray]  # (draws,)
-    group: eq.GroupLevel
-    log_rate_factor: FloatArray  # (draws,)
-    log_loss: FloatArray  # (draws,)
-    log_onset: FloatArray  # (draws,)
-    is_oscillator: FloatArray  # (draws,)
-    uncorrected: FloatArray  # (draws,)
-    settings: Settings
-
-    def taken(self, index: IntArray) -> RunLaws:
-        """Return the laws of some of the draws."""
-        arrays: dict[str, Any] = {
-            name: values[index]
-            for name, values in vars(self).items()
-            if isinstance(values, np.ndarray)
-        }
-        return replace(
-            self,
-            population={name: values[index] for name, values in self.population.items()},
-            group=eq.GroupLevel(*(values[index] for values in self.group)),
-            **arrays,
-        )
-
-    def run(self, effect: FloatArray) -> eq.RunLevel:
-        """Start, plateau and shape of a run with effects of shape (3, ..., draws)."""
-        return eq.run_level(
-            self.population,
-            self.group,
-            self.log_rate_factor,
-            self.log_loss,
-            (effect[0], effect[1], effect[2]),
-            self.log_onset,
-            np.asarray(self.settings.refresh_interval)[..., None],
-            float(self.settings.importance_ratio),
-        )
-
-    def reward(self, effect: FloatArray, polynomial: FloatArray) -> FloatArray:
-        """Curve of a run, as a share of floor to ceiling, shape (..., draws, times)."""
-        exponent = self.population["rate.learning_rate"]
-        clock = np.stack([exponent**power for power in range(4)], axis=1) @ polynomial.T
-        return np.asarray(
-            eq.expected_reward(
-                clock,
-                eq.RunLevel(*(np.asarray(value)[..., None] for value in self.run(effect))),
-                self.settings.momentum,
-                np.asarray(self.settings.mean_age)[..., None, None],
-                self.uncorrected[:, None],
-                self.is_oscillator[:, None],
-            )
-        )
 
 
 @dataclass(frozen=True)

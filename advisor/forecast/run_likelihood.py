@@ -13,8 +13,8 @@ import numpy as np
 
 from advisor import model
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster, scored_steps
-from advisor.forecast.new_configuration import RunEffect, RunLaws
+from advisor.forecast.forecaster import Forecaster, RunLaws, scored_steps
+from advisor.forecast.new_configuration import RunEffect
 from advisor.forecast.survival import collapse_rate
 from advisor.model import DEGREES
 from advisor.runs import Collapse, PilotRun, Settings, find_final_fall
