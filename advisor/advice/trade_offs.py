@@ -277,11 +277,8 @@ def beaten_too_seldom(at_end: Evaluator, kept: Evaluation, other: Evaluation, su
 def limiting_factor(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float) -> str:
     """Constraint that the advice stands at, and what freeing it would give."""
     low, high = evaluate.forecaster.outcome_bounds
-    better = [
-        e
-        for e in evaluate.tried
-        if e.reward > chosen.reward + NOTICED * (high - low) and e.least < level
-    ]
+    noticed = chosen.reward + NOTICED * (high - low)
+    better = [e for e in evaluate.tried if e.reward > noticed and e.least < level]
     if better and evaluate.goal is None:
         top = max(better, key=lambda e: e.reward)
         return (

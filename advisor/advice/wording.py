@@ -151,7 +151,8 @@ def summary_text(advice: AnswerFields) -> str:
         opening, pilot = [*pilot, "", *_lead(advice)], []
     else:
         opening = [*_lead(advice), in_trainer_names(advice.settings, advice.trainer), ""]
-    beyond, shown = ", ".join(advice.beyond_pilots), SHOWN - bool(advice.next_pilot)
+    beyond = ", ".join(advice.beyond_pilots)
+    shown = SHOWN - bool(advice.next_pilot)
     outside = f"Outside what was piloted: {beyond}. There the numbers are extrapolated."
     lines = [*opening, *_body(advice), *([outside] if beyond else []), *pilot]
     few = [f"Caution: {line}" for line in advice.cautions[:shown]]
@@ -408,10 +409,11 @@ def _others(advice: AnswerFields) -> list[str]:
     instead = [
         _row(one, own, timed=True) for one in (*advice.alternatives, *advice.equal_completions)
     ]
-    more, chance = advice.reward.mean - piloted.reward, ""
+    more = advice.reward.mean - piloted.reward
+    chance = ""
     if piloted.p_beaten is not None:
         is_known = any(line.startswith("known to do best") for line in advice.assumptions)
-        away = " and distance from what is known to do best against a setting" * is_known
+        away = " and distance from what is known to do best against a setting" if is_known else ""
         chance = f". Where a lost run counts as the reward's floor{away}, it is better with P "
         chance += percent(piloted.p_beaten)
     best = [

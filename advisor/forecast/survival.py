@@ -96,7 +96,7 @@ def fluctuation(forecaster: Forecaster, settings: Settings, left: FloatArray) ->
 def fluctuation_small(
     forecaster: Forecaster, settings: Settings, left: FloatArray, level: FloatArray
 ) -> FloatArray:
-    """1 where the residual's standard deviation is less than a third of the level, else 0."""
+    """1 where the residual's standard deviation is below a third of the level, or small, else 0."""
     deviation = fluctuation(forecaster, settings, left)
     # Two deviations in place of one gave 0.5 where all of 550 forecast tiny-transformer runs lived.
     return (deviation < np.maximum(LOST_SHARE * level, LEAST_LOSS)).astype(float)
