@@ -26,8 +26,17 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from later_tasks import ALL_TASKS  # noqa: E402
 from prompt_tasks import TASKS  # noqa: E402
-from run_plan import PARTS, STEPS, Configuration, Planned, planned  # noqa: E402
+from run_plan import (  # noqa: E402
+    LATER_PARTS,
+    PARTS,
+    STEPS,
+    Configuration,
+    Planned,
+    planned,
+    planned_later,
+)
 from run_store import RUNS, pack, unpack  # noqa: E402
 
 ENVIRONMENT = {
@@ -126,7 +135,7 @@ def train_one(one: Planned, device: str) -> Path:
         lora=own.lora,
         completions=own.completions,
     )
-    return train(RUNS / one.task / one.name, TASKS[one.task], given, one.seed, device=device)
+    return train(RUNS / one.task / one.name, ALL_TASKS[one.task], given, one.seed, device=device)
 
 
 def train_file(config: Path, task: str, seed: int, name: str, device: str) -> Path:
@@ -137,7 +146,7 @@ def train_file(config: Path, task: str, seed: int, name: str, device: str) -> Pa
 
     torch.set_num_threads(1)
     given = yaml.safe_load(config.read_text(encoding="utf-8"))
-    return train(RUNS / task / name, TASKS[task], given, seed, device=device)
+    return train(RUNS / task / name, ALL_TASKS[task], given, seed, device=device)
 
 
 def close_loops(
@@ -186,9 +195,10 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("pack", help="pack the cache's runs into tables/")
     table = commands.add_parser("table", help="train the planned runs that are not there yet")
     table.add_argument("--workers", type=int, default=2)
-    table.add_argument("--part", nargs="+", choices=PARTS, default=PARTS, help="of the plan")
+    parts = (*PARTS, *LATER_PARTS)
+    table.add_argument("--part", nargs="+", choices=parts, default=parts, help="of the plan")
     one = commands.add_parser("one", help="train one run")
-    one.add_argument("--task", choices=TASKS, required=True)
+    one.add_argument("--task", choices=ALL_TASKS, required=True)
     one.add_argument("--learning-rate", type=float, required=True)
     one.add_argument("--steps", type=int, default=STEPS)
     one.add_argument("--seed", type=int, default=1)
@@ -200,7 +210,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--lora", action="store_true")
     file = commands.add_parser("file", help="train from a file of TRL's arguments")
     file.add_argument("config", type=Path)
-    file.add_argument("--task", choices=TASKS, required=True)
+    file.add_argument("--task", choices=ALL_TASKS, required=True)
     file.add_argument("--seed", type=int, default=1)
     file.add_argument("--name", required=True)
     loops = commands.add_parser("loop", help="pilots, advice, the full run as advised, and others")
@@ -234,11 +244,11 @@ def main() -> None:
     elif asked.command == "file":
         print(train_file(asked.config, asked.task, asked.seed, asked.name, asked.device))
     elif asked.command in ("table", "loop"):
-        for task in TASKS:
+        for task in ALL_TASKS:
             unpack(task)
         _remove_what_was_killed()
         if asked.command == "table":
-            runs = [one for one in planned() if one.part in asked.part]
+            runs = [one for one in planned() + planned_later() if one.part in asked.part]
             train_all(map(Job.of, runs), asked.workers, asked.device)
         else:
             close_loops(asked.task, asked.presets, asked.out, asked.workers, asked.device)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import random
 from typing import Any, NamedTuple
 
+from later_tasks import LATER_TASKS
 from prompt_tasks import TASKS
 
 PLAN_SEED = 31
 STEPS = 60
 PARTS = ("ladder", "repeats", "drawn", "group size", "LoRA", "long", "LoRA ladder")
+LATER_PARTS = ("later ladder", "later LoRA ladder", "later repeats", "large batches")
 LADDER = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
 LORA_LADDER = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 """Added to the plan when 113 of its runs were there, to try the rule by which a rate is named on
 tasks whose best rate lies elsewhere; fixed before any of these was trained."""
 REPEATED = 1e-5
+LATER_REPEATED = (3e-6, 1e-5, 3e-5)
+LARGE, LARGE_LADDER = 128, (3e-6, 1e-5, 3e-5, 1e-4)
+"""Completions of a step that are four times as many, and the rates that they are tried at."""
 DRAWN, LORA_DRAWN, LONG = 8, 4, 2
 FACTORS = {
     1: [(1, 1)],
@@ -85,6 +90,26 @@ def planned() -> list[Planned]:
         Planned(task, Configuration(rate, lora=True), STEPS, 1, "LoRA ladder")
         for task in TASKS
         for rate in LORA_LADDER
+    ]
+
+
+def planned_later() -> list[Planned]:
+    """Runs of the tasks that came later, in the order in which they are trained.
+
+    Fixed before any of them was trained, and after what they are to test had been learned.
+    """
+    steps = [
+        ("later ladder", 1, [Configuration(rate) for rate in LADDER]),
+        ("later LoRA ladder", 1, [Configuration(rate, lora=True) for rate in LORA_LADDER]),
+        ("later repeats", 2, [Configuration(rate) for rate in LATER_REPEATED]),
+        ("later repeats", 3, [Configuration(rate) for rate in LATER_REPEATED]),
+        ("large batches", 1, [Configuration(rate, completions=LARGE) for rate in LARGE_LADDER]),
+    ]
+    return [
+        Planned(task, own, STEPS, seed, part)
+        for part, seed, configurations in steps
+        for own in configurations
+        for task in LATER_TASKS
     ]
 
 

@@ -8,6 +8,7 @@ samples are drawn from a bfloat16 copy. A test holds loss and gradient to TRL's 
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -52,8 +53,10 @@ class SharedPromptTrainer(trl.GRPOTrainer):
         self, model: Any, ids: torch.Tensor, mask: torch.Tensor, kept: int, with_entropy: bool
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probability and entropy per completion token, each shape (completions, tokens)."""
+        # Lists first: an accelerator is waited for once, and not for each row.
         prompts = [
-            row[:-kept][here[:-kept].bool()].tolist() for row, here in zip(ids, mask, strict=True)
+            list(itertools.compress(row, here))
+            for row, here in zip(ids[:, :-kept].tolist(), mask[:, :-kept].tolist(), strict=True)
         ]
         completions = ids[:, -kept:]
         with self.accelerator.autocast():
@@ -168,7 +171,8 @@ class _Sampler:
         if hasattr(trained, "get_base_model"):
             return trained
         if self.copy is None:
-            self.copy = type(trained)(trained.config).to(trained.device, torch.bfloat16).eval()
+            with trained.device:
+                self.copy = type(trained)(trained.config).to(torch.bfloat16).eval()
         for own, now in zip(self.copy.parameters(), trained.parameters(), strict=True):
             own.copy_(now)
         return self.copy
