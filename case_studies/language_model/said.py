@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
+from later_tasks import ALL_TASKS  # noqa: E402
 from manifest import manifest  # noqa: E402
 from prompt_tasks import TASKS  # noqa: E402
 from run_plan import LADDER, LORA_LADDER, STEPS  # noqa: E402
@@ -273,11 +274,11 @@ def main() -> None:
     )
     parser.add_argument("--lora", action="store_true", help="runs that train an adapter")
     parser.add_argument("--out", type=Path, default=HERE / "said.json")
-    parser.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS), help="only these")
+    parser.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(TASKS))
     given = parser.parse_args()
     kept = given.out.with_suffix(".predictions.jsonl.gz")
     found = []
-    if set(given.task) < set(TASKS) and kept.is_file():
+    if kept.is_file():
         with gzip.open(kept, "rt", encoding="utf-8") as lines:
             found = [one for one in map(json.loads, lines) if one["task"] not in given.task]
     kind = "lora_" if given.lora else ""
@@ -285,7 +286,7 @@ def main() -> None:
         priors = str(given.presets / f"{kind}{task}.toml") if given.presets else None
         found += records(task, priors, given.lora)
         print(f"{task}: {len(found)} forecasts so far", file=sys.stderr)
-    found.sort(key=lambda one: list(TASKS).index(one["task"]))
+    found.sort(key=lambda one: list(ALL_TASKS).index(one["task"]))
     text = "".join(json.dumps(one) + "\n" for one in found)
     kept.write_bytes(gzip.compress(text.encode(), mtime=0))
     document = summary(found)
