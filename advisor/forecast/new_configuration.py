@@ -4,7 +4,8 @@ A run departs from the laws by what its configuration does, which repeats and ne
 by its seed: the departures of the pilots are carried to another configuration by a Gaussian process
 on the logs of its settings. Beyond the last row of a pilot nothing was fitted: there some of the
 draws follow the pooled curve, most what became of runs that stood where the pilot stands, moved by
-what the curve says of the *difference* between the configuration and the pilot's.
+what the curve says of the *difference* between the configuration and the pilot's. A run that is no
+more than twice as long often ends where its pilot stands.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ REACH = 2.0
 
 ANALOGUES_SHARE = 0.6
 """Share of the draws that follow the analogues beyond a pilot's last row."""
+
+STANDS_SHARE, STANDS_ROWS = 0.4, 5
+"""Share of the draws that stay at the last fifth of the pilot's rows at the first of HORIZONS: CRPS
+of public runs up to three times as long falls by a fifth, from 0.055 to 0.044; of those of
+case_studies/language_model it rises from 0.073 to 0.075. At four times it would cost them 0.010."""
 
 GAIN = 0.7
 """Log-odds by which a run that rises comes out above curve and analogues, for each e-fold of its
@@ -172,10 +178,14 @@ class NextRun:
         # A pilot's own draws: what siblings are missed by hardly goes together.
         order = self._rng.permutation(curve.shape[0])
         follows = self._rng.random(order.size) < ANALOGUES_SHARE
+        lasting = reward[-max(LEAST_REWARDS, reward.size // STANDS_ROWS) :]
+        stands = lasting.mean() + lasting.std(ddof=1) * self._rng.standard_normal(order.size)
+        stays = self._rng.random(order.size) < STANDS_SHARE
         for place, share in enumerate(1 / HORIZONS, start=1):
             came = end_of_run(self.corpus, seen.of_length(share), size=order.size)[order]
-            analogues = log_odds((came - low) / (high - low), CLEAR)
-            shift[place] = np.where(follows, analogues - curve[:, place], 0.0)
+            is_alone = stays & (place == 1)
+            said = log_odds((np.where(is_alone, stands, came) - low) / (high - low), CLEAR)
+            shift[place] = np.where(follows | is_alone, said - curve[:, place], 0.0)
         beyond = np.log(np.maximum(steps / (HORIZONS[0] * last), 1.0))
         shift += GAIN * self._gained(seen) * beyond[:, None]
         return Continued(np.log(steps), self._not_below(seen, shift, curve))

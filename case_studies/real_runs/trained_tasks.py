@@ -21,12 +21,12 @@ LEAST_STEPS = 40
 def runs_of_tasks() -> dict[str, list[PilotRun]]:
     """Whole runs by task, read from TRL's own files."""
     sys.path.append(str(Path(__file__).parents[2] / STUDY))
-    from prompt_tasks import TASKS
+    from later_tasks import ALL_TASKS
     from run_store import unpack
     from trained_runs import pilots_of, trained
 
     found = {}
-    for task in TASKS:
+    for task in ALL_TASKS:
         by_length = defaultdict(list)
         for run in trained(unpack(task)):
             if run.steps >= LEAST_STEPS:

@@ -12,11 +12,12 @@ import pytest
 STUDY = Path(__file__).parents[2] / "case_studies" / "language_model"
 sys.path.append(str(STUDY))
 
+from later_tasks import ALL_TASKS, LATER_TASKS, in_json, nearness  # noqa: E402
 from prompt_tasks import HELD_OUT_PROMPTS, TASKS, contains, exact, share_of_places, tagged  # noqa: E402
-from run_plan import Planned, planned  # noqa: E402
+from run_plan import Planned, planned, planned_later  # noqa: E402
 
 
-@pytest.mark.parametrize("task", TASKS.values(), ids=list(TASKS))
+@pytest.mark.parametrize("task", ALL_TASKS.values(), ids=list(ALL_TASKS))
 def test_prompts_are_the_same_each_time_and_held_out_ones_are_never_trained_on(task):
     trained, held = task.prompts(2048), task.prompts(HELD_OUT_PROMPTS, held_out=True)
     assert trained == task.prompts(2048)
@@ -37,6 +38,10 @@ def test_rewards_tell_apart_what_they_are_there_for():
     assert contains("fish road gold hat", "", "hat") == 1
     assert exact("fish road gold hat", "", "hat") == 0
     assert contains("that", "", "hat") == 0
+    assert in_json('{"sum": 7}', "", '{"sum": 8}') == 0.2
+    assert in_json("8", "", '{"sum": 8}') == 0
+    assert nearness(" 536", "", "516") == 0.5
+    assert nearness("516.", "", "516") == 0
 
 
 def test_the_plan_is_drawn_once_and_holds_what_it_is_to_hold():
@@ -50,6 +55,9 @@ def test_the_plan_is_drawn_once_and_holds_what_it_is_to_hold():
     assert {one.kl > 0 for one in own} == {one.lora for one in own} == {False, True}
     assert all(one.completions % one.group == 0 for one in own)
     assert {one.task for one in runs} == set(TASKS)
+    later = planned_later()
+    assert {one.task for one in later} == set(LATER_TASKS)
+    assert len({(one.task, one.name) for one in later}) == len(later) == 168
 
 
 def test_without_the_weights_one_sentence_says_what_to_install(tmp_path, monkeypatch):

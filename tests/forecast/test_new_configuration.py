@@ -10,7 +10,13 @@ from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice.evaluate import stacked
 from advisor.forecast import Forecaster, RunEffect, Target, final_reward
-from advisor.forecast.new_configuration import CONFIGURATION_SHARE, REACH, Continued, coordinates_of
+from advisor.forecast.new_configuration import (
+    CONFIGURATION_SHARE,
+    REACH,
+    STANDS_SHARE,
+    Continued,
+    coordinates_of,
+)
 from advisor.model import RUN_EFFECTS
 from advisor.runs import Settings
 
@@ -132,3 +138,16 @@ def test_what_two_pilots_miss_by_hardly_goes_together(posterior):
     # Settings that follow the same pilot share what it misses by.
     near = steady.outcome(at_rate(steady.posterior, 1.02e-5), [300])[:, 0]
     assert np.corrcoef(np.argsort(np.argsort([ends[1], near])))[0, 1] > 0.7
+
+
+def test_a_run_twice_as_long_often_ends_where_its_pilot_stands(posterior):
+    # Still for its last fifth, so that what stays there can be told from what curves say.
+    reward = np.r_[np.linspace(0.30, 0.45, ROWS - 8), np.full(8, 0.5)]
+    forecaster = forecaster_of(with_rows(posterior, reward))
+    settings = at_rate(posterior, 1e-5)
+    shares = [
+        np.mean(np.abs(forecaster.scaled_reward(settings, [steps])[:, 0] - 0.5) < 2e-3)
+        for steps in (round(1.9 * ROWS), 4 * ROWS)
+    ]
+    assert shares[0] == pytest.approx(STANDS_SHARE, abs=0.08)
+    assert shares[1] < 0.1
