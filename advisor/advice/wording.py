@@ -319,13 +319,13 @@ def _particulars(advice: AnswerFields) -> list[str]:
     stability = advice.stability
     by_model, stated = percent(stability.by_model), percent(stability.probability)
     again = "" if by_model == stated else f". Recalibrated on runs of known outcome: {stated}"
+    calm = f", fluctuation small {percent(stability.fluctuation)}" * (stability.fluctuation < 1)
     none_failed = "" if advice.collapsed else " It is the preset's word: no pilot failed."
     return [
         "The interval is that of the mean of a run's last tenth, with its seed noise and slow "
         "wander. P(stable) has parts, by the model: rollouts refreshed often enough "
-        f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}, "
-        f"fluctuation small {percent(stability.fluctuation)}; in all {by_model}{again}."
-        f"{none_failed}",
+        f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}"
+        f"{calm}; in all {by_model}{again}.{none_failed}",
         *([] if advice.kind == "recommendation" else [_price_line(advice)]),
         *_silent_groups(advice.silent_groups),
         *([] if _is_bound(advice) else [_limit(advice)]),

@@ -32,10 +32,9 @@ REACH = 2.0
 ANALOGUES_SHARE = 0.6
 """Share of the draws that follow the analogues beyond a pilot's last row."""
 
-STANDS_SHARE, STANDS_ROWS = 0.4, 5
+STANDS_SHARE = 0.4
 """Share of the draws that stay at the last fifth of the pilot's rows at the first of HORIZONS: CRPS
-of public runs up to three times as long falls by a fifth, from 0.055 to 0.044; of those of
-case_studies/language_model it rises from 0.073 to 0.075. At four times it would cost them 0.010."""
+of public runs falls by a fifth there, that of case_studies/language_model rises by a fortieth."""
 
 GAIN = 0.7
 """Log-odds by which a run that rises comes out above curve and analogues, for each e-fold of its
@@ -62,12 +61,11 @@ class RunEffect:
     @classmethod
     def fresh(cls, seed: int | Sequence[int]) -> RunEffect:
         """Effects of a run that nobody has begun, drawn with this seed."""
-        return cls(
-            lambda _, kept: np.random.default_rng(seed).standard_normal(
-                (len(RUN_EFFECTS), kept.size)
-            ),
-            is_fresh=True,
-        )
+
+        def drawn(_: Posterior, kept: IntArray) -> FloatArray:
+            return np.random.default_rng(seed).standard_normal((len(RUN_EFFECTS), kept.size))
+
+        return cls(drawn, is_fresh=True)
 
     @classmethod
     def of_pilot(cls, index: int) -> RunEffect:
@@ -121,10 +119,9 @@ class NextRun:
         self.known = np.stack(
             [posterior.flat(name)[indices][:, list(places)] for name in RUN_EFFECTS]
         )  # (effects, draws, pilots)
-        points = np.stack([coordinates_of(pilot.settings) for pilot in self.pilots])
-        self.points = points
-        self.covariance = CONFIGURATION_SHARE * nearness(points, points)
-        self.covariance += (1 - CONFIGURATION_SHARE) * np.eye(len(points))
+        self.points = np.stack([coordinates_of(pilot.settings) for pilot in self.pilots])
+        self.covariance = CONFIGURATION_SHARE * nearness(self.points, self.points)
+        self.covariance += (1 - CONFIGURATION_SHARE) * np.eye(len(self.points))
         self._rng = np.random.default_rng(0)
         self._pick = self._rng.random(indices.size)
         self._continued: list[Continued] = []
@@ -144,11 +141,7 @@ class NextRun:
         steps: FloatArray,
         level: Callable[[Settings, FloatArray], FloatArray],
     ) -> FloatArray:
-        """Departure from the curve in log-odds, shape (..., draws, times).
-
-        ``level`` gives the curve of some settings, a share of floor to ceiling, shape
-        (draws, times).
-        """
+        """Departure in log-odds from the curve ``level``, shape (..., draws, times)."""
         if not self._continued:
             self._continued = [self._continue(pilot, level) for pilot in self.pilots]
         # By the inverse square of the distance: where a pilot ran, it is the one that is followed.
@@ -172,13 +165,13 @@ class NextRun:
             return Continued(np.log(steps), shift)
         low, high = self.meta.floor, self.meta.ceiling
         own = pilot.settings
-        is_share = bool(low >= 0 and high <= 1)
-        kind = Kind(is_share, pilot.parameters, own.adapter == "lora", own.learning_rate)
+        is_lora, is_share = own.adapter == "lora", low >= 0 and high <= 1
+        kind = Kind(is_share, pilot.parameters, is_lora, own.learning_rate)
         seen = describe(step, reward, last, kind)
         # A pilot's own draws: what siblings are missed by hardly goes together.
         order = self._rng.permutation(curve.shape[0])
         follows = self._rng.random(order.size) < ANALOGUES_SHARE
-        lasting = reward[-max(LEAST_REWARDS, reward.size // STANDS_ROWS) :]
+        lasting = reward[-max(LEAST_REWARDS, reward.size // 5) :]
         stands = lasting.mean() + lasting.std(ddof=1) * self._rng.standard_normal(order.size)
         stays = self._rng.random(order.size) < STANDS_SHARE
         for place, share in enumerate(1 / HORIZONS, start=1):

@@ -62,7 +62,7 @@ def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
 def refresh_contracts(forecaster: Forecaster, left: FloatArray) -> FloatArray:
     """1 where the refresh map of a draw contracts for every mode, else 0, shape (draws,)."""
     # The curve shows a slow, reward-weighted mode; the stiffest sets stability (docs/theory, T23).
-    return (left * forecaster.stiffness_ratio < 1).astype(float)
+    return (left * np.exp(forecaster.log_stiffness_ratio) < 1).astype(float)
 
 
 def collapse_rate(forecaster: Forecaster, settings: Settings) -> FloatArray:
@@ -97,6 +97,8 @@ def fluctuation_small(
     forecaster: Forecaster, settings: Settings, left: FloatArray, level: FloatArray
 ) -> FloatArray:
     """1 where the residual's standard deviation is below a third of the level, or small, else 0."""
+    if not line_for(forecaster.posterior.meta.priors, settings).counts_fluctuation:
+        return np.ones(np.broadcast_shapes(left.shape, level.shape))
     deviation = fluctuation(forecaster, settings, left)
     # Two deviations in place of one gave 0.5 where all of 550 forecast tiny-transformer runs lived.
     return (deviation < np.maximum(LOST_SHARE * level, LEAST_LOSS)).astype(float)

@@ -64,9 +64,8 @@ class StabilityLine(_Entry):
     # Log-odds per e-fold of the norm of an Adam update, learning rate times the square root of the
     # model's parameters: what kills a run in absolute units, which no pilot need have shown.
     update_norm: Bounded = 0.0
-    # Whether it counts only where it says less than the model: where few runs were expected to
-    # die, nothing tells that low probabilities are too low.
-    only_lowers: bool = False
+    only_lowers: bool = False  # as where too few were expected to die to tell of low ones
+    counts_fluctuation: bool = True  # of a third of the level, as a way to die
 
 
 NO_LINE = StabilityLine(

@@ -104,7 +104,9 @@ def changes(before: Priors, after: Priors) -> list[str]:
 def write_presets_without_a_task(runs: list[Run], interim: Path | None, folder: Path) -> None:
     """Learn the preset once without each task, under the last part of the task's name."""
     found = studies_of(runs, interim)
-    update = {**known_optimum(runs), "extrapolation": load_priors("full_finetuning").extrapolation}
+    shipped = load_priors("full_finetuning")
+    measured = {"extrapolation": shipped.extrapolation, "stability_line": shipped.stability_line}
+    update = {**known_optimum(runs), **measured}
     folder.mkdir(parents=True, exist_ok=True)
     for task in full_finetuning_of_tasks():
         kept = [study for name, (_, study) in found.items() if name != task]

@@ -22,11 +22,8 @@ that is correlated makes one of four in 3 % of runs, one of five in 1 %, and of 
 
 DEAD_SHARE, BY_CHANCE, FEWEST_DEAD, FEWEST_ALIVE = 0.25, 0.001, 3, 4
 """A run was dead from the start whose rows after the first, so many at least, stay below this share
-of its siblings' by more than this chance of nothing but rows at the floor."""
-
-
-FEW_BY_CHANCE = 0.01
-"""Chance from which a run of few successes may have had them early by luck: none died so."""
+of its siblings' by more than this chance of nothing but rows at the floor. By as little chance one
+dies whose few successes all came early: those of a prompt come together."""
 
 
 class Collapse(BaseModel):
@@ -158,7 +155,7 @@ def _ended_at_the_floor(
     for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= 0).tolist():
         if row < FEWEST_ALIVE or not _shows_nothing(above[row:], above[:row]):
             continue
-        if _few_successes(above, row) < FEW_BY_CHANCE:
+        if _few_successes(above, row) < BY_CHANCE:
             return _fallen(verdict, step, float(step[row]))
     return verdict
 
