@@ -29,8 +29,6 @@ BLUE, SKY, GREEN, ORANGE, VERMILLION, PURPLE = (
 )
 """Colours that all common kinds of colour blindness keep apart (Okabe and Ito 2008)."""
 
-CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
-
 INK, MUTED, FAINT = "#1A1A1A", "#666666", "#C4C4C4"
 """Text; secondary text and frames; what stays in the background."""
 
@@ -218,11 +216,6 @@ def role_of(kind: str, *, is_dead: bool) -> str:
     if kind == "next_pilot":
         return "gentlest pilot" if is_dead else "best pilot"
     return "advised" if kind == "recommendation" else "safest found"
-
-
-def share_text(share: float) -> str:
-    """Share to the percent: ``64 %``."""
-    return f"{100 * share:.0f} %"
 
 
 def settings_label(settings: Settings) -> str:

@@ -207,8 +207,8 @@ def test_a_section_that_cannot_be_made_costs_no_other(
         raise ValueError("the <b>sky</b> fell")
 
     kept = report_html(posterior, advice)
-    broken = dataclasses.replace(FIGURES["exponents"], info=fails)
-    monkeypatch.setitem(figures.FIGURES, "exponents", broken)
+    broken = dataclasses.replace(FIGURES["posteriors"], info=fails)
+    monkeypatch.setitem(figures.FIGURES, "posteriors", broken)
     unrendered = dataclasses.replace(FIGURES["trajectories"], draw=lambda info: object())
     monkeypatch.setitem(figures.FIGURES, "trajectories", unrendered)
     monkeypatch.setattr(page, "explorer_data", fails)

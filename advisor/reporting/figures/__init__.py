@@ -21,8 +21,7 @@ FIGURES: dict[str, FigureKind] = {
         stability_map.FIGURE,
         frontier.FIGURE,
         trajectories.FIGURE,
-        beliefs.POSTERIORS,
-        beliefs.EXPONENTS,
+        beliefs.FIGURE,
     )
 }
 """Figures of a study by name, in the order of the report: the decision first."""
