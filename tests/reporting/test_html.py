@@ -16,13 +16,18 @@ import pytest
 from advisor.advice import Recommendation
 from advisor.advice.wording import in_trainer_names, percent
 from advisor.model.posterior import Posterior
-from advisor.reporting import FIGURES, figures, page, report, report_html
+from advisor.reporting import FIGURES, drawings_made, page, report
 from advisor.reporting.figure import inline_svg
 
 from .conftest import Pilot
 
 Build = Callable[..., Any]
 VOID = {"meta", "img", "link", "br", "hr", "input"}
+
+
+def report_html(posterior: Posterior, advice: Recommendation, **parts: Any) -> str:
+    """The page, with all figures."""
+    return page.html(posterior, advice, drawings_made(posterior, advice), **parts)
 
 
 class Page(HTMLParser):
@@ -208,9 +213,9 @@ def test_a_section_that_cannot_be_made_costs_no_other(
 
     kept = report_html(posterior, advice)
     broken = dataclasses.replace(FIGURES["posteriors"], info=fails)
-    monkeypatch.setitem(figures.FIGURES, "posteriors", broken)
+    monkeypatch.setitem(FIGURES, "posteriors", broken)
     unrendered = dataclasses.replace(FIGURES["trajectories"], draw=lambda info: object())
-    monkeypatch.setitem(figures.FIGURES, "trajectories", unrendered)
+    monkeypatch.setitem(FIGURES, "trajectories", unrendered)
     monkeypatch.setattr(page, "explorer_data", fails)
     monkeypatch.setattr(page, "saving", fails)
     text = report_html(posterior, advice)
