@@ -442,10 +442,10 @@ def test_figures_that_waited_for_a_new_study_do_not_undo_it(study, other, monkey
             yield
 
     monkeypatch.setattr("advisor.common.owned", after_another)
-    (file,) = loaded.add_figures({"frontier.pdf": b"drawn"})
+    (file,) = loaded.add_figures({"posteriors.pdf": b"drawn"})
     assert file.read_bytes() == b"drawn"
     assert Study.load(study).recommendation == Study.load(other).recommendation
-    assert "figures/frontier.pdf" in Study.load(study).files
+    assert "figures/posteriors.pdf" in Study.load(study).files
 
 
 @pytest.mark.evidence
@@ -454,7 +454,7 @@ def test_study_that_is_gone_takes_no_figures(study, posterior, advice):
     shutil.rmtree(study)
     for one in (loaded, Study(posterior, advice)):
         with pytest.raises(InputError, match=r"no study any more|no folder yet") as refused:
-            one.add_figures({"frontier.pdf": b"drawn"})
+            one.add_figures({"posteriors.pdf": b"drawn"})
         assert refused.value.argument == "out"
 
 

@@ -10,20 +10,14 @@ from advisor.common import write_whole
 from advisor.errors import InputError
 from advisor.model import Posterior
 from advisor.reporting.figure import FORMATS, Drawn, FigureKind, Missing, reason_of
-from advisor.reporting.figures import beliefs, frontier, stability_map, trajectories
+from advisor.reporting.figures import beliefs, stability_map, trajectories
 from advisor.reporting.page import html
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
 
 FIGURES: dict[str, FigureKind] = {
-    kind.name: kind
-    for kind in (
-        stability_map.FIGURE,
-        frontier.FIGURE,
-        trajectories.FIGURE,
-        beliefs.FIGURE,
-    )
+    kind.name: kind for kind in (stability_map.FIGURE, trajectories.FIGURE, beliefs.FIGURE)
 }
 """Figures of a study by name, in the order of the report: the decision first."""
 
