@@ -8,7 +8,6 @@
     │   ├── FlatRewardError   exit code 3   no pilot's reward ever changed: no curve to learn from
     │   ├── NoRewardError           exit code 2   a run of which no key holds a reward
     │   ├── SourceError             exit code 2   a tracker's server or client gives no runs
-    │   ├── KeptElsewhereError      exit code 2   a result had to be written elsewhere
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
     ├── CannotTellError       exit code 3   infeasible, or the pilots do not hold the answer
     └── NotConvergedError     exit code 4   the sampler did not converge; no number is given
@@ -17,6 +16,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -100,19 +101,21 @@ def _ends(text: str, most: int) -> str:
     return f"{text[:kept]} [{len(text) - 2 * kept:,} characters] {text[-kept:]}"
 
 
-def unwritable(
-    what: str, error: OSError, path: str | Path, key: str, place: str = "folder"
-) -> InputError:
-    """Error where a file that an argument or flag (``key``) names cannot be written.
+@contextmanager
+def writing(what: str, path: str | Path, key: str, place: str = "folder") -> Iterator[None]:
+    """Name the argument or flag (``key``) where what it asks for cannot be written.
 
     ``what`` is the subject of the sentence; ``place`` is what to choose another of.
     """
-    return InputError(
-        f"{what} cannot be written ({error.strerror or error})",
-        path=path,
-        argument=key,
-        advice=f"Choose a {place} you may write to",
-    )
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{what} cannot be written ({error.strerror or error})",
+            path=path,
+            argument=key.removeprefix("--"),
+            advice=f"Choose a {place} you may write to",
+        ) from error
 
 
 class RateContradictionError(InputError):
@@ -135,19 +138,6 @@ class NoRewardError(InputError):
 
 class SourceError(InputError):
     """A tracker's client is missing or not logged in, reaches no server, or finds no such runs."""
-
-
-class KeptElsewhereError(InputError):
-    """A result could not be written where ``key`` names, and was written to ``kept``."""
-
-    def __init__(self, what: str, error: OSError, path: str | Path, key: str, kept: Path) -> None:
-        super().__init__(
-            f"{what} cannot be written ({error.strerror or error})",
-            path=path,
-            argument=key.removeprefix("--"),
-            advice=f"Nothing is lost: it is in {kept}",
-        )
-        self.kept = kept
 
 
 class StudyError(InputError):

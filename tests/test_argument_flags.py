@@ -14,7 +14,7 @@ from advisor.cli import app, argument_to_flag, main, with_flags
 from advisor.errors import InputError
 
 PACKAGE = Path(advisor.__file__).parent
-ERRORS = {"InputError", "StudyError", "unwritable"}
+ERRORS = {"InputError", "StudyError", "writing"}
 FLAG = re.compile(r"(^|\s)--[a-z]")
 
 

@@ -1,58 +1,22 @@
-"""What a notebook shows: a table of its own, and no name in it is a tag."""
+"""What a prompt or a notebook shows of public objects: little, and what they are of."""
 
 from __future__ import annotations
-
-import json
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from simulated_runs import (
-    PLANS,
     Plan,
     made_up_posterior,
     rising,
 )
 
 import advisor
-from advisor.advice import Recommendation, advise
+from advisor.advice import advise
 from advisor.backtesting import Backtest
 from advisor.backtesting.scores import Prediction
-from advisor.common import shown as notebook
 from advisor.runs.diagnosis import diagnose
 from advisor.runs.logs import Inspection
 from advisor.study.comparison import compare_studies
-
-EVIL = "<script>alert('x')</script>&\"<b>"
-KNOWN = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}
-
-
-class Page(HTMLParser):
-    """Text of a fragment; fails at a tag that is none of ours, or is not closed in order."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.text, self.cells, self.rows = [], "", [], []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attributes):
-        assert tag in KNOWN
-        assert {name for name, _ in attributes} <= {"style", "class", "border"}
-        self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("th", "td"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
-        if {"th", "td"} & set(self.open):
-            self.rows[-1][-1] += data
 
 
 @pytest.fixture(scope="module")
@@ -63,65 +27,6 @@ def posterior():
 @pytest.fixture(scope="module")
 def advice(posterior):
     return advise(posterior, trials=30, weigh_pilots=False)
-
-
-def test_recommendation_shows_summary_and_table(advice):
-    page = Page(advice._repr_html_())
-    assert advice.summary in page.text
-    head, *rows = page.rows
-    assert head == ["configuration", *advice.table.columns]
-    assert [row[0] for row in rows] == list(advice.table.index)
-    assert not any(row[head.index("P(stable)")] == "100 %" for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("asked", "title"),
-    [({"level": 0.99999}, "No feasible configuration"), ({}, "Recommended configuration")],
-)
-def test_what_is_no_recommendation_is_headed_so(posterior, asked, title):
-    found = advise(posterior, trials=30, weigh_pilots=False, **asked)
-    assert Page(found._repr_html_()).text.startswith(title)
-
-
-def test_posterior_shows_table_and_convergence(posterior):
-    page = Page(posterior._repr_html_())
-    assert [row[0] for row in page.rows[1:]] == list(posterior.table.index)
-    mean = posterior.table["mean"].iloc[0]
-    assert page.rows[1][1] == f"{mean:.3g}"
-    assert repr(posterior) in page.text
-
-
-def test_a_model_called_script_is_text():
-    plans = [Plan(plan.learning_rate, plan.group_size, model=EVIL, task=EVIL) for plan in PLANS]
-    posterior = made_up_posterior(plans)
-    advice = advise(posterior, trials=30, weigh_pilots=False)
-    for shown in (posterior, advice):
-        text = shown._repr_html_()
-        assert "<script" not in text
-        assert "<b>" not in text
-        assert EVIL in Page(text).text
-
-
-def test_a_study_of_others_is_text(advice):
-    told = json.loads(advice.to_json())
-    told["cautions"] = [EVIL]
-    told["binding"] = EVIL
-    told["alternatives"] = [{**told["recipes"][0], "name": EVIL}]
-    text = Recommendation.model_validate(told)._repr_html_()
-    assert "<script" not in text
-    assert Page(text).text.count(EVIL) == 2
-
-
-def test_cells():
-    assert [notebook.cell(v) for v in (None, float("nan"), 3, 46080.0, 0.0, 2.1e-4, 0.93214)] == [
-        "–",
-        "–",
-        "3",
-        "46,080",
-        "0",
-        "0.00021",
-        "0.932",
-    ]
 
 
 def lines_of(text, width=100):
@@ -177,10 +82,3 @@ def test_short_forms_say_what_they_are_of(public):
     assert repr(public["recommendation"]).endswith(first)
     assert str(public["recommendation"]) == public["recommendation"].text
     assert "FAIL" in repr(public["diagnosis"])
-
-
-def test_jupyter_finds_nothing_else(advice, posterior):
-    """HTML beside the plain text is all; a bundle of types would say the same once more."""
-    for shown in (advice, posterior):
-        assert not hasattr(shown, "_repr_mimebundle_")
-        assert not hasattr(shown, "_ipython_canary_method_should_not_exist_")

@@ -1,7 +1,6 @@
 """The advice: a configuration that meets a probabilistic stability margin, and its reasons."""
 
 from advisor.advice.answer import advise as advise
-from advisor.advice.answer_fields import Alternative as Alternative
 from advisor.advice.answer_fields import NextPilot as NextPilot
 from advisor.advice.candidates import AXES as AXES
 from advisor.advice.candidates import RATE_REACH as RATE_REACH
@@ -47,7 +46,6 @@ from advisor.advice.wording import SAID as SAID
 from advisor.advice.wording import evidence_text as evidence_text
 from advisor.advice.wording import explanation_text as explanation_text
 from advisor.advice.wording import gpu_time as gpu_time
-from advisor.advice.wording import gpu_unit as gpu_unit
 from advisor.advice.wording import in_trainer_names as in_trainer_names
 from advisor.advice.wording import level_text as level_text
 from advisor.advice.wording import percent as percent

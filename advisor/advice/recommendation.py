@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from advisor.advice.answer_fields import AnswerFields, NextPilot
 from advisor.advice.promotion import goes_on
 from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text
-from advisor.common import in_notebook
 from advisor.errors import InputError
 from advisor.runs import (
     UNNAMED_MODEL,
@@ -90,14 +89,6 @@ class Recommendation(AnswerFields):
     def __str__(self) -> str:
         """The answer in full."""
         return self.text
-
-    def _repr_html_(self) -> str:
-        """Answer and table, as notebooks show them."""
-        frame = self.table.reset_index()
-        # A probability never rounds to certainty.
-        frame["P(stable)"] = [percent(one) for one in frame["P(stable)"]]
-        text = f"{TITLES[self.kind]}\n{self.summary}"
-        return in_notebook(text, [*map(str, frame)], frame.itertuples(index=False))
 
 
 def export(

@@ -19,7 +19,7 @@ from rich.text import Text
 from advisor.cli.flags import echo
 from advisor.common import SAMPLING_AGAIN, ProgressLines, harmless
 from advisor.common import write_new as whole
-from advisor.errors import InputError, unwritable
+from advisor.errors import InputError, writing
 
 if TYPE_CHECKING:
     from advisor.study import Study
@@ -113,15 +113,11 @@ def refuse_existing(file: Path) -> None:
 
 def write_new(file: Path, data: bytes, *, with_folder: bool = False) -> None:
     """Write a file that does not exist yet, where asked with its folder."""
-    try:
+    refuse_existing(file)
+    with writing("it", file, "--out", "file"):
         if not with_folder and not file.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         whole(file, data)
-    except FileExistsError:
-        refuse_existing(file)
-        raise
-    except OSError as error:
-        raise unwritable("it", error, file, "--out", "file") from error
 
 
 class Reporter:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from advisor.common.shown import VERSION, Progress, counted, silent
-from advisor.errors import AdvisorError, InputError, unwritable
+from advisor.errors import AdvisorError, InputError, writing
 
 KEPT = "items.jsonl"
 
@@ -230,9 +230,7 @@ def _read(path: Path) -> dict[str, Outcome]:
 
 def _append(path: Path, parts: dict[str, Any]) -> None:
     """Write one line of JSON at the end of a file."""
-    try:
+    with writing("what is done", path, "keep"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(parts, separators=(",", ":")) + "\n")
-    except OSError as error:
-        raise unwritable("what is done", error, path, "keep") from error

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from advisor.errors import KeptElsewhereError, unwritable
+from advisor.errors import writing
 
 DRAFT, OLDER = ".draft", ".aside"
 """How names end of what is being written, and of an older folder that is being replaced."""
@@ -70,44 +70,10 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(stream.fileno())
 
 
-def write_or_keep(path: Path, data: bytes | str, what: str, key: str) -> None:
-    """Write a file that took work, or keep it in a second place: `KeptElsewhereError`."""
-    or_keep(lambda place: write_whole(place, data), path, what, key)
-
-
-def or_keep(
-    write: Callable[[Path], None], path: Path, what: str, key: str, kind: str = "file"
-) -> None:
-    """Write what took work to its place, or to a second one: `KeptElsewhereError`."""
-    try:
-        write(path)
-    except OSError as error:
-        for place in second_places(path):
-            kept = place / path.name
-            try:
-                write(kept)
-            except OSError:
-                shutil.rmtree(place, ignore_errors=True)
-                continue
-            raise KeptElsewhereError(what, error, path, key, kept) from error
-        raise unwritable(what, error, path, key, kind) from error
-
-
-def second_places(path: Path) -> Iterator[Path]:
-    """New folders for a result that cannot be written where it should be, the nearest first."""
-    own = os.path.realpath(path.parent)
-    for place in (Path.cwd, lambda: Path(tempfile.gettempdir()), Path.home):
-        try:
-            if os.path.realpath(place()) != own:
-                yield Path(tempfile.mkdtemp(prefix="grpo-advisor-kept-", dir=place()))
-        except (OSError, RuntimeError):  # no such folder, not writable, or no home
-            continue
-
-
 def check_output(path: Path, what: str, key: str, place: str = "file") -> None:
     """Prove before work is done that a file or folder can be written; leaves nothing behind."""
     target = Path(os.path.realpath(path))
-    try:
+    with writing(what, path, key, place):
         if place == "file" and target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if target.exists() and not target.is_file() and not target.is_dir():
@@ -118,8 +84,6 @@ def check_output(path: Path, what: str, key: str, place: str = "file") -> None:
         with tempfile.TemporaryFile(dir=folder):
             if shutil.disk_usage(folder).free < ROOM:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    except OSError as error:
-        raise unwritable(what, error, path, key, place) from error
 
 
 @contextlib.contextmanager
@@ -175,7 +139,6 @@ def owned(path: Path, say: Callable[[str], object] | None = None) -> Iterator[No
         try:
             lock.acquire(timeout=WAIT)
         except Timeout as error:
-            # As where a disk is full: what took work is then kept in a second place.
             problem = f"{owner} is writing there and does not end: wait for it or stop it"
             raise OSError(errno.EBUSY, problem) from error
     except OSError as error:

@@ -1,13 +1,11 @@
-"""What every room shows: the version, harmless text, escaped HTML for notebooks, progress."""
+"""What every room shows: the version, harmless text, progress."""
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from html import escape
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
@@ -46,27 +44,6 @@ def scientific(value: float, digits: int = 1) -> str:
     """A learning rate or a size in few characters: ``3e-4``, ``1.2e-3``."""
     lead, power = f"{value:.{digits}e}".split("e")
     return f"{lead.removesuffix('.0')}e{int(power)}"
-
-
-def cell(value: object) -> str:
-    """Write a value: whole numbers whole, others to three digits, what is missing as a dash."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if value.is_integer() and abs(value) >= 1 else f"{value:.3g}"
-    return str(value)
-
-
-def in_notebook(text: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Text, its first line in bold, and a table below it, as notebooks show them."""
-    import pandas as pd
-
-    first, _, rest = text.strip().partition("\n")
-    frame = pd.DataFrame([[cell(value) for value in row] for row in rows], columns=[*columns])
-    with pd.option_context("display.max_colwidth", None):
-        shown = frame.to_html(index=False, border=0)
-    more = f'<p style="white-space:pre-wrap;max-width:60em">{escape(rest.strip())}</p>'
-    return f"<div><p><strong>{escape(first)}</strong></p>{more}{shown}</div>"
 
 
 Progress = Callable[[str, float | None, str], None]

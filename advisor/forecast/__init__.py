@@ -12,7 +12,6 @@ from advisor.forecast.interval import Band as Band
 from advisor.forecast.interval import Interval as Interval
 from advisor.forecast.interval import band_of as band_of
 from advisor.forecast.interval import central as central
-from advisor.forecast.interval import ends_of as ends_of
 from advisor.forecast.interval import interval_of as interval_of
 from advisor.forecast.new_configuration import RunEffect as RunEffect
 from advisor.forecast.predictive import RestOfRun as RestOfRun

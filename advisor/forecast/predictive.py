@@ -1,7 +1,6 @@
 """What a run's log will show: its curve, its slow residual, the noise of its batches, a collapse.
 
-One rule for each of them, for a run that nobody has begun, one that has begun and one that has
-fallen.
+One rule for each of them, for a run that is planned, one that has begun and one that has fallen.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import numpy.typing as npt
 from advisor.forecast.analogues import FINAL_SHARE
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.run_likelihood import EqualDraws, ObservedRun, ReweightedDraws
-from advisor.forecast.target import Target
 from advisor.model import DEGREES, WANDER_SHARE, Posterior, sigmoid
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, IntArray
@@ -26,31 +24,6 @@ CHANCE_ENDS = (0.02, 0.98)
 FALLEN_SPREAD = 0.9
 """Log-odds spread of a collapsed run's final reward round its latest one; of 28 tiny-transformer
 runs that had collapsed by step 50 of 200, three crept up again and none came back."""
-
-KEPT_POWER = 4
-"""Power of a uniform number that tells which share of its start a run keeps when it collapses: of
-29 tiny-transformer runs half kept less than 0.05 of it, and the most 0.6."""
-
-
-def new_run_reward(
-    posterior: Posterior,
-    target: Target,
-    settings: Settings,
-    steps: npt.ArrayLike,
-    *,
-    seed: int = 0,
-) -> FloatArray:
-    """Mean logged reward over one-based steps of a run that nobody has begun, shape (draws,)."""
-    rng = np.random.default_rng(seed)
-    forecaster = Forecaster(posterior, target, seed=seed)
-    last, rows = int(np.max(steps)), np.size(steps)
-    settings = settings.or_planned_over(last)
-    noise = rng.standard_t(DEGREES, size=forecaster.size)
-    stable = logged_mean(forecaster, settings, steps, rows, noise)
-    kept = rng.random(forecaster.size) ** KEPT_POWER
-    fallen = _counted(forecaster.group.start * kept, settings, rows, rng)
-    survives = rng.random(stable.size) < forecaster.survival(settings, last)
-    return forecaster.in_reward_units(np.where(survives, stable, fallen))
 
 
 def begun_run_reward(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from advisor.common import VERSION, counted, in_notebook, write_whole
+from advisor.common import VERSION, counted, write_whole
 from advisor.errors import StudyError
 from advisor.model.cohort import Cohort, Reference
 from advisor.model.likelihood import FittedDraws, observations, summaries_of
@@ -261,15 +261,6 @@ class Posterior(FittedDraws):
         return (
             f"Posterior({counted(len(runs), 'pilot')} ({collapsed} collapsed) of {groups}{more}; "
             f"priors '{self.meta.priors.name}'; R-hat {found.rhat:.3f}, {found.draws:,} draws)"
-        )
-
-    def _repr_html_(self) -> str:
-        """Table, as notebooks show it."""
-        frame = self.table.reset_index()
-        return in_notebook(
-            f"{self!r}\nIn words: print(advisor.describe(posterior))",
-            [*frame],
-            frame.itertuples(index=False),
         )
 
     def save(self, path: str | Path) -> None:

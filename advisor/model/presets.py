@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from advisor.common import write_whole
-from advisor.errors import InputError, unwritable
+from advisor.errors import InputError, writing
 from advisor.model import equations as eq
 from advisor.model.parameters import PARAMETERS, POPULATION, RUN_EFFECTS
 from advisor.model.posterior import INTERVAL
@@ -125,10 +125,8 @@ def check_preset_file(path: Path) -> None:
 def write_preset(path: Path, priors: Priors) -> None:
     """Write a preset, replacing an older one."""
     check_preset_file(path)
-    try:
+    with writing("the preset", path, "out"):
         write_whole(path, preset_toml(priors))
-    except OSError as error:
-        raise unwritable("the preset", error, path, "out") from error
 
 
 def _literal(value: Any) -> str:

@@ -39,7 +39,6 @@ class Follower:
     _signature: Signature | None = None
     _is_held_back: bool = False
     _whole: PilotRun | None = None
-    _earlier: PilotRun | None = None
     _bad_reads: int = 0
     _reported: set[str] = field(default_factory=set)
 
@@ -63,9 +62,6 @@ class Follower:
         is_new = signature != self._signature
         if is_new:
             self._reported.discard("silent")
-        # A single file that is another one than before, or shorter.
-        (was, *more), (now, *others) = self._signature or (signature[0],), signature
-        replaced = not (more or others) and (was[1] != now[1] or now[2] < was[2])
         try:
             run = max(reversed(self.read(self.path)), key=_written)
             grew = signature_of(self.path) != signature
@@ -80,15 +76,6 @@ class Follower:
         self._bad_reads = 0
         self._reported.discard("bad")
         before = self._whole
-        if replaced and before is not None:
-            self._earlier = before
-        if self._earlier is not None:
-            joined = self._earlier.joined(run)
-            if joined is None:
-                self._earlier = None
-            elif replaced:
-                notes.append("the log starts again in another file: the rows before it are kept")
-            run = joined or run
         # A line without its end may hold the first digits of a number: it waits for the next look,
         # as does the last line of a log that grew meanwhile, which may have ended since.
         self._is_held_back = is_new and (grew or _is_open(signature)) and run.step.size > 1
@@ -96,12 +83,16 @@ class Follower:
             run = run.before(run.step.size - 1)
         self._signature, self._whole = signature, run
         if before is not None and before.step.size and run.step.size:
-            if run.step[-1] < before.step[-1]:
+            if run.step[0] > before.step[0]:
+                notes.append(
+                    f"the log begins at step {run.step[0]:.0f} now: the rows before count no more"
+                )
+            elif run.step[-1] < before.step[-1]:
                 notes.append(
                     f"steps went back from {before.step[-1]:.0f} to {run.step[-1]:.0f}: the run "
                     "was started again, and the new branch is followed"
                 )
-            elif run.step.size == before.step.size and not notes:
+            elif run.step.size == before.step.size:
                 return None
         return Growth(run, tuple(notes))
 

@@ -1,10 +1,136 @@
 """Figures and the HTML report. Importing this is cheap: matplotlib loads with the first figure."""
 
-from advisor.reporting.figures import FIGURES as FIGURES
-from advisor.reporting.figures import check_figures as check_figures
-from advisor.reporting.figures import check_format as check_format
-from advisor.reporting.figures import drawings as drawings
-from advisor.reporting.figures import drawings_made as drawings_made
-from advisor.reporting.figures import plot as plot
-from advisor.reporting.page import report as report
-from advisor.reporting.page import report_html as report_html
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.common import write_whole
+from advisor.errors import InputError
+from advisor.model import Posterior
+from advisor.reporting.figure import FORMATS, Drawn, FigureKind, Missing, reason_of
+from advisor.reporting.figures import beliefs, stability_map, trajectories
+from advisor.reporting.page import html
+
+if TYPE_CHECKING:
+    from advisor.advice import Recommendation
+
+FIGURES: dict[str, FigureKind] = {
+    kind.name: kind for kind in (stability_map.FIGURE, trajectories.FIGURE, beliefs.FIGURE)
+}
+"""Figures of a study by name, in the order of the report: the decision first."""
+
+
+def drawings(
+    posterior: Posterior, recommendation: Recommendation, names: Sequence[str] | None = None
+) -> list[Drawn]:
+    """Draw figures of ``FIGURES``, each once; by default all."""
+    check_figures(names or ())
+    kinds = [FIGURES[name] for name in (FIGURES if names is None else names)]
+    return [kind.drawn(kind.info(posterior, recommendation)) for kind in kinds]
+
+
+def drawings_made(posterior: Posterior, recommendation: Recommendation) -> list[Drawn | Missing]:
+    """Draw all figures; one that fails is named with its reason and costs no other."""
+    out: list[Drawn | Missing] = []
+    for name, kind in FIGURES.items():
+        try:
+            out += drawings(posterior, recommendation, [name])
+        except Exception as error:  # whatever it is, the other figures can be drawn
+            out.append(Missing(kind.name, kind.title, reason_of(error)))
+    return out
+
+
+def plot(
+    posterior: Posterior,
+    recommendation: Recommendation,
+    folder: str | Path,
+    formats: Sequence[str] = ("png", "svg"),
+    drawn: Sequence[Drawn | Missing] | None = None,
+) -> list[Path]:
+    """Draw every figure into a folder, which is made where it is missing.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    recommendation : Recommendation
+    folder : path-like
+    formats : sequence of {"png", "svg", "pdf"}
+    drawn : sequence of Drawn or Missing, optional
+        What :func:`drawings` or :func:`drawings_made` returned, where they are drawn already.
+
+    Returns
+    -------
+    files : list of Path
+        ``<name>.<format>`` for the names in ``FIGURES``.
+
+    Raises
+    ------
+    InputError
+        A format is unknown.
+    """
+    for kind in formats:
+        check_format(kind)
+    out = Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    files = []
+    for one in drawings(posterior, recommendation) if drawn is None else drawn:
+        if isinstance(one, Missing):
+            continue
+        for kind in formats:
+            files.append(out / f"{one.name}.{kind}")
+            write_whole(files[-1], one.rendered(kind))
+    return files
+
+
+def check_figures(names: Iterable[str]) -> None:
+    """Refuse a figure that no study has."""
+    for name in set(names) - set(FIGURES):
+        advice = f"Choose among {', '.join(FIGURES)}, or all"
+        raise InputError(f"there is no figure '{name}'", argument="name", advice=advice)
+
+
+def check_format(kind: str, key: str = "formats") -> None:
+    """Refuse a format that no figure has."""
+    if kind not in FORMATS:
+        raise InputError(
+            f"no figure format '{kind}'", key=key, advice=f"Choose among {', '.join(FORMATS)}"
+        )
+
+
+def report(
+    posterior: Posterior,
+    recommendation: Recommendation,
+    path: str | Path,
+    drawn: Sequence[Drawn | Missing] | None = None,
+    **parts: Any,
+) -> Path:
+    """Write the report.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    recommendation : Recommendation
+    path : path-like
+        An ``.html`` file; its folder is made where it is missing.
+    drawn : sequence of Drawn or Missing, optional
+        The figures in their order [default: all that need no logs].
+    **parts
+        ``diagnoses`` of the pilots; ``configs``, texts by trainer; ``outcome`` of runs that were
+        made since.
+
+    Returns
+    -------
+    path : Path
+
+    Notes
+    -----
+    Names and texts are escaped, also within figures, and the page forbids itself everything but
+    inline style, images and its own script, identified by its hash. What cannot be made (a figure,
+    the what-if panel, the gains) costs its own section, which says why, and never the page.
+    """
+    out = Path(path)
+    figures = drawn or drawings_made(posterior, recommendation)
+    write_whole(out, html(posterior, recommendation, figures, **parts))
+    return out

@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -36,12 +35,11 @@ from advisor.advice import (
     support_text,
     weightiest,
 )
-from advisor.common import counted, write_whole
+from advisor.common import counted
 from advisor.forecast import SUPPORT, Forecaster, central, final_reward
 from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import Missing, inline_svg, reason_of
-from advisor.reporting.figures import drawings_made
 from advisor.runs import Diagnosis, Settings, card_lines, exports, worst
 from advisor.theory import FloatArray
 
@@ -82,46 +80,16 @@ SAID_BY_PAGE = (
 """Functions that the template calls by their names."""
 
 
-def report(
-    posterior: Posterior, recommendation: Recommendation, path: str | Path, **parts: Any
-) -> Path:
-    """Write the report.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    recommendation : Recommendation
-    path : path-like
-        An ``.html`` file; its folder is made where it is missing.
-    **parts
-        ``diagnoses`` of the pilots; ``configs``, texts by trainer; ``drawn``, the figures in their
-        order [default: all that need no logs]; ``outcome`` of runs that were made since.
-
-    Returns
-    -------
-    path : Path
-
-    Notes
-    -----
-    Names and texts are escaped, also within figures, and the page forbids itself everything but
-    inline style, images and its own script, identified by its hash. What cannot be made (a figure,
-    the what-if panel, the gains) costs its own section, which says why, and never the page.
-    """
-    out = Path(path)
-    write_whole(out, report_html(posterior, recommendation, **parts))
-    return out
-
-
-def report_html(
+def html(
     posterior: Posterior,
     recommendation: Recommendation,
+    drawn: Sequence[Drawn | Missing],
     *,
     diagnoses: Sequence[Diagnosis] = (),
     configs: Mapping[str, str] | None = None,
-    drawn: Sequence[Drawn | Missing] | None = None,
     outcome: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the page that :func:`report` writes."""
+    """Page of an answer, with its figures in their order."""
     import jinja2
     from markupsafe import Markup
 
@@ -157,7 +125,7 @@ def report_html(
         beyond=_beyond(posterior, advice),
         sliders=_sliders(explorer, advice) if explorer else [],
         cards=_cards_of(advice),
-        figures=[_figure(one) for one in drawn or drawings_made(posterior, advice)],
+        figures=[_figure(one) for one in drawn],
         learned=_table(posterior.table),
         diagnoses=[
             {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,8 +28,6 @@ BLUE, SKY, GREEN, ORANGE, VERMILLION, PURPLE = (
     "#CC79A7",
 )
 """Colours that all common kinds of colour blindness keep apart (Okabe and Ito 2008)."""
-
-CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
 
 INK, MUTED, FAINT = "#1A1A1A", "#666666", "#C4C4C4"
 """Text; secondary text and frames; what stays in the background."""
@@ -147,13 +145,6 @@ def legend(on: Axes | Figure, entries: Sequence[tuple[str, dict[str, Any]]], **l
     on.legend(handles=handles, frameon=False, fontsize=NOTE, labelcolor=INK, **look)
 
 
-def padded(values: Sequence[float], share: float, least: float) -> tuple[float, float]:
-    """Ends of values with a margin on both sides: a share of their span, or of the least one."""
-    low, high = float(min(values)), float(max(values))
-    margin = share * max(high - low, least)
-    return low - margin, high + margin
-
-
 def even_ticks(low: float, high: float, count: int) -> list[float]:
     """Round numbers from ``low`` to ``high``, about so many."""
     from matplotlib.ticker import MaxNLocator
@@ -173,14 +164,12 @@ def log_places(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low <= tick <= high]
 
 
-def log_ticks(
-    axis: Axis, low: float, high: float, text: Callable[[float], str] | None = None
-) -> None:
-    """Label a log axis from ``low`` to ``high``, by default as learning rates are written."""
+def log_ticks(axis: Axis, low: float, high: float) -> None:
+    """Label a log axis from ``low`` to ``high``, as learning rates are written."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     ticks = log_places(low, high)
-    axis.set_ticks(ticks, [(text or scientific)(tick) for tick in ticks])
+    axis.set_ticks(ticks, [scientific(tick) for tick in ticks])
     axis.set_minor_locator(LogLocator(subs=range(1, 10), numticks=99))
     axis.set_minor_formatter(NullFormatter())
 
@@ -206,23 +195,11 @@ def spread_apart(wanted: Sequence[float], gap: float, low: float, high: float) -
     return out
 
 
-def quantity(value: float) -> str:
-    """A price or a count, plainly where that is short: ``0.05``, ``20,000``, ``3e-5``."""
-    if value and not 1e-4 <= abs(value) < 1e6:
-        return scientific(value)
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
 def role_of(kind: str, *, is_dead: bool) -> str:
     """What the settings of an answer are called; of dead pilots none is the best."""
     if kind == "next_pilot":
         return "gentlest pilot" if is_dead else "best pilot"
     return "advised" if kind == "recommendation" else "safest found"
-
-
-def share_text(share: float) -> str:
-    """Share to the percent: ``64 %``."""
-    return f"{100 * share:.0f} %"
 
 
 def settings_label(settings: Settings) -> str:

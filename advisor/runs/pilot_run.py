@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from advisor.runs.settings import PartialSettings, Positive, PositiveInt
-from advisor.theory import BoolArray, FloatArray
+from advisor.theory import FloatArray
 
 Missing = Literal["not logged", "not applicable", "not finite", "cut"]
 """Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
@@ -226,62 +226,8 @@ class PilotRun(BaseModel):
         """Return the run as it was before one of its rows, counted from 0, was written."""
         return self.until(self.step[row - 1] if row else 0.0)
 
-    def joined(self, later: PilotRun) -> PilotRun | None:
-        """Return a later file of the same run with the rows of this one before its own.
-
-        Parameters
-        ----------
-        later : PilotRun
-            Of a log that was rotated, or of a run that was resumed into a new file. Where both
-            hold a step, the later row counts; settings that it does not tell stay as here.
-
-        Returns
-        -------
-        run : PilotRun or None
-            None where the later file starts no later than this one: it holds all, or the run was
-            started from scratch.
-        """
-        if not later.step.size or not self.step.size or self.step_unit != later.step_unit:
-            return None
-        kept = self.step < later.step[0]
-        if not kept.any():
-            return None
-        tested = self.eval_step < (later.eval_step[0] if later.eval_step.size else np.inf)
-        told = later.hyperparameters.model_dump(exclude_none=True)
-        return later.with_updates(
-            step=np.concatenate([self.step[kept], later.step]),
-            series=_rows_of_both(self.series, later.series, kept, later.step.size),
-            parts=_rows_of_both(self.parts, later.parts, kept, later.step.size),
-            scores=_scores_of_both(self.scores, later.scores, float(later.step[0])),
-            eval_step=np.concatenate([self.eval_step[tested], later.eval_step]),
-            eval_reward=np.concatenate([self.eval_reward[tested], later.eval_reward]),
-            hyperparameters=self.hyperparameters.model_copy(update=told),
-        )
-
 
 _FIELDS = tuple(PilotRun.model_fields)
-
-
-def _rows_of_both(
-    earlier: dict[str, FloatArray], later: dict[str, FloatArray], kept: BoolArray, rows: int
-) -> dict[str, FloatArray]:
-    """Series of two files after each other; NaN where one of them lacks a series."""
-    lost, none = np.full(kept.size, np.nan), np.full(rows, np.nan)
-    return {
-        name: np.concatenate([earlier.get(name, lost)[kept], later.get(name, none)])
-        for name in {**earlier, **later}
-    }
-
-
-def _scores_of_both(
-    earlier: dict[str, Score], later: dict[str, Score], first: float
-) -> dict[str, Score]:
-    """Scores of two files after each other, the earlier ones up to the later file's first step."""
-    joined = dict(later)
-    for name, (step, values) in earlier.items():
-        after, kept = later.get(name, Score(step[:0], values[:0])), step < first
-        joined[name] = Score(np.r_[step[kept], after.step], np.r_[values[kept], after.values])
-    return joined
 
 
 def first_and_last(values: FloatArray) -> tuple[float, float] | None:

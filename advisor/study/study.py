@@ -25,7 +25,7 @@ from advisor.advice import (
     trainer_configs,
     what_if_rows,
 )
-from advisor.errors import AdvisorError, InputError, StudyError, unwritable
+from advisor.errors import AdvisorError, InputError, StudyError, writing
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
 from advisor.runs import Diagnosis, diagnosis_json, exports
@@ -154,15 +154,12 @@ class Study:
         Raises
         ------
         InputError
-            The folder exists and is no study, or cannot be written: then the study is kept in a
-            second place, which the `KeptElsewhereError` names.
+            The folder exists and is no study, or cannot be written.
         """
         out = Path(path)
         check_folder(out)
-        report_progress = common.progress_of(progress)
-        common.or_keep(
-            lambda place: self._written(place, report_progress), out, "the study", "out", "folder"
-        )
+        with writing("the study", out, "out"):
+            self._written(out, common.progress_of(progress))
         return replace(self, path=out)
 
     def _written(self, out: Path, progress: common.Progress) -> None:
@@ -274,36 +271,27 @@ class Study:
             raise InputError("the study has no folder yet", argument="path", advice="Name a file")
         out = (self.path or Path()) / REPORT if path is None else Path(path)
         is_own = path is None and self.path is not None
-        try:
-            with common.owned(self.path) if is_own and self.path else contextlib.nullcontext():
-                page = self._page(trainer_configs(self.recommendation))
-                return report(self.posterior, self.recommendation, out, **page)
-        except OSError as error:
-            raise unwritable("the report", error, out, "study") from error
+        lock = common.owned(self.path) if is_own and self.path else contextlib.nullcontext()
+        with writing("the report", out, "study"), lock:
+            page = self._page(trainer_configs(self.recommendation))
+            return report(self.posterior, self.recommendation, out, **page)
 
     def add_figures(self, files: Mapping[str, bytes]) -> list[Path]:
         """Write figures, bytes by file name, into the folder in place of those of the same name."""
         if self.path is None:
             raise InputError("the study has no folder yet", argument="out", advice="Name a file")
         folder = self.path / "figures"
-        try:
-            with common.owned(self.path):
-                # Another process may have put a new study there until now.
-                manifest = _manifest(self.path)
-                if manifest is None:
-                    raise InputError(
-                        "it is no study any more",
-                        path=self.path,
-                        argument="out",
-                        advice="Name a file",
-                    )
-                for name, data in files.items():
-                    common.write_whole(folder / name, data)
-                held = {*manifest["files"], *(f"figures/{name}" for name in files)}
-                manifest["files"] = sorted(held)
-                common.write_whole(self.path / MANIFEST, json.dumps(manifest, indent=2))
-        except OSError as error:
-            raise unwritable("the figures", error, folder, "out") from error
+        with writing("the figures", folder, "out"), common.owned(self.path):
+            # Another process may have put a new study there until now.
+            manifest = _manifest(self.path)
+            if manifest is None:
+                problem = "it is no study any more"
+                raise InputError(problem, path=self.path, argument="out", advice="Name a file")
+            for name, data in files.items():
+                common.write_whole(folder / name, data)
+            held = {*manifest["files"], *(f"figures/{name}" for name in files)}
+            manifest["files"] = sorted(held)
+            common.write_whole(self.path / MANIFEST, json.dumps(manifest, indent=2))
         return [folder / name for name in files]
 
     @cached_property

@@ -46,19 +46,19 @@ def plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
 def test_one_figure_in_the_format_asked_for(study: Path, plot: Any, tmp_path: Path) -> None:
     starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     for kind, start in starts.items():
-        assert plot(study, "exponents", "--format", kind)[0] == 0
-        assert (study / "figures" / f"exponents.{kind}").read_bytes().startswith(start)
-    assert plot(study, "frontier", "--out", "new/folder/f.svg")[0] == 0
+        assert plot(study, "posteriors", "--format", kind)[0] == 0
+        assert (study / "figures" / f"posteriors.{kind}").read_bytes().startswith(start)
+    assert plot(study, "posteriors", "--out", "new/folder/f.svg")[0] == 0
     assert (tmp_path / "new/folder/f.svg").read_bytes().startswith(b"<?xml")
-    assert plot(study, "frontier")[0] == 0
-    assert (study / "figures/frontier.png").is_file()
+    assert plot(study, "posteriors")[0] == 0
+    assert (study / "figures/posteriors.png").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
 @pytest.mark.evidence
 def test_figures_in_the_study_are_its_own(study: Path, plot: Any) -> None:
-    assert plot(study, "exponents", "--format", "pdf")[0] == 0
-    assert "figures/exponents.pdf" in Study.load(study).files
+    assert plot(study, "posteriors", "--format", "pdf")[0] == 0
+    assert "figures/posteriors.pdf" in Study.load(study).files
     # Another study may take the place of one that holds nothing but its own files.
     check_folder(study)
 
@@ -75,14 +75,14 @@ def test_all_go_into_a_folder(study: Path, plot: Any, tmp_path: Path) -> None:
 @pytest.mark.evidence
 def test_nothing_of_the_users_is_overwritten(study: Path, plot: Any, tmp_path: Path) -> None:
     (tmp_path / "figures").mkdir()
-    kept = tmp_path / "figures" / "exponents.png"
+    kept = tmp_path / "figures" / "posteriors.png"
     kept.write_text("mine")
     code, said = plot(study, "all", "--out", "figures")
     assert code == 2
     assert "nothing was overwritten" in said
-    assert [path.name for path in kept.parent.iterdir()] == ["exponents.png"]
+    assert [path.name for path in kept.parent.iterdir()] == ["posteriors.png"]
     assert kept.read_text() == "mine"
-    assert plot(study, "exponents", "--out", kept)[0] == 2
+    assert plot(study, "posteriors", "--out", kept)[0] == 2
 
 
 @pytest.mark.evidence
@@ -90,9 +90,9 @@ def test_what_is_unknown_is_told_with_what_is_known(study: Path, plot: Any) -> N
     code, said = plot(study, "pie")
     assert code == 2
     assert all(name in said for name in (*FIGURES, "all"))
-    code, said = plot(study, "exponents", "--format", "bmp")
+    code, said = plot(study, "posteriors", "--format", "bmp")
     assert (code, "png, svg, pdf" in said) == (2, True)
-    assert plot(study, "exponents", "--out", "x.bmp")[0] == 2
+    assert plot(study, "posteriors", "--out", "x.bmp")[0] == 2
 
 
 def test_help_shows_an_example(plot: Any) -> None:

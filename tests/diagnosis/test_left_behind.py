@@ -134,17 +134,6 @@ def test_scores_are_read_from_a_log_beside_its_reward(tmp_path):
     assert run.scores["eval_ndcg_hidden"].step.tolist() == [10.0 * n for n in range(1, 11)]
     assert reward_hacking(run).status == "WARNING"
     assert run.until(50).scores["eval_ndcg_hidden"].values.size == 5
-    joined = run.until(50).joined(run.with_updates(**_later(run)))
-    assert joined.scores["correctness_true"].step.tolist() == run.step.tolist()
-
-
-def _later(run):
-    kept = run.step > 30
-    return {
-        "step": run.step[kept],
-        "series": {name: values[kept] for name, values in run.series.items()},
-        "scores": {n: Score(at[at > 30], v[at > 30]) for n, (at, v) in run.scores.items()},
-    }
 
 
 def test_trained_runs_that_were_paid_for_a_stand_in():

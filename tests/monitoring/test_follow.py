@@ -139,7 +139,7 @@ def test_a_resumed_run_repeats_steps(log):
     assert found.run.reward[9] == row(10)["reward"]
 
 
-def test_a_rotated_log_keeps_its_first_part(log):
+def test_a_rotated_log_says_that_its_first_part_is_gone(log):
     one = follower(log)
     write(log, jsonl(range(1, 21)))
     one.growth()
@@ -147,13 +147,12 @@ def test_a_rotated_log_keeps_its_first_part(log):
     assert "not there" in one.growth().said[0]
     write(log, jsonl(range(21, 26)))
     found = one.growth()
-    assert "rows before it are kept" in found.said[0]
-    assert found.run.step.tolist() == list(range(1, 26))
-    assert found.run.hyperparameters.group_size == 8
+    assert found.said == ("the log begins at step 21 now: the rows before count no more",)
+    assert found.run.step.tolist() == list(range(21, 26))
     with log.open("a") as stream:
         stream.write(jsonl([26]))
     found = one.growth()
-    assert found.run.step.tolist() == list(range(1, 27))
+    assert found.run.step.tolist() == list(range(21, 27))
     assert found.said == ()
 
 

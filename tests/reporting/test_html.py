@@ -16,13 +16,18 @@ import pytest
 from advisor.advice import Recommendation
 from advisor.advice.wording import in_trainer_names, percent
 from advisor.model.posterior import Posterior
-from advisor.reporting import FIGURES, figures, page, report, report_html
+from advisor.reporting import FIGURES, drawings_made, page, report
 from advisor.reporting.figure import inline_svg
 
 from .conftest import Pilot
 
 Build = Callable[..., Any]
 VOID = {"meta", "img", "link", "br", "hr", "input"}
+
+
+def report_html(posterior: Posterior, advice: Recommendation, **parts: Any) -> str:
+    """The page, with all figures."""
+    return page.html(posterior, advice, drawings_made(posterior, advice), **parts)
 
 
 class Page(HTMLParser):
@@ -59,13 +64,12 @@ def text(posterior: Posterior, advice: Recommendation) -> str:
 def test_the_answer_comes_first_and_all_parts_follow(text: str, advice: Recommendation) -> None:
     found = Page(text)
     assert found.texts["h1"] == ["Recommended configuration"]
-    decided, bought, trajectories, *statistics = [kind.title for kind in FIGURES.values()]
+    decided, trajectories, *statistics = [kind.title for kind in FIGURES.values()]
     assert found.texts["h2"] == [
         "Answer",
         decided,
         "What if",
         "Settings beside alternatives and common recipes",
-        bought,
         trajectories,
         "Diagnosis of the pilots",
         "Next pilot",
@@ -149,29 +153,17 @@ def drawings_in(text: str) -> list[str]:
 
 
 @pytest.mark.evidence
-def test_where_all_have_one_price_nothing_is_drawn_of_what_more_money_would_buy(
-    posterior: Posterior, advice: Recommendation
-) -> None:
-    one = advice.best_piloted
-    same = report_html(posterior, advice.model_copy(update={"frontier": (one, one)}))
-    assert "What more money would buy" not in same
-    dear = one.model_copy(update={"cost": advice.cost_model(one.settings, 10 * advice.steps)})
-    other = report_html(posterior, advice.model_copy(update={"frontier": (one, dear)}))
-    assert "What more money would buy" in other
-
-
-@pytest.mark.evidence
 def test_words_on_marks_are_text_on_paper(text: str) -> None:
     """Outlines of letters, as of a rim, could not be searched or read aloud."""
-    decision, frontier, *_ = drawings_in(text)
-    words = set(re.findall(r"<text[^>]*>([^<]*)</text>", decision + frontier))
+    decision, trajectories, *_ = drawings_in(text)
+    words = set(re.findall(r"<text[^>]*>([^<]*)</text>", decision + trajectories))
     assert {"peak learning rate", "Group size 8: advised", "90 %", "verl example scripts"} <= words
     before, after = decision.partition(">90 %<")[::2]
     ground = before.rpartition("<path")[2]
     assert "fill: var(--drawn-paper)" in ground
     assert after
     # Letters are made of quadratic curves; the line to a label is one.
-    assert not re.search(r' d="[^"]*Q [^"]*Q ', decision + frontier)
+    assert not re.search(r' d="[^"]*Q [^"]*Q ', decision + trajectories)
 
 
 def test_places_are_rounded_and_words_are_not(posterior: Posterior, advice: Recommendation) -> None:
@@ -207,10 +199,10 @@ def test_a_section_that_cannot_be_made_costs_no_other(
         raise ValueError("the <b>sky</b> fell")
 
     kept = report_html(posterior, advice)
-    broken = dataclasses.replace(FIGURES["exponents"], info=fails)
-    monkeypatch.setitem(figures.FIGURES, "exponents", broken)
+    broken = dataclasses.replace(FIGURES["posteriors"], info=fails)
+    monkeypatch.setitem(FIGURES, "posteriors", broken)
     unrendered = dataclasses.replace(FIGURES["trajectories"], draw=lambda info: object())
-    monkeypatch.setitem(figures.FIGURES, "trajectories", unrendered)
+    monkeypatch.setitem(FIGURES, "trajectories", unrendered)
     monkeypatch.setattr(page, "explorer_data", fails)
     monkeypatch.setattr(page, "saving", fails)
     text = report_html(posterior, advice)

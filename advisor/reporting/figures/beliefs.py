@@ -1,22 +1,21 @@
-"""Figures: what was learned, against prior and theory."""
+"""Figure: what was learned, against the priors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from advisor import model
 from advisor.common import counted
 from advisor.findings import at_pilot, middle_pilot, prior_groups
-from advisor.forecast import central, ends_of
+from advisor.forecast import central
 from advisor.model import Posterior
 from advisor.reporting import style
-from advisor.reporting.figure import FigureKind, words
+from advisor.reporting.figure import FigureKind
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -24,12 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_GROUPS = 10
-
-BARS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("posterior", {"color": style.BLUE, "linewidth": 3}),
-    ("prior", {"color": style.MUTED, "linewidth": 1}),
-)
-"""Entries of the legends."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +141,9 @@ def draw_posteriors(info: Posteriors) -> Figure:
         axes.locator_params(axis="x", nbins=5)
     style.log_ticks(middle.xaxis, *middle.get_xlim())
     right.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)
-    style.legend(figure, BARS, loc="outside lower left", ncols=2)
+    blue, grey = {"color": style.BLUE, "linewidth": 3}, {"color": style.MUTED, "linewidth": 1}
+    bars = ("posterior", blue), ("prior", grey)
+    style.legend(figure, bars, loc="outside lower left", ncols=2)
     return figure
 
 
@@ -177,114 +172,4 @@ def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
         style.write(axes, ridge.span, (end, bar), (0, -5), ha=side, va="top")
 
 
-# How the settings act ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Exponent:
-    """One exponent: central 80 % intervals of posterior and prior, and the theory's values."""
-
-    key: str  # among the draws
-    label: str  # what is raised to it
-    theory: str
-    informed: float  # share of the prior's variance that the pilots removed; negative if widened
-    lower: float
-    median: float
-    upper: float
-    prior_lower: float
-    prior_median: float
-    prior_upper: float
-
-    @property
-    def span(self) -> str:
-        """Median and interval."""
-        return f"{self.median:z.2f} [{self.lower:z.2f}, {self.upper:z.2f}]"
-
-    @property
-    def learned(self) -> str:
-        """Share of the prior's variance removed."""
-        return style.share_text(max(0.0, self.informed))
-
-
-@dataclass(frozen=True)
-class Exponents:
-    """The whole figure: title of each law and its exponents."""
-
-    laws: tuple[tuple[str, tuple[Exponent, ...]], ...]
-    note: str = ""
-
-    @property
-    def text(self) -> str:
-        """What the figure shows, for those who do not see it."""
-        laws = (
-            f"{title} " + "; ".join(f"{row.label} {row.span}" for row in rows)
-            for title, rows in self.laws
-        )
-        return f"Exponents with central 80 % intervals, against their priors. {'. '.join(laws)}."
-
-
-def exponents_info(posterior: Posterior) -> Exponents:
-    """Collect intervals of the exponents, their priors', and the theory's values."""
-    informed = model.informed_share(posterior)
-
-    def row(key: str, label: str, theory: str) -> Exponent:
-        prior = getattr(posterior.meta.priors, key.replace(".", "_"))
-        spread = NormalDist(prior.mean, prior.sd)
-        ends = (*central(posterior.flat(key)), *map(spread.inv_cdf, ends_of(model.INTERVAL)))
-        return Exponent(key, label, theory, informed[key], *map(float, ends))
-
-    return Exponents(
-        tuple(
-            (title, tuple(row(key, *texts) for key, texts in terms.items()))
-            for title, terms in words()["terms"].items()
-        )
-    )
-
-
-def draw_exponents(info: Exponents) -> Figure:
-    """Draw one panel per law: the posterior's interval in blue, the prior's below in grey."""
-    counts = [len(rows) for _, rows in info.laws]
-    figure = style.new_figure(10.2, 0.44 * sum(counts) + 0.8 * len(counts))
-    # ArviZ's own forest has highest-density intervals in one version, and no second bar per row.
-    panels = figure.subplots(len(counts), 1, height_ratios=counts)
-    for axes, (title, rows) in zip(panels, info.laws, strict=True):
-        style.tidy(axes, title=title, x="exponent (no unit)" if axes is panels[-1] else "")
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-        axes.set_ylim(len(rows) - 0.5, -0.6)
-        axes.set_yticks(range(len(rows)), [row.label for row in rows])
-        axes.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)
-        for place, row in enumerate(rows):
-            _draw_row(axes, row, place)
-    margin: dict[str, Any] = {"xycoords": panels[0].get_yaxis_transform(), "annotation_clip": False}
-    heads = ("posterior\nmedian [80 %]", "learned\nfrom pilots", "\ntheory")
-    for x, text in zip(COLUMNS, heads, strict=True):
-        style.write(panels[0], text, (1, -0.52), (x, 0), va="bottom", color=style.MUTED, **margin)
-    style.legend(figure, BARS, loc="outside lower left", ncols=2)
-    return figure
-
-
-COLUMNS = (14.0, 122.0, 186.0)
-"""Columns of text beside the axes, in points from them."""
-
-
-def _draw_row(axes: Axes, row: Exponent, place: int) -> None:
-    """Two bars and the marks of theory, and what they say beside them."""
-    axes.plot([row.lower, row.upper], [place] * 2, color=style.BLUE, linewidth=3.2)
-    axes.plot(row.median, place, "o", color="white", mec=style.BLUE, mew=1.4, markersize=5.5)
-    below = place + 0.2
-    axes.plot([row.prior_lower, row.prior_upper], [below] * 2, color=style.MUTED, linewidth=1.0)
-    axes.plot(row.prior_median, below, "|", color=style.MUTED, markersize=6)
-    for at in (float(part.split()[0]) for part in row.theory.split(", ") if part):
-        axes.plot([at] * 2, [place - 0.2, place + 0.3], color=style.VERMILLION, linewidth=1.4)
-    margin: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
-    colors = (style.INK, style.MUTED, style.ALARM)
-    for x, text, color in zip(COLUMNS, (row.span, row.learned, row.theory), colors, strict=True):
-        style.write(axes, text, (1, place), (x, 0), va="center", color=color, **margin)
-
-
-POSTERIORS = FigureKind(
-    "posteriors", lambda posterior, _: posteriors_info(posterior), draw_posteriors
-)
-
-EXPONENTS = FigureKind("exponents", lambda posterior, _: exponents_info(posterior), draw_exponents)
+FIGURE = FigureKind("posteriors", lambda posterior, _: posteriors_info(posterior), draw_posteriors)

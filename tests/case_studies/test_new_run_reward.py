@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from simulated_runs import Plan, made_up_posterior
+from studies import modules_of
 
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.predictive import new_run_reward
+
+with modules_of("real_runs", ("not_begun",)) as modules:
+    new_run_reward = modules["not_begun"].new_run_reward
 
 PILOTS = [
     Plan(1e-4, 8),
