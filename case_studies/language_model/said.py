@@ -37,6 +37,7 @@ from advisor.backtesting.scores import crps  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.predictive import final_reward  # noqa: E402
 from advisor.forecast.run_in_progress import EXPONENTIAL, curve_fit  # noqa: E402
+from advisor.forecast.survival import stability  # noqa: E402
 from advisor.runs.settings import PartialSettings  # noqa: E402
 
 PILOT_SETS: dict[str, tuple[tuple[float, ...], int]] = {
@@ -132,7 +133,7 @@ def _asked(
             "times": run.steps / steps,
             "came": round(run.final, 5),
             "died": run.died_at,
-            "survives": round(float(np.mean(forecaster.survival(settings, run.steps))), 4),
+            "p_stable": round(stability(forecaster, settings, run.steps).probability, 4),
             "said": said,
         }
 
@@ -186,6 +187,7 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
             told[f"{low:g}-{high:g}"] = scores(part, "advisor")
     piloted = [one for one in stable if one["piloted"]]
     told["piloted"] = {method: scores(piloted, method) for method in METHODS} if piloted else {}
+    told["p_stable"] = p_stable([one for one in asked if one["on_ladder"]])
     told["named"] = list(named(asked))
     told["regret"] = regrets(asked, told["named"])
     return told
@@ -208,6 +210,25 @@ def scores(part: Sequence[dict[str, Any]], method: str) -> dict[str, Any]:
         "bias": round(bias, 4),
         "crps": round(score, 4),
         "coverage": {"0.8": round(holds, 4)},
+    }
+
+
+def p_stable(ladder: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Score of P(stable) beside the share that lived on the other tasks; by learning rate."""
+    lived = np.array([one["died"] is None for one in ladder], float)
+    said = np.array([one["p_stable"] for one in ladder])
+    tasks, rates = (np.array([one[key] for one in ladder]) for key in ("task", "rate"))
+    base = np.array([lived[tasks != task].mean() for task in tasks])
+    of_rate = {
+        f"{rate:g}": [round(float(of[rates == rate].mean()), 3) for of in (said, lived)]
+        for rate in np.unique(rates)
+    }
+    brier = {"advisor": said, "share that lived on the other tasks": base}
+    return {
+        "forecasts": len(ladder),
+        "runs": len({(one["task"], one["run"]) for one in ladder}),
+        "brier": {name: round(float(np.mean((p - lived) ** 2)), 4) for name, p in brier.items()},
+        "said and lived by rate": of_rate,
     }
 
 

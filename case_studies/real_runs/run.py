@@ -56,7 +56,7 @@ from advisor.forecast.run_in_progress import (
     curve_of_begun_run,
     end_of_begun_run,
 )
-from advisor.model.priors import KnownOptimum, Priors, load_priors
+from advisor.model.priors import NO_LINE, KnownOptimum, Priors, load_priors
 from advisor.runs.pilot_run import PilotRun, run_digest
 from advisor.theory.arrays import FloatArray
 
@@ -313,10 +313,13 @@ def presets(
     repositories = [part[0].repository for part in cohort_runs] + list(tasks)
     cohorts_fitted = [[run.pilot for run in part] for part in cohort_runs] + list(tasks.values())
     fits = interim_studies(cohorts_fitted, folder)
+    # What is asked is what a line is learned from: none is there yet.
+    line = NO_LINE.model_copy(update={"counts_fluctuation": False})
+    without_line = {"stability_line": line}
     found = {}
     for name in names:
         kept = [fitted for i, fitted in fits if repositories[i] != name]
-        known = known_optimum([run for run in runs if run.repository != name])
+        known = known_optimum([run for run in runs if run.repository != name]) | without_line
         learned = learned_preset(kept, f"without {name}").model_copy(update=known)
         full = known["known_optimum"]
         adapters = full.model_copy(update={"learning_rate": ADAPTER_RATE * full.learning_rate})
