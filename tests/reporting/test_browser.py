@@ -367,9 +367,9 @@ def test_on_a_phone_a_figure_is_scrolled_and_its_words_can_be_read(page: Path, w
 
 
 def test_pale_words_of_a_figure_are_found(page: Path, tmp_path: Path) -> None:
-    """Negative control: vermillion, as marks have it, is too pale for words."""
+    """Negative control: a grey of half the light is too pale for words."""
     pale = page.read_text(encoding="utf-8").replace(
-        "--drawn-alarm: #b84f00", "--drawn-alarm: #d55e00"
+        "--drawn-quiet: #5c5c5c", "--drawn-quiet: #808080"
     )
     (tmp_path / "pale.html").write_text(pale, encoding="utf-8")
     with chromium() as browser:
