@@ -164,21 +164,21 @@ class NextRun:
         if reward.size < LEAST_REWARDS:
             return Continued(np.log(steps), shift)
         low, high = self.meta.floor, self.meta.ceiling
-        own = pilot.settings
-        is_lora, is_share = own.adapter == "lora", low >= 0 and high <= 1
-        kind = Kind(is_share, pilot.parameters, is_lora, own.learning_rate)
+        is_lora, is_share = pilot.settings.adapter == "lora", low >= 0 and high <= 1
+        kind = Kind(is_share, pilot.parameters, is_lora, pilot.settings.learning_rate)
         seen = describe(step, reward, last, kind)
         # A pilot's own draws: what siblings are missed by hardly goes together.
         order = self._rng.permutation(curve.shape[0])
         follows = self._rng.random(order.size) < ANALOGUES_SHARE
-        lasting = reward[-max(LEAST_REWARDS, reward.size // 5) :]
-        stands = lasting.mean() + lasting.std(ddof=1) * self._rng.standard_normal(order.size)
-        stays = self._rng.random(order.size) < STANDS_SHARE
         for place, share in enumerate(1 / HORIZONS, start=1):
             came = end_of_run(self.corpus, seen.of_length(share), size=order.size)[order]
-            is_alone = stays & (place == 1)
-            said = log_odds((np.where(is_alone, stands, came) - low) / (high - low), CLEAR)
-            shift[place] = np.where(follows | is_alone, said - curve[:, place], 0.0)
+            analogues = log_odds((came - low) / (high - low), CLEAR)
+            shift[place] = np.where(follows, analogues - curve[:, place], 0.0)
+        last_fifth = reward[-max(LEAST_REWARDS, reward.size // 5) :]
+        noise = last_fifth.std(ddof=1) * self._rng.standard_normal(order.size)
+        stands = log_odds((last_fifth.mean() + noise - low) / (high - low), CLEAR)
+        stays = self._rng.random(order.size) < STANDS_SHARE
+        shift[1] = np.where(stays, stands - curve[:, 1], shift[1])
         beyond = np.log(np.maximum(steps / (HORIZONS[0] * last), 1.0))
         shift += GAIN * self._gained(seen) * beyond[:, None]
         return Continued(np.log(steps), self._not_below(seen, shift, curve))
