@@ -8,6 +8,7 @@
     │   ├── FlatRewardError   exit code 3   no pilot's reward ever changed: no curve to learn from
     │   ├── NoRewardError           exit code 2   a run of which no key holds a reward
     │   ├── SourceError             exit code 2   a tracker's server or client gives no runs
+    │   ├── KeptElsewhereError      exit code 2   a result had to be written elsewhere
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
     ├── CannotTellError       exit code 3   infeasible, or the pilots do not hold the answer
     └── NotConvergedError     exit code 4   the sampler did not converge; no number is given
@@ -138,6 +139,15 @@ class NoRewardError(InputError):
 
 class SourceError(InputError):
     """A tracker's client is missing or not logged in, reaches no server, or finds no such runs."""
+
+
+class KeptElsewhereError(InputError):
+    """A result could not be written to its place, as ``error`` says, but was to ``kept``."""
+
+    def __init__(self, error: InputError, kept: Path) -> None:
+        said = f"Nothing is lost: it is in {kept}"
+        super().__init__(error.problem, path=error.path, argument=error.argument, advice=said)
+        self.kept = kept
 
 
 class StudyError(InputError):

@@ -18,9 +18,10 @@ from advisor.common.saving import (
     replacing,
     standing,
     write_new,
+    write_or_keep,
     write_whole,
 )
-from advisor.errors import InputError
+from advisor.errors import InputError, KeptElsewhereError
 
 FULL = OSError(28, "No space left on device")
 
@@ -72,6 +73,29 @@ def test_new_file_does_not_take_the_place_of_another(tmp_path):
     with pytest.raises(FileExistsError):
         write_new(tmp_path / "link", b"two")
     assert names(tmp_path) == ["answer", "link"]
+
+
+# A result that cannot be written ---------------------------------------------------------------
+
+
+def test_result_is_kept_in_a_second_place(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(KeptElsewhereError, match="Nothing is lost: it is in") as said:
+        write_or_keep(tmp_path / "file" / "answer", "42", "the answer", "--out")
+    assert said.value.kept.read_text() == "42"
+    assert said.value.kept.parent.parent == tmp_path / "here"
+    assert said.value.exit_code == 2
+
+
+def test_nothing_is_left_where_no_place_takes_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "fsync", failing)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(InputError, match="the answer cannot be written"):
+        write_or_keep(tmp_path / "a" / "answer", "42", "the answer", "--out")
+    assert names(tmp_path) == ["a"]
 
 
 # Before work -------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ import advisor.reporting
 from advisor.advice import advise, export, next_pilot, what_if
 from advisor.common import saving
 from advisor.common.saving import replacing
-from advisor.errors import InputError, StudyError
+from advisor.errors import InputError, KeptElsewhereError, StudyError
 from advisor.model.posterior import SCHEMA, Posterior
 from advisor.runs.diagnosis import diagnose
 from advisor.runs.pilot_run import UNNAMED_MODEL, UNNAMED_TASK, PilotRun
@@ -192,17 +192,22 @@ def test_study_with_files_of_the_user_is_left_alone(study, no_drawing, posterior
     assert Study.load(study).recommendation == advice
 
 
-def test_parent_that_is_a_file_is_refused(tmp_path, no_drawing, posterior, advice):
+@pytest.fixture
+def no_second_place(monkeypatch):
+    monkeypatch.setattr("advisor.common.saving.second_places", lambda path: iter(()))
+
+
+def test_parent_that_is_a_file_is_refused(tmp_path, no_drawing, posterior, advice, no_second_place):
     (tmp_path / "file").write_text("keep me")
     with pytest.raises(InputError, match="the study cannot be written") as refused:
         Study(posterior, advice).save(tmp_path / "file" / "study")
     assert refused.value.argument == "out"
-    with pytest.raises(InputError, match="the study cannot be written"):
-        check_place(tmp_path / "file" / "study")
 
 
 @pytest.mark.evidence
-def test_failure_half_way_leaves_the_old_study_whole(study, monkeypatch, posterior, advice):
+def test_failure_half_way_leaves_the_old_study_whole(
+    study, monkeypatch, posterior, advice, no_second_place
+):
     def full_disk(posterior: Any, advice: Any, path: Path, **parts: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -590,15 +595,33 @@ def test_draft_of_a_killed_report_does_not_make_a_study_foreign(study):
 
 
 @pytest.mark.evidence
-def test_study_whose_folder_another_holds_is_not_waited_for_without_end(
+def test_study_whose_folder_another_holds_is_kept(
     tmp_path, no_drawing, posterior, advice, monkeypatch
 ):
+    """A writer that was stopped, or that hangs on a network, costs nobody an answer."""
     monkeypatch.setattr(saving, "WAIT", 0.2)
+    monkeypatch.chdir(tmp_path)
     out = tmp_path / "team" / "study"
     out.parent.mkdir()
-    with saving.owned(out), pytest.raises(InputError, match="does not end"):
+    with (
+        saving.owned(out),
+        pytest.raises(KeptElsewhereError, match=r"does not end.*Nothing is lost") as said,
+    ):
         Study(posterior, advice).save(out)
+    assert Study.load(said.value.kept).recommendation == advice
     assert not out.exists()
+
+
+@pytest.mark.evidence
+def test_study_that_cannot_be_written_is_kept(tmp_path, no_drawing, posterior, advice, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(KeptElsewhereError, match="Nothing is lost") as said:
+        Study(posterior, advice).save(tmp_path / "file" / "study")
+    assert Study.load(said.value.kept).recommendation == advice
+    with pytest.raises(InputError, match="the study cannot be written"):
+        check_place(tmp_path / "file" / "study")
 
 
 @pytest.mark.evidence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import typer
 from advisor.cli import flags
 from advisor.cli.flags import echo
 from advisor.common import DEFAULT_SEED
-from advisor.errors import CannotTellError, writing
+from advisor.errors import CannotTellError, KeptElsewhereError
 
 if TYPE_CHECKING:
     from advisor.advice import Request, Search
@@ -147,7 +147,7 @@ def fit(
     [bold]Example[/]: advisor fit runs/ --out posterior.nc
     """
     from advisor.cli.terminal import Reporter, noted
-    from advisor.common import check_output, write_whole
+    from advisor.common import check_output, write_or_keep
     from advisor.findings import describe
     from advisor.forecast import fit as fit_runs
     from advisor.model import FIRST_LOOK, Sampling
@@ -163,8 +163,7 @@ def fit(
                 sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
                 progress=progress,
             )
-        with writing("the posterior", out, "--out", "file"):
-            write_whole(out, posterior.to_bytes())
+        write_or_keep(out, posterior.to_bytes(), "the posterior", "--out")
     if as_json:
         echo(posterior.to_json())
         return
@@ -218,6 +217,8 @@ def _run(
         study = Study(posterior, advice, tuple(judged), finished=made)
         try:
             study = study.save(out, progress=progress)
+        except KeptElsewhereError as error:
+            study, lost = replace(study, path=error.kept), error
         except Exception as error:
             lost = error  # the answer itself must not go with its folder
     if as_json:

@@ -10,7 +10,7 @@ import typer
 from advisor.cli import flags
 from advisor.cli.flags import echo
 from advisor.common import DEFAULT_SEED
-from advisor.errors import CannotTellError, NotConvergedError, writing
+from advisor.errors import CannotTellError, NotConvergedError
 
 if TYPE_CHECKING:
     from advisor.cli.terminal import HarmlessConsole
@@ -104,7 +104,7 @@ def backtest(
     from advisor.backtesting import backtest as run_backtest
     from advisor.backtesting import show
     from advisor.cli.terminal import Reporter, output
-    from advisor.common import check_output, write_whole
+    from advisor.common import check_output, write_or_keep
     from advisor.model import Sampling
     from advisor.runs import read_runs
 
@@ -123,8 +123,7 @@ def backtest(
             on=cohorts.keywords,
         )
     if predictions is not None:
-        with writing("the predictions", predictions, "--predictions", "file"):
-            write_whole(predictions, found.lines())
+        write_or_keep(predictions, found.lines(), "the predictions", "--predictions")
     if as_json:
         echo(found.to_json())
     else:

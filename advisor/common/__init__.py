@@ -10,10 +10,12 @@ from advisor.common.engine import engine_of as engine_of
 from advisor.common.engine import mapped as mapped
 from advisor.common.saving import DRAFT as DRAFT
 from advisor.common.saving import check_output as check_output
+from advisor.common.saving import or_keep as or_keep
 from advisor.common.saving import owned as owned
 from advisor.common.saving import replacing as replacing
 from advisor.common.saving import standing as standing
 from advisor.common.saving import write_new as write_new
+from advisor.common.saving import write_or_keep as write_or_keep
 from advisor.common.saving import write_whole as write_whole
 from advisor.common.shown import DEFAULT_SEED as DEFAULT_SEED
 from advisor.common.shown import SAMPLING as SAMPLING

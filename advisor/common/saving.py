@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from advisor.errors import writing
+from advisor.errors import InputError, KeptElsewhereError, writing
 
 DRAFT, OLDER = ".draft", ".aside"
 """How names end of what is being written, and of an older folder that is being replaced."""
@@ -68,6 +68,41 @@ def _write(path: Path, data: bytes) -> None:
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
+
+
+def write_or_keep(path: Path, data: bytes | str, what: str, key: str) -> None:
+    """Write a file that took work, or keep it in a second place: `KeptElsewhereError`."""
+    or_keep(lambda place: write_whole(place, data), path, what, key)
+
+
+def or_keep(
+    write: Callable[[Path], None], path: Path, what: str, key: str, kind: str = "file"
+) -> None:
+    """Write what took work to its place, or to a second one: `KeptElsewhereError`."""
+    try:
+        with writing(what, path, key, kind):
+            write(path)
+    except InputError as error:
+        for place in second_places(path) if isinstance(error.__cause__, OSError) else ():
+            kept = place / path.name
+            try:
+                write(kept)
+            except OSError:
+                shutil.rmtree(place, ignore_errors=True)
+                continue
+            raise KeptElsewhereError(error, kept) from error.__cause__
+        raise
+
+
+def second_places(path: Path) -> Iterator[Path]:
+    """New folders for a result that cannot be written where it should be, the nearest first."""
+    own = os.path.realpath(path.parent)
+    for place in (Path.cwd, lambda: Path(tempfile.gettempdir()), Path.home):
+        try:
+            if os.path.realpath(place()) != own:
+                yield Path(tempfile.mkdtemp(prefix="grpo-advisor-kept-", dir=place()))
+        except (OSError, RuntimeError):  # no such folder, not writable, or no home
+            continue
 
 
 def check_output(path: Path, what: str, key: str, place: str = "file") -> None:
@@ -139,6 +174,7 @@ def owned(path: Path, say: Callable[[str], object] | None = None) -> Iterator[No
         try:
             lock.acquire(timeout=WAIT)
         except Timeout as error:
+            # As where a disk is full: what took work is then kept in a second place.
             problem = f"{owner} is writing there and does not end: wait for it or stop it"
             raise OSError(errno.EBUSY, problem) from error
     except OSError as error:

@@ -182,6 +182,11 @@ class Forecaster:
         return rng.standard_t(eq.DEGREES, size=self.size)
 
     @cached_property
+    def stiffness_ratio(self) -> FloatArray:
+        """Stiffest mode over the one that the reward shows, shape (draws,)."""
+        return np.asarray(np.exp(self.log_stiffness_ratio))
+
+    @cached_property
     def misfit(self) -> FloatArray:
         """Standard deviation of the slow residual, a share of the reward's range; (draws,)."""
         return np.asarray(np.exp(self.population["log_misfit"]))

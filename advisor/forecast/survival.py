@@ -62,7 +62,7 @@ def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
 def refresh_contracts(forecaster: Forecaster, left: FloatArray) -> FloatArray:
     """1 where the refresh map of a draw contracts for every mode, else 0, shape (draws,)."""
     # The curve shows a slow, reward-weighted mode; the stiffest sets stability (docs/theory, T23).
-    return (left * np.exp(forecaster.log_stiffness_ratio) < 1).astype(float)
+    return (left * forecaster.stiffness_ratio < 1).astype(float)
 
 
 def collapse_rate(forecaster: Forecaster, settings: Settings) -> FloatArray:
@@ -217,7 +217,7 @@ def refresh_margin(posterior: Posterior, run: PilotRun) -> Margin | None:
         return None
     settings = run.hyperparameters.completed()
     forecaster = Forecaster(posterior, Target(*group, size))
-    ratio = np.exp(forecaster.log_stiffness_ratio)
+    ratio = forecaster.stiffness_ratio
     stiffness = forecaster.law_stiffness(settings) * ratio
     share, age = forecaster.uncorrected_share(settings), settings.mean_age
     damping = damping_ratio(coefficients(stiffness, settings.momentum, age, share))

@@ -154,12 +154,15 @@ class Study:
         Raises
         ------
         InputError
-            The folder exists and is no study, or cannot be written.
+            The folder exists and is no study, or cannot be written: then the study is kept in a
+            second place, which the `KeptElsewhereError` names.
         """
         out = Path(path)
         check_folder(out)
-        with writing("the study", out, "out"):
-            self._written(out, common.progress_of(progress))
+        report_progress = common.progress_of(progress)
+        common.or_keep(
+            lambda place: self._written(place, report_progress), out, "the study", "out", "folder"
+        )
         return replace(self, path=out)
 
     def _written(self, out: Path, progress: common.Progress) -> None:

@@ -11,6 +11,7 @@ import advisor.backtesting
 import advisor.forecast.fitting
 from advisor.cli import main
 from advisor.runs.logs import demo_folder
+from advisor.study.study import Study
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_place_is_tried_before_work(run, nowhere, no_work, command, flag, name, 
 
 
 @pytest.mark.evidence
-def test_answer_is_printed_where_its_folder_fails(run, nowhere, tmp_path, monkeypatch):
+def test_answer_is_printed_and_kept_where_its_folder_fails(run, nowhere, tmp_path, monkeypatch):
     """The disk fills up after the check."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(advisor.forecast, "fit", lambda *given, **more: made_up_posterior())
@@ -71,7 +72,9 @@ def test_answer_is_printed_where_its_folder_fails(run, nowhere, tmp_path, monkey
     assert code == 2
     told, expected = json.loads(out), json.loads(whole[1])
     assert told["settings"] == expected["settings"]
-    assert "the study cannot be written" in said
+    assert "Nothing is lost: it is in" in said
+    kept = said.partition("it is in ")[2].strip().removesuffix(".")
+    assert json.loads(Study.load(kept).recommendation.to_json()) == told
 
 
 @pytest.mark.evidence

@@ -11,7 +11,7 @@ from typing import Any
 
 from commands import Stage, settings_in
 
-PRINTED = "does not end: wait for it or stop it"
+KEPT = "Nothing is lost: it is in "
 """Said where the other writer does not end in a minute, on a machine that others use."""
 
 
@@ -41,8 +41,8 @@ def run(rounds: int, seed: int) -> dict[str, Any]:
                 ended = child.ended()
                 if ended.wrong:
                     wrong.append(f"{name}: {ended.wrong}")
-                is_answered = ended.code == 0 or PRINTED in ended.said
-                if not is_answered or settings_in(ended.out) is None:
+                is_kept = ended.code == 0 or KEPT in ended.said
+                if not is_kept or settings_in(ended.out) is None:
                     lost.append(f"{name}: code {ended.code}, {ended.said[-200:]}")
             stands = stage.seed_of(folder / "study")
             if stands is None:
