@@ -223,7 +223,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     scored = commands.add_parser("score", help="what the loops came to, as far as they are trained")
     for command in (loops, scored):
-        command.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS))
+        command.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(ALL_TASKS))
         command.add_argument("--out", type=Path, default=HERE / "loop.json")
     for command in (table, one, file, loops):
         command.add_argument("--device", choices=("cpu", "cuda"), default="cpu")

@@ -11,13 +11,22 @@ from prompt_tasks import TASKS
 PLAN_SEED = 31
 STEPS = 60
 PARTS = ("ladder", "repeats", "drawn", "group size", "LoRA", "long", "LoRA ladder")
-LATER_PARTS = ("later ladder", "later LoRA ladder", "later repeats", "large batches")
+LATER_PARTS = (
+    "later ladder",
+    "later LoRA ladder",
+    "later repeats",
+    "large batches",
+    "later LoRA repeats",
+)
 LADDER = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
 LORA_LADDER = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 """Added to the plan when 113 of its runs were there, to try the rule by which a rate is named on
 tasks whose best rate lies elsewhere; fixed before any of these was trained."""
 REPEATED = 1e-5
 LATER_REPEATED = (3e-6, 1e-5, 3e-5)
+LORA_REPEATED = (3e-5, 1e-4, 3e-4)
+"""A second seed, added when all else was trained: one seed had decided which rate was best."""
+
 LARGE, LARGE_LADDER = 128, (3e-6, 1e-5, 3e-5, 1e-4)
 """Completions of a step that are four times as many, and the rates that they are tried at."""
 DRAWN, LORA_DRAWN, LONG = 8, 4, 2
@@ -104,6 +113,7 @@ def planned_later() -> list[Planned]:
         ("later repeats", 2, [Configuration(rate) for rate in LATER_REPEATED]),
         ("later repeats", 3, [Configuration(rate) for rate in LATER_REPEATED]),
         ("large batches", 1, [Configuration(rate, completions=LARGE) for rate in LARGE_LADDER]),
+        ("later LoRA repeats", 2, [Configuration(rate, lora=True) for rate in LORA_REPEATED]),
     ]
     return [
         Planned(task, own, STEPS, seed, part)

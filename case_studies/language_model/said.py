@@ -1,6 +1,6 @@
 """What presets say of a language model, on tasks that shaped nothing of them.
 
-    python case_studies/language_model/said.py [--presets FOLDER] [--lora] [--task NAME...]
+    python case_studies/language_model/said.py [--presets FOLDER] [--kind lora] [--task NAME...]
         [--out said.json]
 
 Per task and set of pilots: a fit, a forecast of the end of every run of the table, and the rate
@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -28,7 +28,7 @@ import numpy as np  # noqa: E402
 from later_tasks import ALL_TASKS  # noqa: E402
 from manifest import manifest  # noqa: E402
 from prompt_tasks import TASKS  # noqa: E402
-from run_plan import LADDER, LORA_LADDER, STEPS  # noqa: E402
+from run_plan import LADDER, LARGE, LARGE_LADDER, LORA_LADDER, STEPS  # noqa: E402
 from run_store import TABLES, unpack  # noqa: E402
 from trained_runs import Trained, pilots_of, trained  # noqa: E402
 
@@ -56,18 +56,57 @@ LORA_PILOT_SETS: dict[str, tuple[tuple[float, ...], int]] = {
 }
 """The same of adapters; fixed before any run of their ladder was trained."""
 
+LARGE_PILOT_SETS: dict[str, tuple[tuple[float, ...], int]] = {
+    "four of 12": ((3e-6, 1e-5, 3e-5, 1e-4), 12),
+    "three low of 12": ((3e-6, 1e-5, 3e-5), 12),
+    "three of 20": ((3e-6, 1e-5, 3e-5), 20),
+    "three high of 12": ((1e-5, 3e-5, 1e-4), 12),
+}
+"""Of steps of four times the completions; written down when the ladder had been seen."""
+
+
+class Kind(NamedTuple):
+    """Runs of which pilots and a ladder are made."""
+
+    lora: bool
+    completions: int
+    ladder: tuple[float, ...]
+    pilots: dict[str, tuple[tuple[float, ...], int]]
+
+    def holds(self, run: Trained) -> bool:
+        """Whether a run is of this kind."""
+        own = run.configuration
+        # Full fine-tuning was drawn with several numbers of completions round those of its ladder.
+        is_large = own.completions == LARGE
+        return own.lora == self.lora and is_large == (self.completions == LARGE)
+
+    def on_ladder(self, run: Trained) -> bool:
+        """Whether its rate alone tells it from the others of the ladder, or its seed."""
+        own = run.configuration
+        plain = own == own._replace(group=8, minibatches=1, epochs=1, kl=0.0)
+        same = run.steps == STEPS and own.completions == self.completions
+        return plain and same and own.rate in self.ladder
+
+
+KINDS = {
+    "full": Kind(False, 32, LADDER, PILOT_SETS),
+    "lora": Kind(True, 32, LORA_LADDER, LORA_PILOT_SETS),
+    "large": Kind(False, LARGE, LARGE_LADDER, LARGE_PILOT_SETS),
+}
+
 LEVELS = (np.arange(50) + 0.5) / 50
 BINS = (0.0, 3.0, 6.0, 12.0, 100.0)
 METHODS = ("advisor", "last rows", "own exponential")
 
 
-def records(task: str, priors: str | None, lora: bool) -> list[dict[str, Any]]:
-    """Every forecast on one task, of full fine-tuning or of adapters."""
+def records(task: str, priors: str | None, kind: Kind) -> list[dict[str, Any]]:
+    """Every forecast on one task, of one kind of runs."""
     warnings.simplefilter("ignore")
-    runs = [one for one in trained(unpack(task)) if one.configuration.lora == lora]
-    ladder = {one.configuration.rate: one for one in runs if _on_ladder(one)}
+    runs = [one for one in trained(unpack(task)) if kind.holds(one)]
+    first = [one for one in runs if kind.on_ladder(one) and one.own["seed"] == 1]
+    ladder = {one.configuration.rate: one for one in first}
     found = []
-    for name, (rates, steps) in (LORA_PILOT_SETS if lora else PILOT_SETS).items():
+    for name, (rates, steps) in kind.pilots.items():
         if any(rate not in ladder for rate in rates):
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -78,17 +117,12 @@ def records(task: str, priors: str | None, lora: bool) -> list[dict[str, Any]]:
             found.append({"task": task, "set": name, "refused": str(error)})
             continue
         found += [
-            {"task": task, "set": name} | record
-            for record in _asked(posterior, runs, pilots, rates, steps, ladder)
+            {"task": task, "set": name, "on_ladder": kind.on_ladder(run)} | record
+            for run, record in zip(
+                runs, _asked(posterior, runs, pilots, rates, steps, ladder), strict=True
+            )
         ]
     return found
-
-
-def _on_ladder(run: Trained) -> bool:
-    own = run.configuration
-    plain = own == own._replace(group=8, minibatches=1, epochs=1, kl=0.0)
-    in_table = run.own["seed"] == 1 and run.steps == STEPS and own.completions == 32
-    return plain and in_table and own.rate in (LORA_LADDER if own.lora else LADDER)
 
 
 def _asked(
@@ -126,8 +160,7 @@ def _asked(
         yield {
             "run": run.name,
             "rate": now.rate,
-            "on_ladder": run in ladder.values(),
-            "advised": run in ladder.values() and now.rate == named,
+            "named": now.rate == named,
             "kind": advice.kind,
             "piloted": is_piloted,
             "times": run.steps / steps,
@@ -238,33 +271,44 @@ def named(asked: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
         own = [
             one for one in asked if (one["task"], one["set"]) == (task, pilots) and one["on_ladder"]
         ]
-        advised = next(one for one in own if one["advised"])
+        advised = [one for one in own if one["named"]]
         by_pilot = max(
             (one for one in own if one["piloted"]), key=lambda one: one["said"]["last rows"][25]
-        )
-        best = max(own, key=lambda one: one["came"])
+        )["rate"]
+        ends = ends_of(own)
+        best = max(ends, key=lambda rate: ends[rate])
         yield {
             "task": task,
             "set": pilots,
-            "named": advised["rate"],
-            "regret": round(best["came"] - advised["came"], 4),
-            "died": advised["died"],
-            "kind": advised["kind"],
-            "best pilot": by_pilot["rate"],
-            "regret of best pilot": round(best["came"] - by_pilot["came"], 4),
-            "best": best["rate"],
-            "best came": best["came"],
+            "named": advised[0]["rate"],
+            "regret": round(ends[best] - ends[advised[0]["rate"]], 4),
+            "runs": len(advised),
+            "died": sum(one["died"] is not None for one in advised),
+            "kind": advised[0]["kind"],
+            "best pilot": by_pilot,
+            "regret of best pilot": round(ends[best] - ends[by_pilot], 4),
+            "best": best,
+            "best came": round(ends[best], 4),
         }
+
+
+def ends_of(ladder: Iterable[dict[str, Any]]) -> dict[float, float]:
+    """What each rate came to, mean of its seeds."""
+    came: dict[float, dict[str, float]] = {}
+    for one in ladder:
+        came.setdefault(one["rate"], {})[one["run"]] = one["came"]
+    return {rate: float(np.mean(list(runs.values()))) for rate, runs in came.items()}
 
 
 def regrets(
     asked: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]
 ) -> dict[str, float | int]:
     """Mean regret of what is named, of the best pilot, and of the best rate of the other tasks."""
-    ends: dict[str, dict[float, float]] = {}
-    for one in asked:
-        if one["on_ladder"]:
-            ends.setdefault(one["task"], {})[one["rate"]] = one["came"]
+    ladders = [one for one in asked if one["on_ladder"]]
+    ends = {
+        task: ends_of(one for one in ladders if one["task"] == task)
+        for task in dict.fromkeys(one["task"] for one in ladders)
+    }
 
     def known(task: str) -> float:
         others = [own for name, own in ends.items() if name != task]
@@ -277,11 +321,11 @@ def regrets(
         "best pilot": [own["regret of best pilot"] for own in rows],
         "best rate of the other tasks": lost,
     }
-    died = sum(own["died"] is not None for own in rows)
+    died = {"runs named": sum(own["runs"] for own in rows), "died": sum(own["died"] for own in rows)}
     means: dict[str, float | int] = {
         name: round(float(np.mean(of)), 4) for name, of in told.items()
     }
-    return means | {"sets of pilots": len(rows), "died": died}
+    return means | {"sets of pilots": len(rows)} | died
 
 
 def main() -> None:
@@ -293,7 +337,9 @@ def main() -> None:
         help="folder of a preset for each task, learned without it (learn.py --without-task) "
         "[default: the one that is shipped for the runs]",
     )
-    parser.add_argument("--lora", action="store_true", help="runs that train an adapter")
+    parser.add_argument(
+        "--kind", choices=KINDS, default="full", help="fine-tuning, adapters, or large batches"
+    )
     parser.add_argument("--out", type=Path, default=HERE / "said.json")
     parser.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(TASKS))
     given = parser.parse_args()
@@ -302,10 +348,10 @@ def main() -> None:
     if kept.is_file():
         with gzip.open(kept, "rt", encoding="utf-8") as lines:
             found = [one for one in map(json.loads, lines) if one["task"] not in given.task]
-    kind = "lora_" if given.lora else ""
+    adapter = "lora_" if given.kind == "lora" else ""
     for task in given.task:
-        priors = str(given.presets / f"{kind}{task}.toml") if given.presets else None
-        found += records(task, priors, given.lora)
+        priors = str(given.presets / f"{adapter}{task}.toml") if given.presets else None
+        found += records(task, priors, KINDS[given.kind])
         print(f"{task}: {len(found)} forecasts so far", file=sys.stderr)
     found.sort(key=lambda one: list(ALL_TASKS).index(one["task"]))
     text = "".join(json.dumps(one) + "\n" for one in found)
