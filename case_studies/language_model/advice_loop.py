@@ -290,11 +290,15 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def best_of(task: str) -> tuple[float, str]:
-    """Mean end of the best configuration that was trained on a task, and its name."""
+    """Mean end of the best configuration that was trained on a task, and its name.
+
+    Of those at the pilots' price of a step: adapters and larger batches are other questions.
+    """
     kinds: dict[Configuration, list[float]] = {}
     for one in trained(RUNS / task):
-        if one.steps == STEPS:
-            kinds.setdefault(one.configuration, []).append(one.final)
+        own = one.configuration
+        if one.steps == STEPS and not own.lora and own.completions <= TRL_DEFAULT.completions:
+            kinds.setdefault(own, []).append(one.final)
     best = max(kinds, key=lambda own: np.mean(kinds[own]))
     return round(float(np.mean(kinds[best])), 4), best.name
 

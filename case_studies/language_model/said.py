@@ -152,6 +152,7 @@ def _asked(
         now = run.configuration
         settings = _settings(run, own.settings)
         draws = final_reward(forecaster, settings, run.steps)
+        stable = stability(forecaster, settings, run.steps)
         is_piloted = now._replace(rate=0.0) == ladder[rates[0]].configuration._replace(rate=0.0)
         is_piloted = is_piloted and now.rate in rates
         said = {"advisor": _quantiles(draws)}
@@ -166,7 +167,8 @@ def _asked(
             "times": run.steps / steps,
             "came": round(run.final, 5),
             "died": run.died_at,
-            "p_stable": round(stability(forecaster, settings, run.steps).probability, 4),
+            "p_stable": round(stable.probability, 4),
+            "p_by_model": round(stable.by_model, 4),
             "said": said,
         }
 
