@@ -279,13 +279,18 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "runs": sum(len(mine["runs"]) for mine in own),
             "died": sum(run["died"] is not None for mine in own for run in mine["runs"]),
         }
-    inside = [
-        low <= run["reward"] <= high
-        for one in found
-        for (low, _, high) in [one["said"]["interval"]]
-        for run in one["methods"]["advisor"]["runs"]
+    inside = []
+    for one in found:
+        low, _, high = one["said"]["interval"]
+        runs = one["methods"]["advisor"]["runs"]
+        inside.append([low <= run["reward"] <= high for run in runs])
+    told["interval_80_holds"] = [sum(map(sum, inside)), sum(map(len, inside))]
+    told["interval_80_holds_tasks_alike"] = round(float(np.mean([*map(np.mean, inside)])), 3)
+    told["p_stable_said"] = round(float(np.mean([one["said"]["p_stable"] for one in found])), 3)
+    lived = [
+        np.mean([run["died"] is None for run in one["methods"]["advisor"]["runs"]]) for one in found
     ]
-    told["interval_80_holds"] = [int(sum(inside)), len(inside)]
+    told["lived_tasks_alike"] = round(float(np.mean(lived)), 3)
     return told
 
 

@@ -25,9 +25,9 @@ def draw(found: list[dict[str, Any]], runs: dict[str, dict[str, list[Trained]]],
     """
     from matplotlib.figure import Figure
 
-    columns = 3
+    columns = 4
     rows = -(-len(found) // columns)
-    figure = Figure(figsize=(9.6, 2.7 * rows), layout="constrained")
+    figure = Figure(figsize=(11.0, 2.3 * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat
     for axes, one in zip(grid, found, strict=False):
         own = runs[one["task"]]

@@ -27,7 +27,6 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from later_tasks import ALL_TASKS  # noqa: E402
-from prompt_tasks import TASKS  # noqa: E402
 from run_plan import (  # noqa: E402
     LATER_PARTS,
     PARTS,

@@ -207,6 +207,30 @@ def _carried_on(pilot: advisor.PilotRun, steps: int) -> dict[str, list[float]]:
     return {"last rows": _quantiles(np.clip(level, 0, 1)), "own exponential": _quantiles(curve)}
 
 
+def with_every_seed(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same forecasts, beside every seed of their settings that has been trained since."""
+    told = []
+    for task, own in _by_task(found).items():
+        runs = trained(unpack(task))
+        by_name = {run.name: run for run in runs}
+        for one in own:
+            first = by_name[one["run"]]
+            told += [
+                one | {"run": run.name, "came": round(run.final, 5), "died": run.died_at}
+                for run in runs
+                if (run.configuration, run.steps) == (first.configuration, first.steps)
+            ]
+    # A seed that was there had a forecast of its own: the same, but for the draws.
+    return list({(one["task"], one["set"], one["run"]): one for one in told}.values())
+
+
+def _by_task(found: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    by_task: dict[str, list[dict[str, Any]]] = {}
+    for one in found:
+        by_task.setdefault(one["task"], []).append(one)
+    return by_task
+
+
 def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Scores by how many times longer than its pilots a run is, of piloted settings, of advice."""
     asked = [one for one in found if "said" in one]
@@ -222,7 +246,8 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
             told[f"{low:g}-{high:g}"] = scores(part, "advisor")
     piloted = [one for one in stable if one["piloted"]]
     told["piloted"] = {method: scores(piloted, method) for method in METHODS} if piloted else {}
-    told["p_stable"] = p_stable([one for one in asked if one["on_ladder"]])
+    if all("p_stable" in one for one in asked):  # the first forecasts did not keep it
+        told["p_stable"] = p_stable([one for one in asked if one["on_ladder"]])
     told["named"] = list(named(asked))
     told["regret"] = regrets(asked, told["named"])
     return told
@@ -323,7 +348,10 @@ def regrets(
         "best pilot": [own["regret of best pilot"] for own in rows],
         "best rate of the other tasks": lost,
     }
-    died = {"runs named": sum(own["runs"] for own in rows), "died": sum(own["died"] for own in rows)}
+    died = {
+        "runs named": sum(own["runs"] for own in rows),
+        "died": sum(own["died"] for own in rows),
+    }
     means: dict[str, float | int] = {
         name: round(float(np.mean(of)), 4) for name, of in told.items()
     }
@@ -344,12 +372,21 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=HERE / "said.json")
     parser.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(TASKS))
+    parser.add_argument(
+        "--every-seed",
+        action="store_true",
+        help="forecast nothing: score what is kept with --out on the seeds trained since",
+    )
     given = parser.parse_args()
     kept = given.out.with_suffix(".predictions.jsonl.gz")
     found = []
     if kept.is_file():
         with gzip.open(kept, "rt", encoding="utf-8") as lines:
-            found = [one for one in map(json.loads, lines) if one["task"] not in given.task]
+            found = list(map(json.loads, lines))
+    if given.every_seed:
+        found = with_every_seed(found)
+        given.task = []
+    found = [one for one in found if one["task"] not in given.task]
     adapter = "lora_" if given.kind == "lora" else ""
     for task in given.task:
         priors = str(given.presets / f"{adapter}{task}.toml") if given.presets else None

@@ -57,7 +57,7 @@ def test_the_plan_is_drawn_once_and_holds_what_it_is_to_hold():
     assert {one.task for one in runs} == set(TASKS)
     later = planned_later()
     assert {one.task for one in later} == set(LATER_TASKS)
-    assert len({(one.task, one.name) for one in later}) == len(later) == 168
+    assert len({(one.task, one.name) for one in later}) == len(later) == 192
 
 
 def test_without_the_weights_one_sentence_says_what_to_install(tmp_path, monkeypatch):
@@ -326,6 +326,9 @@ def test_regret_is_a_mean_over_tasks_and_what_was_not_trained_everywhere_is_left
     }
     assert "Optuna's TPE" not in told
     assert told["interval_80_holds"] == [1, 4]
+    assert told["interval_80_holds_tasks_alike"] == 0.25
+    assert told["p_stable_said"] == 0.9
+    assert told["lived_tasks_alike"] == 1.0
 
 
 def test_random_trials_cost_what_the_pilots_cost():
