@@ -216,6 +216,7 @@ def outcome(run: Trained) -> dict[str, Any]:
         "reward": round(run.final, 4),
         "exact_held_out": round(float(exact[-1]), 4),
         "died": run.died_at,
+        "unstable": run.unstable,
     }
 
 
@@ -287,10 +288,8 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     told["interval_80_holds"] = [sum(map(sum, inside)), sum(map(len, inside))]
     told["interval_80_holds_tasks_alike"] = round(float(np.mean([*map(np.mean, inside)])), 3)
     told["p_stable_said"] = round(float(np.mean([one["said"]["p_stable"] for one in found])), 3)
-    lived = [
-        np.mean([run["died"] is None for run in one["methods"]["advisor"]["runs"]]) for one in found
-    ]
-    told["lived_tasks_alike"] = round(float(np.mean(lived)), 3)
+    runs = [run for one in found for run in one["methods"]["advisor"]["runs"]]
+    told["unstable"] = sum(run["unstable"] for run in runs)
     return told
 
 

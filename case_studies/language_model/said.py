@@ -167,6 +167,7 @@ def _asked(
             "times": run.steps / steps,
             "came": round(run.final, 5),
             "died": run.died_at,
+            "unstable": run.unstable,
             "p_stable": round(stable.probability, 4),
             "p_by_model": round(stable.by_model, 4),
             "said": said,
@@ -216,7 +217,9 @@ def with_every_seed(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         for one in own:
             first = by_name[one["run"]]
             told += [
-                one | {"run": run.name, "came": round(run.final, 5), "died": run.died_at}
+                one
+                | {"run": run.name, "came": round(run.final, 5)}
+                | {"died": run.died_at, "unstable": run.unstable}
                 for run in runs
                 if (run.configuration, run.steps) == (first.configuration, first.steps)
             ]
@@ -274,8 +277,11 @@ def scores(part: Sequence[dict[str, Any]], method: str) -> dict[str, Any]:
 
 
 def p_stable(ladder: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Score of P(stable) beside the share that lived on the other tasks; by learning rate."""
-    lived = np.array([one["died"] is None for one in ladder], float)
+    """Score of P(stable) beside the share that lived on the other tasks; by learning rate.
+
+    A run lived that did not fall for good by the advisor's own rule.
+    """
+    lived = np.array([not one["unstable"] for one in ladder], float)
     said = np.array([one["p_stable"] for one in ladder])
     tasks, rates = (np.array([one[key] for one in ladder]) for key in ("task", "rate"))
     base = np.array([lived[tasks != task].mean() for task in tasks])

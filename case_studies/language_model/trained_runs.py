@@ -14,6 +14,7 @@ from run_plan import Configuration
 from run_store import write_run
 
 import advisor
+from advisor.runs.diagnosis.collapse import find_final_fall
 
 FINAL_SHARE = 0.1
 """Last steps of a run whose mean reward is what it came to, as the advisor forecasts it."""
@@ -103,6 +104,11 @@ class Trained:
         best = levels.argmax()
         fallen = self.final < (1 - FALL) * levels[best] and levels[best] - self.final > LEAST_FALL
         return float(ends[best]) if fallen else None
+
+    @cached_property
+    def unstable(self) -> bool:
+        """Whether it fell for good by the advisor's own rule: what P(stable) is about."""
+        return bool(find_final_fall(*self.rewards, 0.0)[0].unstable)
 
 
 def configuration_of(arguments: dict[str, Any]) -> Configuration:

@@ -2,21 +2,18 @@
 
     python case_studies/real_runs/stable.py FOLDER... --looks [--out FILE]
     python case_studies/real_runs/stable.py FOLDER... --interim FITS [--seen 0.25] [--out FILE]
-    python case_studies/real_runs/stable.py FOLDER... --asked FILE --tasks PREDICTIONS [--out FILE]
 
 Every run that had not collapsed by the cut is asked for the probability that it has not by its end.
 ``--looks`` asks by how other runs stood that fell, which is what `watch` says, learned without the
 repository, beside the base rate of the other repositories. Without it the posterior of the run's
 cohort is asked, cut at --seen and fitted under a preset learned without the repository, beside a
 logistic regression on settings and on how the run stands, fitted to the other repositories. Without
-scikit-learn that one is left out. ``--tasks`` takes what `language_model/said.py` kept, and learns
-the line that P(stable) of a new run of full fine-tuning is recalibrated by from both.
+scikit-learn that one is left out.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import sys
 import warnings
@@ -47,7 +44,7 @@ from advisor.forecast.analogues import describe, kind_of, shipped_corpus
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.run_in_progress import p_unstable_of_begun_run
-from advisor.forecast.survival import LOGITS, log_update_norm, stability_draws
+from advisor.forecast.survival import LOGITS, stability_draws
 from advisor.model.priors import Priors
 from advisor.runs.diagnosis.collapse import find_final_fall
 from advisor.theory.arrays import BoolArray, FloatArray
@@ -55,16 +52,10 @@ from advisor.theory.arrays import BoolArray, FloatArray
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from engine_flags import add_engine_flags, on_engine, results
-from recalibration import Line, learn_line
+from recalibration import learn_line
 
 LOOKS = (0.1, 0.25, 0.5, 0.75)
 """Shares of a run at which `watch` is asked."""
-
-IS_LORA = 3
-"""Place among the features of a run."""
-
-TASK_PARAMETERS = 1.345e8
-"""Of SmolLM2-135M."""
 
 LEAST_SURVIVAL = 1e-9
 """Chance of having lived so far below which a draw counts as if it had that."""
@@ -210,94 +201,6 @@ def scored_looks(found: Sequence[tuple[Asked, float]]) -> dict[str, Any]:
     }
 
 
-class Ladders(NamedTuple):
-    """P(stable) of runs of full fine-tuning from their pilots, or cut short, and what came.
-
-    Attributes
-    ----------
-    said : ndarray of shape (forecasts,)
-        By the model alone.
-    lived : ndarray of bool, shape (forecasts,)
-    group, run : ndarray of str, shape (forecasts,)
-        Repository or task, and run, of each.
-    norm : ndarray of shape (forecasts,)
-        Log norm of an update.
-    """
-
-    said: FloatArray
-    lived: BoolArray
-    group: Any
-    run: Any
-    norm: FloatArray
-
-    def part(self, kept: BoolArray) -> Ladders:
-        """Those that are kept."""
-        return Ladders(*(column[kept] for column in self))
-
-    def line(self) -> Line:
-        """Every group weighs as its distinct runs."""
-        runs = {name: np.unique(self.run[self.group == name]).size for name in set(self.group)}
-        return learn_line(self.said, self.lived, self.group, runs, log_norm=self.norm)
-
-    def lowered(self, line: Line) -> FloatArray:
-        """P(stable) by a line that only lowers."""
-        return np.minimum(line(self.said, self.norm), self.said)
-
-
-def of_tasks(path: Path) -> Ladders:
-    """Every forecast of a ladder's run, of the tasks trained here."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        kept = [one for one in map(json.loads, lines) if one.get("on_ladder")]
-    return Ladders(
-        np.array([one["p_by_model"] for one in kept]),
-        np.array([one["died"] is None for one in kept]),
-        np.array([one["task"] for one in kept]),
-        np.array([f"{one['task']}/{one['run']}" for one in kept]),
-        np.array([float(log_update_norm(one["rate"], TASK_PARAMETERS)) for one in kept]),
-    )
-
-
-def with_tasks(asked: Sequence[Asked], norm: FloatArray, tasks: Ladders) -> dict[str, Any]:
-    """Line of public runs and tasks together, and scores of each left out of it."""
-    full = np.array([one.said is not None and not one.features[IS_LORA] for one in asked])
-    public = Ladders(
-        np.array([one.said or 0.0 for one in asked]),
-        np.array([not one.died for one in asked]),
-        np.array([one.repository for one in asked]),
-        np.array([one.run for one in asked]),
-        norm,
-    ).part(full)
-    both = Ladders(*map(np.concatenate, zip(public, tasks, strict=True)))
-    of_public = np.isin(both.group, public.group)
-    alone, together = np.empty(both.said.size), np.empty(both.said.size)
-    for name in set(both.group):
-        own, others = both.part(both.group == name), both.group != name
-        alone[~others] = own.lowered(both.part(others & of_public).line())
-        together[~others] = own.lowered(both.part(others).line())
-    found = {"model": both.said, "line of public runs": alone, "line of both": together}
-    names = {"public": of_public, "tasks": ~of_public}
-    return {
-        "line": both.line()._asdict()
-        | {"groups": len(set(both.group)), "runs": np.unique(both.run).size},
-        "scores": {
-            where: {
-                name: {
-                    "brier": round(float(np.mean((p - both.lived)[of] ** 2)), 4),
-                    "log_score": round(float(-np.log(_of_what_came(p, both.lived)[of]).mean()), 4),
-                }
-                for name, p in found.items()
-            }
-            | {"forecasts": int(of.sum()), "runs": np.unique(both.run[of]).size}
-            for where, of in names.items()
-        },
-    }
-
-
-def _of_what_came(p: FloatArray, lived: BoolArray) -> FloatArray:
-    kept = np.clip(p, 0.001, 0.999)  # a thousand draws tell no more
-    return np.where(lived, kept, 1 - kept)
-
-
 def _logistic(seen: FloatArray, died: FloatArray, asked: FloatArray) -> FloatArray:
     try:
         from sklearn.linear_model import LogisticRegression
@@ -370,7 +273,6 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--interim", type=Path, help="folder of fits, made where they are missing")
     parser.add_argument("--asked", type=Path, help="an earlier result, scored again without a fit")
-    parser.add_argument("--tasks", type=Path, help="forecasts of language_model/said.py, as well")
     parser.add_argument("--looks", action="store_true", help="what `watch` says; needs no fit")
     parser.add_argument("--seen", type=float, default=0.25)
     parser.add_argument("--out", type=Path)
@@ -410,9 +312,6 @@ def main() -> None:
         | {"groups": len(set(of[told])), "runs": int(told.sum())},
         "asked": [one._asdict() for one in asked],
     }
-    if given.tasks:
-        document["with_tasks"] = with_tasks(asked, norm, of_tasks(given.tasks))
-        print(json.dumps(document["with_tasks"], indent=1))
     if given.out:
         given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     for name, found in document["scores"].items():
