@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from advisor.forecast import Target
 from advisor.model import Posterior, RunSummary
@@ -21,10 +21,8 @@ PRIOR_WEIGHT = 0.1
 SECONDS_PER_HOUR = 3600.0
 
 
-class Cost(BaseModel):
+class Cost(BaseModel, frozen=True):
     """Price of a run; epochs reuse completions."""
-
-    model_config = ConfigDict(frozen=True)
 
     steps: int
     completions: float
@@ -37,10 +35,8 @@ class Cost(BaseModel):
         return self.completions if self.gpu_hours is None else self.gpu_hours
 
 
-class CostModel(BaseModel):
+class CostModel(BaseModel, frozen=True, extra="forbid"):
     """Time of an optimizer step, linear in what is generated and what is trained on."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     # Seconds per optimizer step whatever its batch; None where times are unknown.
     fixed: float | None = Field(default=None, ge=0)

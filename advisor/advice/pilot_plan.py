@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.cost import fresh_completions
@@ -53,10 +53,8 @@ PLAN = "plan.json"
 """File of a plan, beside the folders of its pilots."""
 
 
-class PlannedPilot(BaseModel):
+class PlannedPilot(BaseModel, frozen=True):
     """One pilot of a plan."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     model: str
@@ -67,10 +65,8 @@ class PlannedPilot(BaseModel):
     stable: float  # probability that it lives, by the preset
 
 
-class Design(BaseModel):
+class Design(BaseModel, frozen=True):
     """Pilots that were considered together."""
-
-    model_config = ConfigDict(frozen=True)
 
     pilots: int
     model: str
@@ -82,10 +78,8 @@ class Design(BaseModel):
     worth: float  # the gain, less what the shorter run loses
 
 
-class PilotPlan(BaseModel):
+class PilotPlan(BaseModel, frozen=True, extra="forbid"):
     """Which pilots to run before a full run."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: str  # "pilots", or "run" where no design is worth its price
     pilots: tuple[PlannedPilot, ...]  # of the best design, also where it is not worth its price

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import (
     BaseModel,
-    ConfigDict,
     ModelWrapValidatorHandler,
     ValidationError,
     model_validator,
@@ -27,10 +26,8 @@ RESOLUTION = 0.01
 the safer one, wins. Seed-to-seed spread is larger."""
 
 
-class _Asked(BaseModel):
+class _Asked(BaseModel, frozen=True, extra="forbid"):
     """Arguments that are refused as such where they are no values."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -271,14 +268,12 @@ MOST_STEPS = 1_000_000
 """Optimizer steps beyond which a budget is a mistake of units."""
 
 
-class Objective(BaseModel):
+class Objective(BaseModel, frozen=True, extra="forbid"):
     """What is made as large, or as cheap, as possible.
 
     ``goal`` is a reward for "cheapest", for "fastest" a share of the best feasible gain;
     ``quantile`` is the probability of a result no better than what is compared, None a mean.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["reward", "cheapest", "fastest"] = "reward"
     goal: float | None = None
@@ -294,10 +289,8 @@ class Objective(BaseModel):
         return 0.5 if self.quantile is None else 1 - self.quantile
 
 
-class Budget(BaseModel):
+class Budget(BaseModel, frozen=True, extra="forbid"):
     """How long the full run may last; one of the three."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: int | None = None  # optimizer steps
     completions: float | None = None  # larger groups then mean fewer steps

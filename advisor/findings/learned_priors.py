@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor import model
 from advisor.common import digest_of, scientific
@@ -49,10 +49,8 @@ GRID = np.linspace(-8.0, 16.0, 121)
 """Logarithms of a spread around the likeliest, in widths of what is known of it."""
 
 
-class PastRun(BaseModel):
+class PastRun(BaseModel, frozen=True, extra="forbid"):
     """A run of a past study; ``fingerprint`` is empty where it cannot be known again."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     fingerprint: str
@@ -61,10 +59,8 @@ class PastRun(BaseModel):
     optimizer: str
 
 
-class PastStudy(BaseModel):
+class PastStudy(BaseModel, frozen=True, extra="forbid"):
     """What the data of one study said, its prior divided out: a page of numbers, as JSON."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: str
     preset: str

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
 
 from advisor.common import VERSION, counted, write_whole
 from advisor.errors import StudyError
@@ -57,10 +57,8 @@ MIN_SIZES = 4
 """Model sizes below which the curvature exponent is called prior-dominated."""
 
 
-class Convergence(BaseModel):
+class Convergence(BaseModel, frozen=True):
     """Convergence figures of one fit."""
-
-    model_config = ConfigDict(frozen=True)
 
     rhat: float  # largest rank-normalised split R-hat, of the variable `worst`
     ess: float  # smallest bulk effective sample size
@@ -81,10 +79,8 @@ class Convergence(BaseModel):
         return None
 
 
-class RunSummary(BaseModel):
+class RunSummary(BaseModel, frozen=True):
     """One pilot as the posterior remembers it; rewards in reward units, steps of the optimizer."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     task: str
@@ -111,10 +107,8 @@ class RunSummary(BaseModel):
         return self.collapse_step if self.fell_from is None else self.fell_from
 
 
-class Provenance(BaseModel):
+class Provenance(BaseModel, frozen=True):
     """What a posterior was made from."""
-
-    model_config = ConfigDict(frozen=True)
 
     schema_version: int
     package: str
@@ -124,10 +118,8 @@ class Provenance(BaseModel):
     versions: dict[str, str]
 
 
-class Meta(BaseModel):
+class Meta(BaseModel, frozen=True, arbitrary_types_allowed=True):
     """Everything about a posterior but its draws; JSON inside the NetCDF file."""
-
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
     tasks: tuple[str, ...]
     groups: tuple[tuple[str, str], ...]

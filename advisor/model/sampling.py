@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor.common import DEFAULT_SEED, SAMPLING, SAMPLING_AGAIN, Progress, counted, silent
 from advisor.errors import InputError, NotConvergedError
@@ -44,7 +44,7 @@ CAREFUL = 0.97
 """Target acceptance after an attempt with divergences: smaller steps."""
 
 
-class Sampling(BaseModel):
+class Sampling(BaseModel, frozen=True, extra="forbid"):
     """How to sample.
 
     Attributes
@@ -57,8 +57,6 @@ class Sampling(BaseModel):
     is_first_look : bool
         One attempt under the loose gate, which the posterior's notes say.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     draws: int = 1000
     tune: int = 500

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor.advice import CostModel, learn_cost, level_text, percent
 from advisor.common import Progress, silent
@@ -30,10 +30,8 @@ changed. Chosen on 16 healthy tiny-transformer runs; on 20 others it cried wolf 
 looks (case_studies/diagnose)."""
 
 
-class WatchDecision(BaseModel):
+class WatchDecision(BaseModel, frozen=True):
     """What to do with a run now, and what stopping it would save."""
-
-    model_config = ConfigDict(frozen=True)
 
     action: Action
     rule: str  # "fallen", "not finite", "doomed", "surprise", "unstable", "card", "gained", "none"
@@ -59,10 +57,8 @@ class WatchDecision(BaseModel):
         return line
 
 
-class WatchReport(BaseModel):
+class WatchReport(BaseModel, frozen=True):
     """One look at a growing log: forecast, cards and decision."""
-
-    model_config = ConfigDict(frozen=True)
 
     update: Update
     diagnosis: Diagnosis

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor import forecast
 from advisor.errors import InputError
@@ -34,10 +34,8 @@ GENTLER = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05)
 """Shares of the learning rate that are tried where the present one is too high."""
 
 
-class Update(BaseModel):
+class Update(BaseModel, frozen=True):
     """Forecast of a run from its log so far, in reward units; probabilities given that log."""
-
-    model_config = ConfigDict(frozen=True)
 
     run: str
     task: str

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from advisor.runs.settings import PartialSettings, Positive, PositiveInt
 from advisor.theory import FloatArray
@@ -75,7 +75,7 @@ class Score(NamedTuple):
     values: FloatArray
 
 
-class PilotRun(BaseModel):
+class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=True):
     """One training run as its log tells it.
 
     Attributes
@@ -124,8 +124,6 @@ class PilotRun(BaseModel):
     assumptions, warnings : tuple of str
         What was assumed, and what looked wrong but did not stop the reading.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     id: str
     path: str

@@ -11,7 +11,6 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationError,
@@ -48,10 +47,8 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class RunKeys(BaseModel):
+class RunKeys(BaseModel, use_attribute_docstrings=True):
     """What a sidecar entry or an override may set next to the settings."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     model: Text | None = None
     """Name of the base model; runs of one name pool."""
