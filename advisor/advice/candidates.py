@@ -33,9 +33,6 @@ AXES = (
 )
 """Settings that the advice chooses."""
 
-REACH_TOLERANCE = 1.001
-"""Three times 1e-4 is 3e-4 in decimals only."""
-
 
 class Lattice:
     """Configurations to choose from, each once, told apart by ``AXES``."""
@@ -199,7 +196,8 @@ def within_reach(lattice: Lattice, meta: Meta) -> Lattice:
     surviving = meta.largest_surviving_rate
     if surviving is None:
         return lattice
-    return lattice.up_to(RATE_REACH * REACH_TOLERANCE * surviving)
+    # Three times 1e-4 is 3e-4 in decimals only.
+    return lattice.up_to(RATE_REACH * 1.001 * surviving)
 
 
 def _rate_ladder(meta: Meta) -> tuple[float, ...]:

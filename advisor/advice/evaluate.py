@@ -41,9 +41,6 @@ CURVE_POINTS = 33
 MOST = 1_000_000
 """No setting is larger: beyond it a number is a mistake of units."""
 
-AT_ONCE = 4_000_000
-"""Numbers of an array that holds configurations by draws (by steps): 32 MB."""
-
 NAMED = (
     "learning_rate",
     "group_size",
@@ -65,11 +62,10 @@ class Evaluation:
     stability: Stability
     cost: Cost
     value: float
-    least: float  # P(stable) that decides
 
     def is_feasible(self, level: float) -> bool:
         """Whether it reaches its goal and keeps P(stable) at the level."""
-        return self.least >= level and self.value > -np.inf
+        return self.stability.least >= level and self.value > -np.inf
 
 
 @dataclass(eq=False)
@@ -110,10 +106,8 @@ class Evaluator:
         prices = list(map(self.cost, new, steps))
         for places, planned, last in stacked(runs, steps, self.forecaster.size):
             draws, utility, chances, _ = run_ends(self.forecaster, planned, last)
-            values = list(map(self.objective.of, utility))
-            least = [chance.least for chance in chances]
-            found = zip(places, draws, chances, values, least, strict=True)
-            for place, own, chance, value, decides in found:
+            values = map(self.objective.of, utility)
+            for place, own, chance, value in zip(places, draws, chances, values, strict=True):
                 self._known[new[place]] = Evaluation(
                     new[place],
                     runs[place],
@@ -121,7 +115,6 @@ class Evaluator:
                     chance,
                     prices[place],
                     value if paid[place] > 0 else -np.inf,
-                    decides,
                 )
         return [self._known[one] for one in asked]
 
@@ -161,9 +154,7 @@ class Evaluator:
         if found is not None and self.budget.steps_of(settings, self.cost) > 0:
             time = steps * (self.cost.seconds_per_step(planned) or 1.0)
             value = -price.paid if self.objective.kind == "cheapest" else -time
-        return Evaluation(
-            settings, planned, float(draws.mean()), chance, price, value, chance.least
-        )
+        return Evaluation(settings, planned, float(draws.mean()), chance, price, value)
 
 
 def stacked(
@@ -174,7 +165,8 @@ def stacked(
     for place, (one, last) in enumerate(zip(configurations, steps, strict=True)):
         same = one.model_copy(update=dict.fromkeys(AXES, 0))
         groups.setdefault((same, last), []).append(place)
-    most = max(1, AT_ONCE // numbers)
+    # An array holds configurations by draws (by steps): 32 MB.
+    most = max(1, 4_000_000 // numbers)
     for (same, last), found in groups.items():
         for places in (found[at : at + most] for at in range(0, len(found), most)):
             own = [configurations[place] for place in places]

@@ -44,9 +44,6 @@ VARIED = ((1.0, 4.0), (0.5, 1.0))
 LEAST_STEPS = 10
 """Steps of a pilot below which its noise is all that it shows."""
 
-MOST_OF_RUN = 0.5
-"""Share of the full run's steps beyond which a pilot is the run."""
-
 DRAWS = 2000
 
 PLAN = "plan.json"
@@ -330,7 +327,8 @@ def _weighed(
             asked = _varied(_scaled(settings, 1.0, shrunk) or settings, rates, pattern)
             interval = math.lcm(*(one.refresh_interval for one in asked))
             batches = [fresh_completions(one) / fresh_completions(settings) for one in asked]
-            length = int(min(worth.room * steps / (sum(batches) * size), MOST_OF_RUN * steps))
+            # Beyond half of the full run's steps a pilot is the run.
+            length = int(min(worth.room * steps / (sum(batches) * size), 0.5 * steps))
             length -= length % interval
             if length >= max(LEAST_STEPS, LEAST_REWARDS * interval):
                 break

@@ -6,12 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import (
-    BaseModel,
-    ModelWrapValidatorHandler,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from advisor.advice.cost import CostModel, fresh_completions
 from advisor.common import DEFAULT_SEED
@@ -20,10 +15,6 @@ from advisor.forecast import Target, named_target
 from advisor.model import KnownOptimum, Posterior
 from advisor.runs import Settings
 from advisor.theory import FloatArray
-
-RESOLUTION = 0.01
-"""Share of the reward range below which two expected rewards count as equal: the cheaper one, then
-the safer one, wins. Seed-to-seed spread is larger."""
 
 
 class _Asked(BaseModel, frozen=True, extra="forbid"):
@@ -125,7 +116,7 @@ class Request(_Asked):
     group_sizes: tuple[int | float, ...] | None = None
     learning_rates: tuple[float, ...] | None = None
     choose_from: tuple[Settings, ...] | None = None
-    indifference: float = RESOLUTION
+    indifference: float = 0.01  # seed-to-seed spread is larger
     weigh_pilots: bool = True
     known: Mapping[str, float] | None = None
     projects: int = 1
@@ -298,7 +289,7 @@ class Budget(BaseModel, frozen=True, extra="forbid"):
 
     def steps_of(self, settings: Settings, cost: CostModel) -> int:
         """Steps that the budget pays for, in whole batches of rollouts; 0 where for none."""
-        interval = settings.minibatches_per_refresh * settings.epochs_per_refresh
+        interval = settings.refresh_interval
         if self.steps is not None:
             return whole_batches(self.steps, interval)
         if self.completions is not None:

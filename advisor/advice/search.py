@@ -29,12 +29,6 @@ REACHED = "goal"
 STARTUP = 32
 """Trials drawn at random before a model of them steers."""
 
-MOST_PREPARED = 1200
-"""Configurations that are all evaluated, together, before a search: no dearer than its trials."""
-
-OUT_OF_REACH = 1e-9
-"""Least violation where a goal is not reached, or the budget pays for no step."""
-
 
 def check_storage(storage: Any) -> None:
     """Let Optuna open a storage, before anything is computed for it."""
@@ -68,7 +62,8 @@ def search(
     # Scattered points fill next to nothing of a grid: they too are tried one by one.
     is_small = len(lattice) <= how.trials or len(lattice) < math.prod(map(len, axes.values()))
     number = len(lattice) if is_small else how.trials
-    is_prepared = len(lattice) <= MOST_PREPARED and evaluate.goal is None
+    # So many are all evaluated, together, before a search: no dearer than its trials.
+    is_prepared = len(lattice) <= 1200 and evaluate.goal is None
     offered = list(lattice) if is_prepared else []
     found = evaluate.compared(offered)
     table: dict[Any, Evaluation | None] = dict(zip(map(place_of, offered), found, strict=True))
@@ -87,7 +82,7 @@ def search(
         tried.append(evaluation)
         if how.storage is not None:
             _describe(trial, place, evaluation)
-        trial.set_constraint(STABLE, level - evaluation.least)
+        trial.set_constraint(STABLE, level - evaluation.stability.least)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 10 == 0:
             share = min(1.0, trial.number / number)
@@ -168,7 +163,7 @@ def _top(tried: Iterable[Evaluation], level: float) -> Evaluation | None:
 
 def _nearest(tried: Iterable[Evaluation], level: float) -> Evaluation:
     """Nearest to feasible: reaching the goal comes before P(stable), and that before the reward."""
-    return max(tried, key=lambda e: (np.isfinite(e.value), min(e.least, level), e.reward))
+    return max(tried, key=lambda e: (np.isfinite(e.value), min(e.stability.least, level), e.reward))
 
 
 def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> list[Settings]:
@@ -199,7 +194,8 @@ def _missed(evaluation: Evaluation, goal: float | None) -> float:
     """By how much a goal is missed; 0 where it is reached with the confidence asked for."""
     if np.isfinite(evaluation.value):
         return 0.0
-    return max(OUT_OF_REACH, 0.0 if goal is None else goal - evaluation.reward)
+    # Missed it is also where the budget pays for no step.
+    return max(1e-9, 0.0 if goal is None else goal - evaluation.reward)
 
 
 def _sampler(seed: int, *, is_small: bool) -> optuna.samplers.BaseSampler:

@@ -14,9 +14,6 @@ from advisor.forecast import SUPPORT, Stability
 from advisor.model import TRUSTED_K
 from advisor.runs import Settings, paste_line
 
-MOST_DIGITS = 6
-"""Digits after the point of a per cent that tell it from a level that it misses."""
-
 
 def in_trainer_names(settings: Settings, trainer: str = "TRL") -> str:
     """One line to paste into a trainer's configuration; numbers as they are, not rounded."""
@@ -26,7 +23,7 @@ def in_trainer_names(settings: Settings, trainer: str = "TRL") -> str:
 def percent(probability: float, level: float | None = None) -> str:
     """Format a probability without ever rounding to certainty, or up to a level that it misses."""
     if level is not None and probability < level:
-        for digits in range(MOST_DIGITS):
+        for digits in range(6):  # as many as tell it from a level that it misses
             text = f"{100 * probability:.{digits}f} %"
             if float(text.removesuffix(" %")) < 100 * level - 1e-9:
                 break
@@ -125,9 +122,6 @@ SHOWN = 2
 NEARLY_ALL = 0.95
 """Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
 
-VISIBLE = 0.0005
-"""Share of the range that a tenth of a per cent shows."""
-
 INFORMED = {
     "rate.learning_rate": "speed by learning rate",
     "rate.group_size": "speed by group size",
@@ -203,7 +197,7 @@ def pilot_reason(pilot: NextPilot) -> str:
     return (
         f"{pilot.reason} It stays stable with probability "
         f"{percent(pilot.stability.probability)} and costs {price(pilot.cost)}."
-    ) + (shorter if lost >= VISIBLE else "")
+    ) + (shorter if lost >= 0.0005 else "")  # what a tenth of a per cent shows
 
 
 def details_text(advice: AnswerFields) -> str:

@@ -20,9 +20,6 @@ from advisor.errors import InputError
 if TYPE_CHECKING:
     from advisor.common import EngineSettings
 
-CORES_OF_A_FIT = 4
-"""Chains that a fit samples side by side (`advisor.model.sampling.Sampling`)."""
-
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Print text that may hold names of others, which do not steer the terminal."""
@@ -61,7 +58,7 @@ class Cohorts:
         from advisor.common import engine_of
 
         return {
-            "engine": engine_of(self.engine, self.jobs, cores=CORES_OF_A_FIT),
+            "engine": engine_of(self.engine, self.jobs, cores=4),  # chains that a fit samples
             "keep": self.keep,
         }
 

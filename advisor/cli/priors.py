@@ -25,7 +25,7 @@ def show(preset: str | None = None, as_json: bool = False) -> None:
 
     [bold]Example[/]: advisor priors show lora
     """
-    from advisor.cli.terminal import output
+    from advisor.cli.terminal import output, table
     from advisor.model import load_priors, preset_names, prior_predictive
 
     if preset is None:
@@ -34,7 +34,10 @@ def show(preset: str | None = None, as_json: bool = False) -> None:
             presets = [load_priors(name).model_dump(include=listed) for name in preset_names()]
             echo(json.dumps(presets, indent=2))
         else:
-            show_presets(output())
+            known = map(load_priors, preset_names())
+            rows = [(one.name, one.evidence, one.description) for one in known]
+            names = ("name", "evidence", "description")
+            output().print(table(names, rows, title="Prior presets"))
         return
     priors = load_priors(preset)
     predictive = prior_predictive(priors)
@@ -98,16 +101,6 @@ def learn(
 
 
 READ_AS = {"exp": "e^x", "logistic": "share", "as is": "x"}
-
-
-def show_presets(console: HarmlessConsole) -> None:
-    """Print the presets that come with the package."""
-    from advisor.cli.terminal import table
-    from advisor.model import load_priors, preset_names
-
-    presets = map(load_priors, preset_names())
-    rows = [(preset.name, preset.evidence, preset.description) for preset in presets]
-    console.print(table(("name", "evidence", "description"), rows, title="Prior presets"))
 
 
 def show_preset(priors: Priors, console: HarmlessConsole) -> None:

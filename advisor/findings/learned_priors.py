@@ -33,9 +33,6 @@ PSEUDO_STUDIES = 4
 """Degrees of freedom of the prior of the spread: with as many studies, half of what is known of
 the spread is theirs."""
 
-MONTE_CARLO_ERRORS = 3.0
-"""Standard errors of a posterior's variance by which it must be below that of its prior."""
-
 NAMES = {
     name.replace(".", "_"): name
     for name in (*model.POPULATION, *model.TASK_LEVELS, *model.GROUP_LEVELS)
@@ -216,7 +213,8 @@ def without_prior(
 ) -> tuple[FloatArray, FloatArray]:
     """What the data alone said: estimates and standard errors."""
     ratio = variance / prior.sd**2
-    is_informed = 1 - ratio > MONTE_CARLO_ERRORS * np.sqrt(2 / effective_draws)
+    # By three standard errors it must be below the variance of its prior.
+    is_informed = 1 - ratio > 3.0 * np.sqrt(2 / effective_draws)
     left = np.where(is_informed, 1 - ratio, np.nan)
     return (mean - ratio * prior.mean) / left, np.sqrt(variance / left)
 

@@ -28,13 +28,7 @@ from advisor.model.parameters import (
     TASK_LEVELS,
 )
 from advisor.model.priors import Family, Priors
-from advisor.model.storage import (
-    from_netcdf,
-    inference_groups,
-    labels,
-    not_saved,
-    to_netcdf,
-)
+from advisor.model.storage import from_netcdf, inference_groups, labels, not_saved, to_netcdf
 from advisor.runs import Settings, fingerprint, seconds_per_step
 from advisor.theory import FloatArray
 
@@ -46,9 +40,6 @@ SCHEMA = 4
 
 INTERVAL = 0.8
 """Probability of every interval in tables and texts: central, from quantiles."""
-
-MOST_ROWS = 500
-"""Rows of a pilot that a posterior remembers; of longer logs every second one, or third."""
 
 FIRST_ROWS = 5
 """Of a pilot, that tell how its policy began."""
@@ -344,12 +335,6 @@ STACKS = {
 }
 """Parameters that each vector of the sampler stacks."""
 
-MOST_DISPUTED = 3
-"""Runs that are named where chains disagree."""
-
-DISPUTED = 1.01
-"""R-hat of a run's own terms from which it is named."""
-
 
 def _disputed(
     diagnostics: Mapping[str, tuple[FloatArray, FloatArray]], ids: Sequence[str]
@@ -359,7 +344,8 @@ def _disputed(
     if found is None or found.ndim < 2:
         return ()  # draws that no sampler made
     rhat = np.nan_to_num(found, nan=np.inf).max(axis=0)
-    worst = [run for run in np.argsort(-rhat)[:MOST_DISPUTED].tolist() if rhat[run] > DISPUTED]
+    # Three at most are named, and from this R-hat on.
+    worst = [run for run in np.argsort(-rhat)[:3].tolist() if rhat[run] > 1.01]
     return tuple(f"'{ids[run]}' (R-hat {rhat[run]:.2f})" for run in worst)
 
 
@@ -440,7 +426,8 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
     out = []
     for index, (run, settings) in enumerate(zip(cohort.runs, cohort.settings, strict=True)):
         finite = run.reward[np.isfinite(run.reward)]
-        thinned = 1 + finite.size // MOST_ROWS
+        # Of a longer log every second row is remembered, or every third.
+        thinned = 1 + finite.size // 500
         lengths = run.series.get("completion_length")
         steps = float(run.step[-1])
         prompts = steps * settings.prompts_per_step

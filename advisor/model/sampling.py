@@ -239,9 +239,6 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
 LEAST_SHARE = 0.01
 """Share of an attempt from which its speed is taken: the first draws are the slowest."""
 
-ALMOST = 0.999
-"""Share beyond which nothing is shown as done before it is."""
-
 
 class FitClock:
     """Progress of a fit, passed on with what is left of all of it."""
@@ -278,7 +275,8 @@ class FitClock:
             self._tell(stage, None, f"{self._which}{detail}")
             return
         elapsed = now - self._started
-        whole = min(ALMOST, elapsed / max(elapsed + left, 1e-9))
+        # Nothing is shown as done before it is.
+        whole = min(0.999, elapsed / max(elapsed + left, 1e-9))
         self._tell(stage, whole, f"{self._which}{detail}, about {span(left)} left of the fit")
 
     def _left(self, share: float, seconds: float) -> float | None:

@@ -129,12 +129,7 @@ def html(
         learned=_table(posterior.table),
         diagnoses=[
             {
-                "row": (
-                    one.id,
-                    one.verdict,
-                    one.collapse_step,
-                    worst(one),
-                ),
+                "row": (one.id, one.verdict, one.collapse_step, worst(one)),
                 "findings": "\n".join(line for card in one.cards for line in card_lines(card)),
             }
             for one in diagnoses

@@ -180,9 +180,6 @@ def _bases(
     return bases, spreads
 
 
-OFF_CENTRE = 0.1
-"""Prior standard deviations by which population parameters start off their prior mean."""
-
 _NEAREST_TO_ONE = int(np.argmin(np.abs(CLOCK_EXPONENTS - 1.0)))
 
 
@@ -194,7 +191,7 @@ def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
     def off_centre(names: Sequence[str]) -> FloatArray:
         # Exactly at its prior mean a parameter that the data do not touch has zero gradient, which
         # the sampler refuses as a broken start.
-        return np.array([prior.mean + OFF_CENTRE * prior.sd for prior in priors.of(names)])
+        return np.array([prior.mean + 0.1 * prior.sd for prior in priors.of(names)])
 
     start = np.repeat(off_centre(["start_logit"]), shape.groups)
     levels = np.tile(off_centre(TASK_LEVELS)[:, None], shape.tasks)

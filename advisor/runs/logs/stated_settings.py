@@ -8,13 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError
 
 from advisor.errors import InputError, brief
 from advisor.runs.logfiles.config_files import ConfigSource, flatten
