@@ -59,16 +59,11 @@ def price(cost: Cost) -> str:
 
 def gpu_time(hours: float) -> str:
     """Write GPU-hours in the unit that a person would use: ``13 GPU-seconds``."""
-    unit, of_hours = gpu_unit(hours)
+    unit, of_hours = "GPU-hours", 1.0
+    if hours < 1:
+        unit, of_hours = ("GPU-minutes", 60.0) if hours >= 1 / 60 else ("GPU-seconds", 3600.0)
     number = hours * of_hours
     return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
-
-
-def gpu_unit(hours: float) -> tuple[str, float]:
-    """Unit in which a number of GPU-hours is read best, and how many make an hour."""
-    if hours < 1:
-        return ("GPU-seconds", 3600.0) if hours < 1 / 60 else ("GPU-minutes", 60.0)
-    return "GPU-hours", 1.0
 
 
 def many(number: float, what: str) -> str:

@@ -133,12 +133,7 @@ def _number(value: float) -> str:
 
 def _sensitivity(posterior: Posterior) -> str:
     """Plateaus and stiffnesses that rest on the priors, in one sentence."""
-    quantities = {
-        name: draws
-        for name, draws in deciding_numbers(posterior).items()
-        if name.startswith(("plateau", "stiffness"))
-    }
-    moved = prior_sensitivity(posterior, quantities)
+    moved = prior_sensitivity(posterior, deciding_numbers(posterior))
     leaning = [name for name, distance in moved.items() if distance >= SENSITIVE]
     line = f"Would move with the priors (power scaling): {', '.join(leaning)}."
     return line if leaning else ""

@@ -40,14 +40,10 @@ class Band(BaseModel, frozen=True):
     probability: float = INTERVAL  # that the interval of one step holds
 
 
-def ends_of(probability: float) -> tuple[float, float, float]:
-    """Low end, middle and high end of a central interval, as probabilities."""
-    return (1 - probability) / 2, 0.5, (1 + probability) / 2
-
-
 def central(draws: FloatArray, probability: float = INTERVAL) -> FloatArray:
     """Low end, median and high end over the first axis of draws, shape (3, ...)."""
-    return np.asarray(np.quantile(draws, ends_of(probability), axis=0))
+    ends = (1 - probability) / 2, 0.5, (1 + probability) / 2
+    return np.asarray(np.quantile(draws, ends, axis=0))
 
 
 def interval_of(draws: FloatArray, *, mean: float | None = None) -> Interval:

@@ -100,15 +100,8 @@ class Continued(NamedTuple):
 class NextRun:
     """Departures of the living pilots of one model on one task.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    places : sequence of int
-        Of the pilots in ``posterior.meta.runs``.
-    indices : ndarray of shape (draws,)
-        Draws in use.
-    corpus : Corpus
-        Finished runs of other repositories.
+    These stand at ``places`` of ``posterior.meta.runs``; ``indices`` are the draws in use, and
+    the corpus holds finished runs of other repositories.
     """
 
     def __init__(

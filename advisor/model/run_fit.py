@@ -323,16 +323,11 @@ ROTATIONS = 16
 
 
 def deciding_numbers(posterior: Posterior) -> dict[str, FloatArray]:
-    """Draws of the numbers that an answer turns on, each of shape (draws,)."""
+    """Draws of plateau and log stiffness of every (task, model), each of shape (draws,)."""
     quantities = {}
     for index, (task, model) in enumerate(posterior.meta.groups):
         quantities[f"plateau [{task} / {model}]"] = posterior.flat("plateau")[:, index]
         quantities[f"stiffness [{task} / {model}]"] = np.log(posterior.flat("stiffness")[:, index])
-    quantities["curvature exponent"] = posterior.flat("curvature_exponent")
-    for law in ("rate", "hazard"):
-        for term in LAWS[law]:
-            name = f"{law} {term}" if term == "level" else f"{law} exponent of {term}"
-            quantities[name] = posterior.flat(f"{law}.{term}")
     return quantities
 
 

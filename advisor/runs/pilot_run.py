@@ -193,7 +193,8 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
 
     def with_updates(self, **updates: Any) -> PilotRun:
         """Copy with some attributes replaced, validated again."""
-        return PilotRun(**{name: updates.get(name, getattr(self, name)) for name in _FIELDS})
+        names = PilotRun.model_fields  # of a run as users have it, not of one that is being read
+        return PilotRun(**{name: updates.get(name, getattr(self, name)) for name in names})
 
     def until(self, step: float) -> PilotRun:
         """Return the run as if it had been stopped after an optimizer step.
@@ -223,9 +224,6 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     def before(self, row: int) -> PilotRun:
         """Return the run as it was before one of its rows, counted from 0, was written."""
         return self.until(self.step[row - 1] if row else 0.0)
-
-
-_FIELDS = tuple(PilotRun.model_fields)
 
 
 def first_and_last(values: FloatArray) -> tuple[float, float] | None:

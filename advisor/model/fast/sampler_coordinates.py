@@ -26,8 +26,6 @@ from advisor.theory import FloatArray, IntArray, overdamped_trajectory
 STEP = 1e-4
 """Of the finite difference of the gradient; parameters are of order one."""
 
-ITERATIONS = 500
-
 SPREADS = ("log_misfit", "log_noise_scale", *(name for name in SCALARS if "_spread" in name))
 """Held at their prior means: at the joint mode spreads shrink to nothing."""
 
@@ -89,8 +87,7 @@ def _mode(
         gradient[held] = 0.0
         return -value, -gradient
 
-    options = {"maxiter": ITERATIONS}
-    found = minimize(downhill, point, jac=True, method="L-BFGS-B", options=options)
+    found = minimize(downhill, point, jac=True, method="L-BFGS-B", options={"maxiter": 500})
     return np.asarray(found.x)
 
 
@@ -180,13 +177,10 @@ def _bases(
     return bases, spreads
 
 
-_NEAREST_TO_ONE = int(np.argmin(np.abs(CLOCK_EXPONENTS - 1.0)))
-
-
 def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
     """Start values of the population, group and task parameters."""
     shape = shape_of(cohort)
-    clock = cohort.clock[:, _NEAREST_TO_ONE]
+    clock = cohort.clock[:, int(np.argmin(np.abs(CLOCK_EXPONENTS - 1.0)))]
 
     def off_centre(names: Sequence[str]) -> FloatArray:
         # Exactly at its prior mean a parameter that the data do not touch has zero gradient, which
