@@ -123,7 +123,7 @@ def advise(
     question = prepare(posterior, *asked(request, search, fields), progress_of(progress))
     decision = choose(question)
     pilot, notes = _pilot(question, decision)
-    is_safe = decision.chosen.stability.least >= question.request.level
+    is_safe = decision.chosen.least >= question.request.level
     is_first = decision.kind == "next_pilot" and is_safe
     if is_first and pilot is not None and not pilot.is_worth_its_price:
         is_few = is_first_contact(posterior)
@@ -351,7 +351,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
             question.lattice,
             decision.chosen.settings,
             seed=question.search.seed,
-            is_safe=decision.chosen.stability.least >= question.request.level,
+            is_safe=decision.chosen.least >= question.request.level,
             is_first=decision.kind == "next_pilot",
         )
     except CannotTellError as error:

@@ -62,10 +62,11 @@ class Evaluation:
     stability: Stability
     cost: Cost
     value: float
+    least: float  # P(stable) that decides
 
     def is_feasible(self, level: float) -> bool:
         """Whether it reaches its goal and keeps P(stable) at the level."""
-        return self.stability.least >= level and self.value > -np.inf
+        return self.least >= level and self.value > -np.inf
 
 
 @dataclass(eq=False)
@@ -106,7 +107,7 @@ class Evaluator:
         prices = list(map(self.cost, new, steps))
         for places, planned, last in stacked(runs, steps, self.forecaster.size):
             draws, utility, chances, _ = run_ends(self.forecaster, planned, last)
-            values = map(self.objective.of, utility)
+            values = list(map(self.objective.of, utility))
             for place, own, chance, value in zip(places, draws, chances, values, strict=True):
                 self._known[new[place]] = Evaluation(
                     new[place],
@@ -115,6 +116,7 @@ class Evaluator:
                     chance,
                     prices[place],
                     value if paid[place] > 0 else -np.inf,
+                    chance.least,
                 )
         return [self._known[one] for one in asked]
 
@@ -154,7 +156,8 @@ class Evaluator:
         if found is not None and self.budget.steps_of(settings, self.cost) > 0:
             time = steps * (self.cost.seconds_per_step(planned) or 1.0)
             value = -price.paid if self.objective.kind == "cheapest" else -time
-        return Evaluation(settings, planned, float(draws.mean()), chance, price, value)
+        reward = float(draws.mean())
+        return Evaluation(settings, planned, reward, chance, price, value, chance.least)
 
 
 def stacked(

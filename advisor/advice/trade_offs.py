@@ -208,8 +208,7 @@ def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: floa
     allowed = [
         rate
         for rate in tried
-        if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).stability.least
-        >= level
+        if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).least >= level
     ]
     if not allowed:
         return f"no learning rate tried keeps P(stable) at {level_text(level)}"
@@ -266,12 +265,12 @@ def limiting_factor(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, l
     """Constraint that the advice stands at, and what freeing it would give."""
     low, high = evaluate.forecaster.outcome_bounds
     noticed = chosen.reward + NOTICED * (high - low)
-    better = [e for e in evaluate.tried if e.reward > noticed and e.stability.least < level]
+    better = [e for e in evaluate.tried if e.reward > noticed and e.least < level]
     if better and evaluate.goal is None:
         top = max(better, key=lambda e: e.reward)
         return (
             f"P(stable): {short_text(top.settings, chosen.settings)} would give {top.reward:.3f} "
-            f"at P(stable) {percent(top.stability.least, level)}"
+            f"at P(stable) {percent(top.least, level)}"
         )
     *others, last = lattice.axes["learning_rate"]
     surviving = evaluate.forecaster.posterior.meta.largest_surviving_rate

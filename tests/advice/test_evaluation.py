@@ -113,7 +113,7 @@ def option(group_size, reward, probability):
     same = dict.fromkeys(("probability", "low", "high", "by_model", "tolerance"), probability)
     chance = Stability(**same, refresh=1.0, fluctuation=1.0, error=0.0)
     price = Cost(steps=100, completions=1600.0 * group_size, tokens=None, gpu_hours=None)
-    return Evaluation(settings, settings, reward, chance, price, reward)
+    return Evaluation(settings, settings, reward, chance, price, reward, chance.least)
 
 
 def asked(tried, objective=None, bounds=(0.0, 1.0), budget=None):

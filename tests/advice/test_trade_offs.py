@@ -159,7 +159,7 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
         stable = chosen.stability.model_copy(update={"probability": chance})
         cost = chosen.cost.model_copy(update={"completions": float(paid)})
         reward = chosen.reward + reward
-        return replace(chosen, stability=stable, cost=cost, reward=reward)
+        return replace(chosen, stability=stable, least=stable.least, cost=cost, reward=reward)
 
     other, chosen = twin(chance, paid, reward), twin(0.92, 100)
     asked = SimpleNamespace(
@@ -265,7 +265,9 @@ def option(reward, paid, probability):
     same = dict.fromkeys(("probability", "low", "high", "by_model"), probability)
     chance = Stability(**same, refresh=1.0, tolerance=1.0, fluctuation=1.0, error=0.0)
     price = Cost(steps=1, completions=paid, tokens=None, gpu_hours=None)
-    return Evaluation(Plan().completed, Plan().completed, reward, chance, price, reward)
+    return Evaluation(
+        Plan().completed, Plan().completed, reward, chance, price, reward, chance.least
+    )
 
 
 def beats(one, other):
