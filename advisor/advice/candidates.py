@@ -175,6 +175,7 @@ def default_lattice(
         piloted = [getattr(one, name) for one in pilots]
         return _varied(piloted, 1, max(piloted), piloted[0])
 
+    whole = [one for one in prompts_per_step if all(one * size % devices == 0 for size in fitting)]
     return Grid(
         fixed,
         {
@@ -182,11 +183,7 @@ def default_lattice(
             "group_size": map(int, fitting),
             "minibatches_per_refresh": up_to_piloted("minibatches_per_refresh"),
             "epochs_per_refresh": up_to_piloted("epochs_per_refresh"),
-            "prompts_per_step": [
-                one
-                for one in prompts_per_step
-                if all((one * size) % devices == 0 for size in fitting)
-            ],
+            "prompts_per_step": whole,
         },
     )
 

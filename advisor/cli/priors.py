@@ -112,16 +112,11 @@ def show_preset(priors: Priors, console: HarmlessConsole) -> None:
 
     rows = prior_table(priors)
     names = ("entry", "mean", "sd", f"{INTERVAL:.0%} interval", "scale")
-    cells = [
-        (
-            row.name,
-            "-" if row.mean is None else f"{row.mean:g}",
-            f"{row.sd:g}",
-            f"{row.lower:.2g} to {row.upper:.2g}",
-            READ_AS[row.scale],
-        )
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        mean = "-" if row.mean is None else f"{row.mean:g}"
+        reach = f"{row.lower:.2g} to {row.upper:.2g}"
+        cells.append((row.name, mean, f"{row.sd:g}", reach, READ_AS[row.scale]))
     title = f"{priors.name}: {priors.description}"
     console.print(table(names, cells, right=names[1:4], title=title))
     for row in rows:
@@ -145,15 +140,10 @@ def show_learned(learned: Priors, base: Priors, console: HarmlessConsole) -> Non
     both = list(zip(prior_table(base), prior_table(learned), strict=True))
     moved = [(old, new) for old, new in both if (old.mean, old.sd) != (new.mean, new.sd)]
     names = ("entry", base.name, "learned", f"{INTERVAL:.0%} interval", "scale")
-    rows = [
-        (
-            new.name,
-            *(f"{row.mean or 0:.2f} ± {row.sd:.2f}" for row in (old, new)),  # half-normals at 0
-            f"{new.lower:.2g} to {new.upper:.2g}",
-            READ_AS[new.scale],
-        )
-        for old, new in moved
-    ]
+    rows = []
+    for old, new in moved:
+        said = [f"{row.mean or 0:.2f} ± {row.sd:.2f}" for row in (old, new)]  # half-normals at 0
+        rows.append((new.name, *said, f"{new.lower:.2g} to {new.upper:.2g}", READ_AS[new.scale]))
     if moved:
         title = f"Learned: {len(moved)} of {len(both)} entries"
         console.print(table(names, rows, right=names[1:4], title=title))
@@ -167,17 +157,14 @@ def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
 
     from advisor.model import COLLAPSE_STEPS, REFERENCE, prior_table
 
+    found: dict[str, Any] = {"reference": REFERENCE}
+    for name in ("start", "plateau", "time"):
+        found[name] = {"median": predictive.median(name), "bands": predictive.bands(name)}
+    found["collapsed"] = {"steps": COLLAPSE_STEPS, "probability": predictive.collapsed}
     return {
         **priors.model_dump(include={"name", "description", "evidence", "learned_from"}),
         "entries": [asdict(row) for row in prior_table(priors)],
-        "predictive": {
-            "reference": REFERENCE,
-            **{
-                name: {"median": predictive.median(name), "bands": predictive.bands(name)}
-                for name in ("start", "plateau", "time")
-            },
-            "collapsed": {"steps": COLLAPSE_STEPS, "probability": predictive.collapsed},
-        },
+        "predictive": found,
     }
 
 

@@ -448,22 +448,18 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
             "sd": _rounded(sd, sd),
             "source": _source(studies, entry, narrowed, found.between, prior, base.name),
         }
-    return Priors.model_validate(
-        {
-            "name": name,
-            "description": _description(studies, base),
-            "evidence": f"{base.evidence}; {_extent(studies)}",
-            "learned_from": (
-                *base.learned_from,
-                *(mark for study in studies for mark in _marks(study).values()),
-            ),
-            **learned,
-            "stability_line": base.stability_line,
-            "speed_law": base.speed_law,
-            "extrapolation": base.extrapolation,
-            "known_optimum": _known_optimum(studies) or base.known_optimum,
-            "domain": _domain(studies, base),
-        }
+    marks = (mark for study in studies for mark in _marks(study).values())
+    return Priors(
+        name=name,
+        description=_description(studies, base),
+        evidence=f"{base.evidence}; {_extent(studies)}",
+        learned_from=(*base.learned_from, *marks),
+        **learned,
+        stability_line=base.stability_line,
+        speed_law=base.speed_law,
+        extrapolation=base.extrapolation,
+        known_optimum=_known_optimum(studies) or base.known_optimum,
+        domain=_domain(studies, base),
     )
 
 

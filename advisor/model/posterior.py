@@ -226,14 +226,12 @@ class Posterior(FittedDraws):
 
     def to_json(self) -> str:
         """Table and provenance as JSON, without the draws."""
-        return json.dumps(
-            {
-                "table": json.loads(self.table.to_json(orient="index")),
-                "convergence": self.convergence.model_dump(),
-                "provenance": self.meta.provenance.model_dump(),
-            },
-            indent=2,
-        )
+        found = {
+            "table": json.loads(self.table.to_json(orient="index")),
+            "convergence": self.convergence.model_dump(),
+            "provenance": self.meta.provenance.model_dump(),
+        }
+        return json.dumps(found, indent=2)
 
     def __repr__(self) -> str:
         """Pilots, priors and convergence; ``posterior.table`` has the numbers."""

@@ -162,18 +162,15 @@ def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Compari
     posteriors = one.posterior, other.posterior
     answers = one.recommendation, other.recommendation
     measure = answers[0].measure
-    return Comparison(
-        "studies",
-        paths,
-        (
-            _section("Advice", (_advice(measure, side) for side in answers)),
-            _section("Pilots", _pilots(*posteriors)),
-            _section("Asked", map(_asked, answers)),
-            _section("Learned", map(_learned, posteriors), (LEARNED,)),
-            _section("Priors", map(_priors, posteriors)),
-            _section("Provenance", map(_provenance, posteriors)),
-        ),
+    sections = (
+        _section("Advice", (_advice(measure, side) for side in answers)),
+        _section("Pilots", _pilots(*posteriors)),
+        _section("Asked", map(_asked, answers)),
+        _section("Learned", map(_learned, posteriors), (LEARNED,)),
+        _section("Priors", map(_priors, posteriors)),
+        _section("Provenance", map(_provenance, posteriors)),
     )
+    return Comparison("studies", paths, sections)
 
 
 def _pilots(one: Posterior, other: Posterior) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -337,16 +334,13 @@ def compare_runs(paths: tuple[str, str], one: PilotRun, other: PilotRun) -> Comp
         f"inflated for autocorrelation; they differ from {APART:g} standard errors on."
     )
     runs = one, other
-    return Comparison(
-        "runs",
-        paths,
-        (
-            _section("Settings", map(_settings, runs)),
-            _section("Lengths", map(_lengths, runs)),
-            _section("Levels", map(_levels, runs), (note,)),
-            _section("Diagnosis", map(_verdicts, runs)),
-        ),
+    sections = (
+        _section("Settings", map(_settings, runs)),
+        _section("Lengths", map(_lengths, runs)),
+        _section("Levels", map(_levels, runs), (note,)),
+        _section("Diagnosis", map(_verdicts, runs)),
     )
+    return Comparison("runs", paths, sections)
 
 
 def _settings(run: PilotRun) -> Facts:

@@ -53,12 +53,9 @@ def place(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> Placemen
     data = data_of(cohort, priors, family)
     shape = shape_of(cohort)
     start = start_points(cohort, family.priors(priors))
-    point = np.concatenate(
-        [
-            np.broadcast_to(start.get(name, 0.0), size).ravel()
-            for name, size in shapes_of(shape).items()
-        ]
-    )
+    sizes = shapes_of(shape).items()
+    parts = [np.broadcast_to(start.get(name, 0.0), size).ravel() for name, size in sizes]
+    point = np.concatenate(parts)
     gap = float(1 - eq.sigmoid(np.median(start["start_logit"])))
     block = pack(data, shape, gap)
     density = density_of(block)

@@ -41,10 +41,6 @@ class Launch:
         """Prompts per batch of rollouts."""
         return self.prompts * self.settings.minibatches_per_refresh
 
-    def refreshes(self, trainer: str) -> int:
-        """Batches of rollouts of the whole run, for a trainer that counts those."""
-        return self.in_refreshes("steps", self.steps, trainer)
-
     @property
     def saved_every(self) -> int:
         """Steps between at most four checkpoints, the last at the run's end, at ends of batches."""
