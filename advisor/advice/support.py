@@ -86,7 +86,6 @@ def silent_groups(forecaster: Forecaster) -> dict[int, float]:
     prompts (`PromptDifficulty.of_silent_groups`). Empty where no log holds the share, all groups
     were silent, or right and wrong alone make more of them: partial credit makes fewer.
     """
-    meta = forecaster.posterior.meta
     first = [
         (run.settings.group_size, run.first_reward, run.first_silent_share)
         for run in pilots_of(forecaster.posterior, forecaster.target)
@@ -96,7 +95,7 @@ def silent_groups(forecaster: Forecaster) -> dict[int, float]:
         return {}
     size = mode(group for group, *_ in first)
     rewards, shares = np.mean([row[1:] for row in first if row[0] == size], axis=0)
-    passed, share = (float(rewards) - meta.floor) / (meta.ceiling - meta.floor), float(shares)
+    passed, share = forecaster.as_share(float(rewards)), float(shares)
     alike = silent_group_share(size, passed)
     if not (0 < passed < 1 and alike - CHANCE <= share < 1):
         return {}

@@ -142,8 +142,8 @@ def show_learned(learned: Priors, base: Priors, console: HarmlessConsole) -> Non
     names = ("entry", base.name, "learned", f"{INTERVAL:.0%} interval", "scale")
     rows = []
     for old, new in moved:
-        said = [f"{row.mean or 0:.2f} ± {row.sd:.2f}" for row in (old, new)]  # half-normals at 0
-        rows.append((new.name, *said, f"{new.lower:.2g} to {new.upper:.2g}", READ_AS[new.scale]))
+        means = [f"{row.mean or 0:.2f} ± {row.sd:.2f}" for row in (old, new)]  # half-normals at 0
+        rows.append((new.name, *means, f"{new.lower:.2g} to {new.upper:.2g}", READ_AS[new.scale]))
     if moved:
         title = f"Learned: {len(moved)} of {len(both)} entries"
         console.print(table(names, rows, right=names[1:4], title=title))

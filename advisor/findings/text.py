@@ -86,7 +86,7 @@ def _spread_of_repeats(posterior: Posterior) -> str:
     rng = np.random.default_rng(0)
     spread = np.exp(posterior.flat("log_run_plateau_spread"))
     level = posterior.flat("plateau")[:, 0]
-    share = np.clip((level - meta.floor) / (meta.ceiling - meta.floor), 1e-6, 1 - 1e-6)
+    share = np.clip(meta.as_share(level), 1e-6, 1 - 1e-6)
     moved = shifted_share(share, spread * rng.standard_normal(spread.size)) - share
     plateau = float(moved.std()) * (meta.ceiling - meta.floor)
     return (

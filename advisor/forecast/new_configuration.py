@@ -186,8 +186,8 @@ class NextRun:
         """Departures by which a pilot that is not falling ends no lower than it stands."""
         if seen.gained < 0:
             return shift
-        share = (seen.level - self.meta.floor) / (self.meta.ceiling - self.meta.floor)
-        lacks = log_odds(share, CLEAR) - np.median(curve.T + shift, axis=1)
+        stands = log_odds(self.meta.as_share(seen.level), CLEAR)
+        lacks = stands - np.median(curve.T + shift, axis=1)
         return np.asarray(shift + np.maximum(lacks, 0.0)[:, None])
 
 

@@ -130,6 +130,10 @@ class Meta(BaseModel, frozen=True, arbitrary_types_allowed=True):
     priors: Priors
     provenance: Provenance
 
+    def as_share(self, reward: Any) -> Any:
+        """Train reward as a share of its floor to its ceiling."""
+        return (reward - self.floor) / (self.ceiling - self.floor)
+
     @model_validator(mode="after")
     def _agrees(self) -> Meta:
         """Refuse lists that do not belong together."""
@@ -391,13 +395,12 @@ def make_posterior(
     }
     shared = Meta.model_fields.keys() & {*Cohort.__dataclass_fields__, "longest"}
     taken = shared - {"runs", "group_parameters", "task_of_group"}
+    tested = cohort.group_of_run[cohort.run_of_eval]
     meta = Meta(
         **{name: getattr(cohort, name) for name in taken},
         group_parameters=tuple(cohort.group_parameters.tolist()),
         task_of_group=tuple(cohort.task_of_group.tolist()),
-        evaluated=tuple(
-            group in cohort.group_of_run[cohort.run_of_eval] for group in range(len(cohort.groups))
-        ),
+        evaluated=tuple(group in tested for group in range(len(cohort.groups))),
         family=family.name,
         runs=tuple(_summaries(cohort)),
         convergence=convergence,

@@ -12,7 +12,7 @@ import numpy as np
 from advisor.advice import Recommendation, percent
 from advisor.errors import InputError
 from advisor.forecast import Interval, interval_of
-from advisor.model import INTERVAL, Posterior, RunSummary, prior_entries
+from advisor.model import INTERVAL, Meta, Posterior, RunSummary, prior_entries
 from advisor.runs import (
     LEAST_ROWS,
     MODES,
@@ -175,14 +175,15 @@ def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Compari
 
 def _pilots(one: Posterior, other: Posterior) -> tuple[dict[str, Any], dict[str, Any]]:
     """Facts of all pilots of both sides, under the same name where they are the same run."""
-    sides: tuple[dict[str, Any], dict[str, Any]] = tuple(  # type: ignore[assignment]
-        {
-            "pilots": len(side.meta.runs),
-            "reward floor": side.meta.floor,
-            "reward ceiling": side.meta.ceiling,
+
+    def together(meta: Meta) -> dict[str, Any]:
+        return {
+            "pilots": len(meta.runs),
+            "reward floor": meta.floor,
+            "reward ceiling": meta.ceiling,
         }
-        for side in (one, other)
-    )
+
+    sides = together(one.meta), together(other.meta)
     left = list(other.meta.runs)
     for run in one.meta.runs:
         # The same run has the same first rows, which a longer log shares, or else the same name.
