@@ -74,16 +74,10 @@ class InputError(AdvisorError):
         self.key = None if key is None else brief(key)
         self.argument = argument
         self.advice = advice
-        where = [
-            part
-            for part in (
-                self.path,
-                None if row is None else f"row {row}",
-                None if key is None else f"key '{self.key}'",
-                None if argument is None else f"`{argument.replace(', ', '`, `')}`",
-            )
-            if part
-        ]
+        where = [self.path] if self.path else []
+        where += [] if row is None else [f"row {row}"]
+        where += [] if key is None else [f"key '{self.key}'"]
+        where += [] if argument is None else [f"`{argument.replace(', ', '`, `')}`"]
         text = f"{', '.join(where)}: {problem}." if where else f"{problem}."
         if advice:
             text += f" {brief(advice)}."

@@ -16,7 +16,6 @@ from advisor.advice.evaluate import what_if_rows as what_if_rows
 from advisor.advice.pilot_choice import next_pilot as next_pilot
 from advisor.advice.pilot_plan import PLAN as PLAN
 from advisor.advice.pilot_plan import PilotPlan as PilotPlan
-from advisor.advice.pilot_plan import PlannedPilot as PlannedPilot
 from advisor.advice.pilot_plan import plan as plan
 from advisor.advice.pilot_plan import planned_settings as planned_settings
 from advisor.advice.pilot_plan import size_of as size_of

@@ -318,8 +318,10 @@ def explain(
 def _rivals(question: Question, decision: Decision, goal: float) -> list[Alternative]:
     """The best pilot and common recipes, with P that what was chosen is worth more."""
     at_end = decision.at_end
+    recipes = trainer_recipes()  # what trainers' own examples would come to
+    own = [question.fixed.model_copy(update=values) for values in recipes.values()]
     found = [("best pilot", best_piloted(at_end, question.forecaster.posterior))]
-    found += _recipes(question, at_end)
+    found += zip(recipes, at_end.compared(own), strict=True)
     at_end.prepare_curves(one for _, one in found)
     chances: list[float | None] = [None] * len(found)
     if question.request.objective.kind == "reward":
@@ -336,13 +338,6 @@ def _promotion(question: Question, decision: Decision, planned: Settings) -> Pro
         return None
     steps, of = decision.chosen.cost.steps, question.forecaster
     return promotion(of.posterior, of.target, planned, steps, question.cost)
-
-
-def _recipes(question: Question, at_end: Evaluator) -> list[tuple[str, Evaluation]]:
-    """What trainers' own examples would come to."""
-    recipes = trainer_recipes()
-    own = [question.fixed.model_copy(update=values) for values in recipes.values()]
-    return list(zip(recipes, at_end.compared(own), strict=True))
 
 
 def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, list[str]]:

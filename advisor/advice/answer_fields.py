@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor.advice.cost import Cost, CostModel
 from advisor.advice.promotion import Promotion
@@ -17,10 +17,8 @@ WORTH_A_PILOT = 0.005
 """Expected rise of the final reward, as a share of its range, from which a pilot is suggested."""
 
 
-class Alternative(BaseModel):
+class Alternative(BaseModel, frozen=True):
     """Another configuration under the same posterior: a recipe, a trade-off, the best pilot."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     settings: Settings
@@ -32,15 +30,13 @@ class Alternative(BaseModel):
     p_beaten: float | None = None  # probability that the advised run is worth more
 
 
-class NextPilot(BaseModel):
+class NextPilot(BaseModel, frozen=True):
     """A pilot worth running before the full run.
 
     ``gain`` is the expected rise of the final reward by its result, as a share of the reward's
     range; where too little was piloted for a recommendation, over the best of what was piloted.
     ``loss`` is what the run would lose by being shorter by this price; None where not weighed.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     settings: Settings
     steps: int
@@ -56,10 +52,8 @@ class NextPilot(BaseModel):
         return self.gain >= WORTH_A_PILOT and (self.loss is None or self.gain > self.loss)
 
 
-class PriorCheck(BaseModel):
+class PriorCheck(BaseModel, frozen=True):
     """The answer with every prior raised to a power: above 1 surer, below 1 less sure."""
-
-    model_config = ConfigDict(frozen=True)
 
     power: float
     reward: float  # of the advised configuration
@@ -68,10 +62,8 @@ class PriorCheck(BaseModel):
     pareto_k: float  # of the importance weights: above 0.7 the check cannot be trusted
 
 
-class AnswerFields(BaseModel):
+class AnswerFields(BaseModel, frozen=True):
     """What an answer holds; older answers lack what has a default."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: Literal["recommendation", "next_pilot", "infeasible"]  # whether the pilots hold an answer
     # The advised configuration; for "next_pilot" the best piloted one, as a bound; for "infeasible"

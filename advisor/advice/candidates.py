@@ -33,9 +33,6 @@ AXES = (
 )
 """Settings that the advice chooses."""
 
-REACH_TOLERANCE = 1.001
-"""Three times 1e-4 is 3e-4 in decimals only."""
-
 
 class Lattice:
     """Configurations to choose from, each once, told apart by ``AXES``."""
@@ -178,6 +175,7 @@ def default_lattice(
         piloted = [getattr(one, name) for one in pilots]
         return _varied(piloted, 1, max(piloted), piloted[0])
 
+    whole = [one for one in prompts_per_step if all(one * size % devices == 0 for size in fitting)]
     return Grid(
         fixed,
         {
@@ -185,11 +183,7 @@ def default_lattice(
             "group_size": map(int, fitting),
             "minibatches_per_refresh": up_to_piloted("minibatches_per_refresh"),
             "epochs_per_refresh": up_to_piloted("epochs_per_refresh"),
-            "prompts_per_step": [
-                one
-                for one in prompts_per_step
-                if all((one * size) % devices == 0 for size in fitting)
-            ],
+            "prompts_per_step": whole,
         },
     )
 
@@ -199,7 +193,8 @@ def within_reach(lattice: Lattice, meta: Meta) -> Lattice:
     surviving = meta.largest_surviving_rate
     if surviving is None:
         return lattice
-    return lattice.up_to(RATE_REACH * REACH_TOLERANCE * surviving)
+    # Three times 1e-4 is 3e-4 in decimals only.
+    return lattice.up_to(RATE_REACH * 1.001 * surviving)
 
 
 def _rate_ladder(meta: Meta) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from advisor.forecast import Target
 from advisor.model import Posterior, RunSummary
@@ -15,16 +15,9 @@ GENERATION_SHARE = 0.7
 """Share of a step's time that generation takes where the pilots cannot tell it from the update: a
 third to a tenth of the time is left for training in published profiles of synchronous GRPO."""
 
-PRIOR_WEIGHT = 0.1
-"""Weight of that share beside one pilot's time."""
 
-SECONDS_PER_HOUR = 3600.0
-
-
-class Cost(BaseModel):
+class Cost(BaseModel, frozen=True):
     """Price of a run; epochs reuse completions."""
-
-    model_config = ConfigDict(frozen=True)
 
     steps: int
     completions: float
@@ -37,10 +30,8 @@ class Cost(BaseModel):
         return self.completions if self.gpu_hours is None else self.gpu_hours
 
 
-class CostModel(BaseModel):
+class CostModel(BaseModel, frozen=True, extra="forbid"):
     """Time of an optimizer step, linear in what is generated and what is trained on."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     # Seconds per optimizer step whatever its batch; None where times are unknown.
     fixed: float | None = Field(default=None, ge=0)
@@ -70,7 +61,7 @@ class CostModel(BaseModel):
             steps=steps,
             completions=completions,
             tokens=None if self.tokens is None else completions * self.tokens,
-            gpu_hours=None if seconds is None else seconds * steps * self.gpus / SECONDS_PER_HOUR,
+            gpu_hours=None if seconds is None else seconds * steps * self.gpus / 3600.0,
         )
 
 
@@ -132,9 +123,8 @@ def _fitted(runs: Sequence[RunSummary], seconds: Sequence[float]) -> tuple[float
     # In units of the mean time, so that rows of slow and fast machines weigh alike.
     rows = np.column_stack([np.ones(time.size), batches / typical])
     # Towards no fixed time, and the assumed share of what is left: neither moves the total.
-    pull = PRIOR_WEIGHT * np.array(
-        [[0.0, 1 - GENERATION_SHARE, -GENERATION_SHARE], [1.0, 0.0, 0.0]]
-    )
+    # It weighs a tenth of one pilot's time.
+    pull = 0.1 * np.array([[0.0, 1 - GENERATION_SHARE, -GENERATION_SHARE], [1.0, 0.0, 0.0]])
     found, _ = nnls(np.vstack([rows, pull]), np.concatenate([time / mean, np.zeros(len(pull))]))
     fixed, generated, trained = map(float, found * mean / [1.0, *typical])
     return fixed, generated, trained

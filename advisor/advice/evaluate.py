@@ -41,9 +41,6 @@ CURVE_POINTS = 33
 MOST = 1_000_000
 """No setting is larger: beyond it a number is a mistake of units."""
 
-AT_ONCE = 4_000_000
-"""Numbers of an array that holds configurations by draws (by steps): 32 MB."""
-
 NAMED = (
     "learning_rate",
     "group_size",
@@ -111,9 +108,7 @@ class Evaluator:
         for places, planned, last in stacked(runs, steps, self.forecaster.size):
             draws, utility, chances, _ = run_ends(self.forecaster, planned, last)
             values = list(map(self.objective.of, utility))
-            least = [chance.least for chance in chances]
-            found = zip(places, draws, chances, values, least, strict=True)
-            for place, own, chance, value, decides in found:
+            for place, own, chance, value in zip(places, draws, chances, values, strict=True):
                 self._known[new[place]] = Evaluation(
                     new[place],
                     runs[place],
@@ -121,7 +116,7 @@ class Evaluator:
                     chance,
                     prices[place],
                     value if paid[place] > 0 else -np.inf,
-                    decides,
+                    chance.least,
                 )
         return [self._known[one] for one in asked]
 
@@ -161,9 +156,8 @@ class Evaluator:
         if found is not None and self.budget.steps_of(settings, self.cost) > 0:
             time = steps * (self.cost.seconds_per_step(planned) or 1.0)
             value = -price.paid if self.objective.kind == "cheapest" else -time
-        return Evaluation(
-            settings, planned, float(draws.mean()), chance, price, value, chance.least
-        )
+        reward = float(draws.mean())
+        return Evaluation(settings, planned, reward, chance, price, value, chance.least)
 
 
 def stacked(
@@ -174,7 +168,8 @@ def stacked(
     for place, (one, last) in enumerate(zip(configurations, steps, strict=True)):
         same = one.model_copy(update=dict.fromkeys(AXES, 0))
         groups.setdefault((same, last), []).append(place)
-    most = max(1, AT_ONCE // numbers)
+    # An array holds configurations by draws (by steps): 32 MB.
+    most = max(1, 4_000_000 // numbers)
     for (same, last), found in groups.items():
         for places in (found[at : at + most] for at in range(0, len(found), most)):
             own = [configurations[place] for place in places]

@@ -20,7 +20,6 @@ from advisor.model import Posterior, Priors, outside_evidence, preset_names
 from advisor.runs import (
     LEAST_REWARDS,
     WHY,
-    PartialSettings,
     PilotRun,
     Settings,
     collapse_onset,
@@ -75,7 +74,8 @@ def match_logs(plan: PilotPlan, runs: Sequence[PilotRun]) -> PlannedLogs:
         notes += _differences(run, pilot)
     for run in left:
         free = (one for one in plan.pilots if one.name not in matched)
-        pilot = next((one for one in free if _has_settings_of(run, one)), None)
+        is_known = run.hyperparameters.learning_rate is not None
+        pilot = next((one for one in free if is_known and not _differences(run, one)), None)
         if pilot is None:
             others.append(run)
             notes.append(f"run '{run.id}' was not planned; it counts as a pilot all the same")
@@ -112,11 +112,6 @@ def price_of(plan: PilotPlan, settings: Settings, parameters: float, steps: floa
     return steps / plan.steps * parameters / plan.parameters * batch
 
 
-def _is_same_rate(settings: Settings | PartialSettings, other: Settings) -> bool:
-    rate = settings.learning_rate
-    return rate is not None and abs(rate / other.learning_rate - 1) <= SAME_RATE
-
-
 def _is_same_model(logged: str | None, planned: str) -> bool:
     """Whether a log may be of a model; hubs and folders stand before its name."""
 
@@ -126,22 +121,13 @@ def _is_same_model(logged: str | None, planned: str) -> bool:
     return logged is None or short(logged) == short(planned)
 
 
-def _has_settings_of(run: PilotRun, pilot: PlannedPilot) -> bool:
-    own, planned = run.hyperparameters, pilot.settings
-    return (
-        _is_same_rate(own, planned)
-        and own.group_size in (None, planned.group_size)
-        and own.refresh_interval in (None, planned.refresh_interval)
-        and _is_same_model(run.model, pilot.model)
-    )
-
-
 def _differences(run: PilotRun, pilot: PlannedPilot) -> list[str]:
     """What the log in a pilot's folder says against the plan; the log counts."""
     own, planned = run.hyperparameters, pilot.settings
     found = []
-    if own.learning_rate is not None and not _is_same_rate(own, planned):
-        found.append(f"learning rate {own.learning_rate:.3g}, not {planned.learning_rate:.3g}")
+    rate = own.learning_rate
+    if rate is not None and not abs(rate / planned.learning_rate - 1) <= SAME_RATE:
+        found.append(f"learning rate {rate:.3g}, not {planned.learning_rate:.3g}")
     for name, what in (("group_size", "group size"), ("refresh_interval", "refresh interval")):
         if getattr(own, name) not in (None, getattr(planned, name)):
             found.append(f"{what} {getattr(own, name)}, not {getattr(planned, name)}")

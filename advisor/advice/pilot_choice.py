@@ -29,7 +29,6 @@ from advisor.runs import Settings
 from advisor.theory import FloatArray, IntArray
 
 FEWEST_RUNS = 3
-FEWEST_SETTINGS = 2
 """Below three runs, or with one setting only, no law is identified (docs/theory, T37)."""
 
 FEW_PROJECTS = 0.15
@@ -39,9 +38,6 @@ from one project, of n an nth of that. Less their price it was 0.13, 0.07 and 0.
 
 PILOT_LEVEL = 0.5
 """P(stable) that a suggested pilot must have: it is short, and a failure teaches too."""
-
-TELLING = 0.5
-"""Share of the largest gain that a pilot must bring: the cheapest of all tells next to nothing."""
 
 LENGTHS = (0.5, 1.0)
 """Lengths offered, as shares of the longest pilot."""
@@ -55,9 +51,6 @@ MOST_EVALUATED = 2000
 
 ANOTHER_RUN = 3
 """Sets the effects of a pilot itself apart from those of the run that is decided on."""
-
-ITS_RESULT = 1
-"""Sets the random numbers of a pilot's result apart from those of a forecast with the same seed."""
 
 ROUNDING = 1e-9
 """Of shares that are added up."""
@@ -271,7 +264,7 @@ def is_first_contact(posterior: Posterior) -> bool:
     """Whether the pilots are too few or too alike for a recommendation."""
     runs = posterior.meta.runs
     settings = {place_of(run.settings) for run in runs}
-    return len(runs) < FEWEST_RUNS or len(settings) < FEWEST_SETTINGS
+    return len(runs) < FEWEST_RUNS or len(settings) < 2
 
 
 def next_pilot(
@@ -380,7 +373,7 @@ def choose_pilot(
     offered = lattice if candidates is None else candidates
     offered = offered if isinstance(offered, Lattice) else Lattice(offered)
     # A pilot has a seed of its own, and so have its results.
-    rng = np.random.default_rng([seed, ITS_RESULT])
+    rng = np.random.default_rng([seed, 1])
     pilots = forecaster.with_run_effect(RunEffect.fresh((seed, ANOTHER_RUN)))
     low, high = forecaster.outcome_bounds
     price = evaluate.cost.of_step
@@ -392,9 +385,8 @@ def choose_pilot(
     utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
     found: list[tuple[float, float, Settings, int]] = []  # gain, price, pilot, steps
     asked = [
-        (one, interval * max(1, int(last) // interval))  # whole batches of rollouts
+        (one, one.refresh_interval * max(1, int(last) // one.refresh_interval))  # whole batches
         for one in offered.spread(MOST_PILOTS, price)
-        for interval in [one.minibatches_per_refresh * one.epochs_per_refresh]
         for last in lengths
     ]
     planned = [pilot.planned_over(length) for pilot, length in asked]
@@ -417,7 +409,8 @@ def choose_pilot(
             f"rates {RATE_REACH:g} to {RATE_REACH**2:g} times lower (`learning_rates`)."
         )
     most = max(gain for gain, *_ in found)
-    telling = [one for one in found if one[0] >= TELLING * most]
+    # The cheapest of all tells next to nothing: it must bring half of the largest gain.
+    telling = [one for one in found if one[0] >= 0.5 * most]
     gain, _, pilot, length = max(telling, key=lambda one: one[0] / one[1])
     over = ""
     if otherwise is not None:

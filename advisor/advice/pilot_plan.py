@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.cost import fresh_completions
@@ -44,19 +44,14 @@ VARIED = ((1.0, 4.0), (0.5, 1.0))
 LEAST_STEPS = 10
 """Steps of a pilot below which its noise is all that it shows."""
 
-MOST_OF_RUN = 0.5
-"""Share of the full run's steps beyond which a pilot is the run."""
-
 DRAWS = 2000
 
 PLAN = "plan.json"
 """File of a plan, beside the folders of its pilots."""
 
 
-class PlannedPilot(BaseModel):
+class PlannedPilot(BaseModel, frozen=True):
     """One pilot of a plan."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     model: str
@@ -67,10 +62,8 @@ class PlannedPilot(BaseModel):
     stable: float  # probability that it lives, by the preset
 
 
-class Design(BaseModel):
+class Design(BaseModel, frozen=True):
     """Pilots that were considered together."""
-
-    model_config = ConfigDict(frozen=True)
 
     pilots: int
     model: str
@@ -82,10 +75,8 @@ class Design(BaseModel):
     worth: float  # the gain, less what the shorter run loses
 
 
-class PilotPlan(BaseModel):
+class PilotPlan(BaseModel, frozen=True, extra="forbid"):
     """Which pilots to run before a full run."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: str  # "pilots", or "run" where no design is worth its price
     pilots: tuple[PlannedPilot, ...]  # of the best design, also where it is not worth its price
@@ -336,7 +327,8 @@ def _weighed(
             asked = _varied(_scaled(settings, 1.0, shrunk) or settings, rates, pattern)
             interval = math.lcm(*(one.refresh_interval for one in asked))
             batches = [fresh_completions(one) / fresh_completions(settings) for one in asked]
-            length = int(min(worth.room * steps / (sum(batches) * size), MOST_OF_RUN * steps))
+            # Beyond half of the full run's steps a pilot is the run.
+            length = int(min(worth.room * steps / (sum(batches) * size), 0.5 * steps))
             length -= length % interval
             if length >= max(LEAST_STEPS, LEAST_REWARDS * interval):
                 break

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor.advice.answer import advise
 from advisor.advice.pilot_bench import (
@@ -176,10 +176,8 @@ def _advice(bench: Bench, progress: Progress) -> Recommendation:
 TITLES = {"go on": "GO ON", "stop": "STOP PILOTING", "run": "RUN"}
 
 
-class PilotWord(BaseModel):
+class PilotWord(BaseModel, frozen=True):
     """The word on one pilot; gain and loss of its next steps are shares of the reward range."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str  # of the planned pilot, or the id of a run that was not planned
     log: str | None
@@ -204,10 +202,8 @@ class PilotWord(BaseModel):
         )
 
 
-class Piloting(BaseModel):
+class Piloting(BaseModel, frozen=True):
     """The word on a plan: ``stop`` where no pilot is worth it now, ``run`` where none was."""
-
-    model_config = ConfigDict(frozen=True)
 
     word: Literal["go on", "stop", "run"]
     reason: str

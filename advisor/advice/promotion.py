@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor.advice.candidates import place_of
 from advisor.advice.cost import Cost, CostModel
@@ -19,10 +19,8 @@ RESUMED = {
 """How trainers go on from the state of a run, optimizer included; own loops have own ways."""
 
 
-class Promotion(BaseModel):
+class Promotion(BaseModel, frozen=True):
     """A pilot that has the advised settings, and what is left of the run if it goes on."""
-
-    model_config = ConfigDict(frozen=True)
 
     pilot: str
     step: int  # optimizer steps that its log shows

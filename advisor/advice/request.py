@@ -6,13 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    ModelWrapValidatorHandler,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from advisor.advice.cost import CostModel, fresh_completions
 from advisor.common import DEFAULT_SEED
@@ -22,15 +16,9 @@ from advisor.model import KnownOptimum, Posterior
 from advisor.runs import Settings
 from advisor.theory import FloatArray
 
-RESOLUTION = 0.01
-"""Share of the reward range below which two expected rewards count as equal: the cheaper one, then
-the safer one, wins. Seed-to-seed spread is larger."""
 
-
-class _Asked(BaseModel):
+class _Asked(BaseModel, frozen=True, extra="forbid"):
     """Arguments that are refused as such where they are no values."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -128,7 +116,7 @@ class Request(_Asked):
     group_sizes: tuple[int | float, ...] | None = None
     learning_rates: tuple[float, ...] | None = None
     choose_from: tuple[Settings, ...] | None = None
-    indifference: float = RESOLUTION
+    indifference: float = 0.01  # seed-to-seed spread is larger
     weigh_pilots: bool = True
     known: Mapping[str, float] | None = None
     projects: int = 1
@@ -271,14 +259,12 @@ MOST_STEPS = 1_000_000
 """Optimizer steps beyond which a budget is a mistake of units."""
 
 
-class Objective(BaseModel):
+class Objective(BaseModel, frozen=True, extra="forbid"):
     """What is made as large, or as cheap, as possible.
 
     ``goal`` is a reward for "cheapest", for "fastest" a share of the best feasible gain;
     ``quantile`` is the probability of a result no better than what is compared, None a mean.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["reward", "cheapest", "fastest"] = "reward"
     goal: float | None = None
@@ -294,10 +280,8 @@ class Objective(BaseModel):
         return 0.5 if self.quantile is None else 1 - self.quantile
 
 
-class Budget(BaseModel):
+class Budget(BaseModel, frozen=True, extra="forbid"):
     """How long the full run may last; one of the three."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: int | None = None  # optimizer steps
     completions: float | None = None  # larger groups then mean fewer steps

@@ -29,12 +29,6 @@ REACHED = "goal"
 STARTUP = 32
 """Trials drawn at random before a model of them steers."""
 
-MOST_PREPARED = 1200
-"""Configurations that are all evaluated, together, before a search: no dearer than its trials."""
-
-OUT_OF_REACH = 1e-9
-"""Least violation where a goal is not reached, or the budget pays for no step."""
-
 
 def check_storage(storage: Any) -> None:
     """Let Optuna open a storage, before anything is computed for it."""
@@ -68,7 +62,8 @@ def search(
     # Scattered points fill next to nothing of a grid: they too are tried one by one.
     is_small = len(lattice) <= how.trials or len(lattice) < math.prod(map(len, axes.values()))
     number = len(lattice) if is_small else how.trials
-    is_prepared = len(lattice) <= MOST_PREPARED and evaluate.goal is None
+    # So many are all evaluated, together, before a search: no dearer than its trials.
+    is_prepared = len(lattice) <= 1200 and evaluate.goal is None
     offered = list(lattice) if is_prepared else []
     found = evaluate.compared(offered)
     table: dict[Any, Evaluation | None] = dict(zip(map(place_of, offered), found, strict=True))
@@ -199,7 +194,8 @@ def _missed(evaluation: Evaluation, goal: float | None) -> float:
     """By how much a goal is missed; 0 where it is reached with the confidence asked for."""
     if np.isfinite(evaluation.value):
         return 0.0
-    return max(OUT_OF_REACH, 0.0 if goal is None else goal - evaluation.reward)
+    # Missed it is also where the budget pays for no step.
+    return max(1e-9, 0.0 if goal is None else goal - evaluation.reward)
 
 
 def _sampler(seed: int, *, is_small: bool) -> optuna.samplers.BaseSampler:

@@ -25,14 +25,8 @@ KNOBS = {
 }
 """What a pilot tells the effect of, in words."""
 
-IMPOSSIBLE = 0.01
-"""P(stable) below which a pilot that lives contradicts the model."""
-
 CHANCE = 0.05
 """By how much fewer groups may be silent in a few first rows than if all prompts were alike."""
-
-MOSTLY = 0.75
-"""Share of silent groups from which on their size is the first thing to change."""
 
 SAME = 1.001
 """Factor within which two settings are one: rates are rounded when they are written."""
@@ -92,7 +86,6 @@ def silent_groups(forecaster: Forecaster) -> dict[int, float]:
     prompts (`PromptDifficulty.of_silent_groups`). Empty where no log holds the share, all groups
     were silent, or right and wrong alone make more of them: partial credit makes fewer.
     """
-    meta = forecaster.posterior.meta
     first = [
         (run.settings.group_size, run.first_reward, run.first_silent_share)
         for run in pilots_of(forecaster.posterior, forecaster.target)
@@ -102,7 +95,7 @@ def silent_groups(forecaster: Forecaster) -> dict[int, float]:
         return {}
     size = mode(group for group, *_ in first)
     rewards, shares = np.mean([row[1:] for row in first if row[0] == size], axis=0)
-    passed, share = (float(rewards) - meta.floor) / (meta.ceiling - meta.floor), float(shares)
+    passed, share = forecaster.as_share(float(rewards)), float(shares)
     alike = silent_group_share(size, passed)
     if not (0 < passed < 1 and alike - CHANCE <= share < 1):
         return {}
@@ -186,7 +179,7 @@ def cautions(forecaster: Forecaster, steps: int, silent: Mapping[int, float]) ->
 def _mostly_silent(wasted: Mapping[int, float], sizes: set[int]) -> list[str]:
     """Whether the one group size of the pilots is the first thing to change: few groups taught."""
     size, *others = sorted(sizes)
-    if others or wasted.get(size, 0.0) < MOSTLY:
+    if others or wasted.get(size, 0.0) < 0.75:
         return []
     return [
         f"Of the first groups of {size}, {100 * wasted[size]:.0f} % scored all alike and taught "
@@ -202,7 +195,8 @@ def _doubted(forecaster: Forecaster, steps: int) -> str:
     run = max(alive, key=lambda one: one.settings.learning_rate, default=None)
     if (
         run is None
-        or stability(forecaster, run.settings.planned_over(steps), steps).least >= IMPOSSIBLE
+        # Below it a pilot that lives contradicts the model.
+        or stability(forecaster, run.settings.planned_over(steps), steps).least >= 0.01
     ):
         return ""
     return (

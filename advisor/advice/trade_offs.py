@@ -9,31 +9,15 @@ import numpy as np
 from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
 from advisor.advice.candidates import RATE_REACH, Lattice
 from advisor.advice.cost import Cost
-from advisor.advice.evaluate import (
-    Evaluation,
-    Evaluator,
-    curve_steps,
-    run_ends,
-    stacked,
-    utilities,
-)
+from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, run_ends, stacked, utilities
 from advisor.advice.request import Budget, Objective
 from advisor.advice.wording import level_text, percent, short_text
 from advisor.forecast import Forecaster, line_for, log_update_norm, pilots_of, recalibrated
 from advisor.model import Posterior, log_prior, smoothed_weights
 from advisor.runs import Settings
 
-GIVEN_UP = 0.05
-"""Share of the reward range that a trade-off may cost."""
-
 NOTABLY = 0.8
 """Price or time of a trade-off over the advised one, at most."""
-
-SAFER = 0.01
-"""P(stable) that a safer configuration must add."""
-
-LEAST_GROUP = 2
-"""A group of one has no spread."""
 
 SHARE = 0.95
 """Share of the advised gain whose time is stated."""
@@ -81,12 +65,14 @@ def trade_offs(
 ) -> tuple[Alternative, ...]:
     """Cheaper, safer and faster configurations among those tried."""
     low, high = evaluate.forecaster.outcome_bounds
-    enough = chosen.reward - GIVEN_UP * (high - low)
+    # Share of the reward range that a trade-off may cost.
+    enough = chosen.reward - 0.05 * (high - low)
     good = [e for e in evaluate.tried if e.reward >= enough and e is not chosen]
     feasible = [e for e in good if e.is_feasible(level)]
     cheaper = [e for e in feasible if e.cost.paid <= NOTABLY * chosen.cost.paid]
     least = min(cheaper, key=lambda e: (e.cost.paid, -e.reward), default=None)
-    safer = [e for e in good if e.stability.probability >= chosen.stability.probability + SAFER]
+    # P(stable) that a safer configuration must add.
+    safer = [e for e in good if e.stability.probability >= chosen.stability.probability + 0.01]
     safest = max(safer, key=lambda e: (round(e.stability.probability, 2), e.reward), default=None)
 
     evaluate.prepare_curves([chosen, *feasible])
@@ -113,7 +99,8 @@ def at_equal_completions(
         ("half the group, twice the steps", group / 2, steps * 2),
         ("twice the group, half the steps", group * 2, steps // 2),
     ):
-        if size < LEAST_GROUP or size != int(size) or length < 1 or prompts * size % devices:
+        # A group of one has no spread.
+        if size < 2 or size != int(size) or length < 1 or prompts * size % devices:
             continue
         longer = Evaluator(evaluate.forecaster, Objective(), Budget(steps=length), evaluate.cost)
         found = longer(chosen.settings.model_copy(update={"group_size": int(size)}))

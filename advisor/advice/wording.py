@@ -14,9 +14,6 @@ from advisor.forecast import SUPPORT, Stability
 from advisor.model import TRUSTED_K
 from advisor.runs import Settings, paste_line
 
-MOST_DIGITS = 6
-"""Digits after the point of a per cent that tell it from a level that it misses."""
-
 
 def in_trainer_names(settings: Settings, trainer: str = "TRL") -> str:
     """One line to paste into a trainer's configuration; numbers as they are, not rounded."""
@@ -26,7 +23,7 @@ def in_trainer_names(settings: Settings, trainer: str = "TRL") -> str:
 def percent(probability: float, level: float | None = None) -> str:
     """Format a probability without ever rounding to certainty, or up to a level that it misses."""
     if level is not None and probability < level:
-        for digits in range(MOST_DIGITS):
+        for digits in range(6):  # as many as tell it from a level that it misses
             text = f"{100 * probability:.{digits}f} %"
             if float(text.removesuffix(" %")) < 100 * level - 1e-9:
                 break
@@ -62,16 +59,11 @@ def price(cost: Cost) -> str:
 
 def gpu_time(hours: float) -> str:
     """Write GPU-hours in the unit that a person would use: ``13 GPU-seconds``."""
-    unit, of_hours = gpu_unit(hours)
+    unit, of_hours = "GPU-hours", 1.0
+    if hours < 1:
+        unit, of_hours = ("GPU-minutes", 60.0) if hours >= 1 / 60 else ("GPU-seconds", 3600.0)
     number = hours * of_hours
     return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
-
-
-def gpu_unit(hours: float) -> tuple[str, float]:
-    """Unit in which a number of GPU-hours is read best, and how many make an hour."""
-    if hours < 1:
-        return ("GPU-seconds", 3600.0) if hours < 1 / 60 else ("GPU-minutes", 60.0)
-    return "GPU-hours", 1.0
 
 
 def many(number: float, what: str) -> str:
@@ -124,9 +116,6 @@ SHOWN = 2
 
 NEARLY_ALL = 0.95
 """Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
-
-VISIBLE = 0.0005
-"""Share of the range that a tenth of a per cent shows."""
 
 INFORMED = {
     "rate.learning_rate": "speed by learning rate",
@@ -203,7 +192,7 @@ def pilot_reason(pilot: NextPilot) -> str:
     return (
         f"{pilot.reason} It stays stable with probability "
         f"{percent(pilot.stability.probability)} and costs {price(pilot.cost)}."
-    ) + (shorter if lost >= VISIBLE else "")
+    ) + (shorter if lost >= 0.0005 else "")  # what a tenth of a per cent shows
 
 
 def details_text(advice: AnswerFields) -> str:

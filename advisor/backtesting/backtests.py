@@ -21,12 +21,7 @@ from advisor.backtesting.scores import (
 from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, mapped, progress_of
 from advisor.errors import InputError, NotConvergedError
 from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for
-from advisor.runs import (
-    PilotRun,
-    fingerprint,
-    mark_copies,
-    run_digest,
-)
+from advisor.runs import PilotRun, fingerprint, mark_copies, run_digest
 from advisor.theory import FloatArray
 
 STAGE = "Backtesting"

@@ -50,7 +50,7 @@ def make_cases(
     for name, members in grouped(finished):
         cases = []
         for run in members:
-            rewards = rewards_seen(run, seen)
+            rewards = int(np.isfinite(run.reward[run.step <= seen * run.step[-1]]).sum())
             if rewards >= LEAST_REWARDS:
                 cases.append(cut(run, seen))
             else:
@@ -70,11 +70,6 @@ def grouped(runs: Sequence[PilotRun]) -> list[tuple[str, list[PilotRun]]]:
             numbers[name] += 1
             parts.append((f"{name} {numbers[name]}", shuffled[at : at + COHORT]))
     return parts
-
-
-def rewards_seen(run: PilotRun, seen: float) -> int:
-    """Finite rewards in the first part of a run."""
-    return int(np.isfinite(run.reward[run.step <= seen * run.step[-1]]).sum())
 
 
 def finished_runs(

@@ -59,11 +59,6 @@ class Prediction(NamedTuple):
         """Absolute error of the median, in reward units."""
         return abs(self.median - self.target)
 
-    def scaled(self, reward: float) -> float:
-        """Reward as a share of its range."""
-        floor, ceiling = self.bounds
-        return (reward - floor) / (ceiling - floor)
-
     def ends(self, interval: float) -> tuple[float, float]:
         """Ends of a central interval."""
         low = QUANTILES.index(round((1 - interval) / 2, 3))

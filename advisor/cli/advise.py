@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from advisor.runs import Diagnosis, PilotRun
     from advisor.study import Study
 
-FULL_RUN = 600
-"""Optimizer steps of the run that is advised, and of those that were trained."""
-
 COLOURS = {"recommendation": "green", "next_pilot": "yellow", "infeasible": "red"}
 
 
@@ -123,7 +120,7 @@ def demo(
         [pilots],
         out=out,
         sampling=Sampling(seed=seed),
-        request=Request(steps=FULL_RUN),
+        request=Request(steps=600),  # as long as the runs that were trained
         finished=full_runs,
         quiet=quiet,
         details=details,

@@ -62,13 +62,11 @@ def show(found: Comparison, console: HarmlessConsole, *, everything: bool) -> No
             continue
         console.say(f"\n{section.title}", style="bold")
         width = 3 if any(line.note for line in lines) else 2
-        rows = [
-            [
-                Text(cell, style="bold" if everything and line.differs else "")
-                for cell in (line.name, *line.shown, line.note)[: 1 + width]
-            ]
-            for line in lines
-        ]
+        rows = []
+        for line in lines:
+            cells = (line.name, *line.shown, line.note)[: 1 + width]
+            style = "bold" if everything and line.differs else ""
+            rows.append([Text(cell, style=style) for cell in cells])
         console.print(table(("", *found.heads[:width]), rows))
         for note in section.notes:
             console.say(note, style="dim")

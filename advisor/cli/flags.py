@@ -20,9 +20,6 @@ from advisor.errors import InputError
 if TYPE_CHECKING:
     from advisor.common import EngineSettings
 
-CORES_OF_A_FIT = 4
-"""Chains that a fit samples side by side (`advisor.model.sampling.Sampling`)."""
-
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Print text that may hold names of others, which do not steer the terminal."""
@@ -61,7 +58,7 @@ class Cohorts:
         from advisor.common import engine_of
 
         return {
-            "engine": engine_of(self.engine, self.jobs, cores=CORES_OF_A_FIT),
+            "engine": engine_of(self.engine, self.jobs, cores=4),  # chains that a fit samples
             "keep": self.keep,
         }
 
@@ -74,9 +71,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     for at, one in inspect.signature(function).parameters.items():
         if at in groups:
             kinds = get_type_hints(groups[at])
-            taken |= {
-                field.name: (kinds[field.name], field.default) for field in fields(groups[at])
-            }
+            for field in fields(groups[at]):
+                taken[field.name] = kinds[field.name], field.default
         else:
             taken[at] = hints[at], one.default
 
@@ -86,17 +82,11 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         function(**given)
 
     called.__name__, called.__doc__ = name, function.__doc__
-    called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(
-                at,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=Annotated[kind, _worded(name, at, kind)],
-            )
-            for at, (kind, default) in taken.items()
-        ]
-    )
+    keyword, signature = inspect.Parameter.KEYWORD_ONLY, []
+    for at, (kind, default) in taken.items():
+        worded = {"default": default, "annotation": Annotated[kind, _worded(name, at, kind)]}
+        signature.append(inspect.Parameter(at, keyword, **worded))
+    called.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
     return called
 
 

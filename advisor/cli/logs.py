@@ -140,15 +140,11 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
     from advisor.cli.terminal import table
     from advisor.runs import card_lines, printable, worst
 
-    rows = [
-        (
-            printable(one.id),
-            Text(one.verdict, style=COLOURS.get(one.verdict, "")),
-            "" if one.collapse_step is None else f"{one.collapse_step:.0f}",
-            worst(one),
-        )
-        for one in found
-    ]
+    rows = []
+    for one in found:
+        verdict = Text(one.verdict, style=COLOURS.get(one.verdict, ""))
+        step = "" if one.collapse_step is None else f"{one.collapse_step:.0f}"
+        rows.append((printable(one.id), verdict, step, worst(one)))
     names = ("run", "verdict", "collapse at step", "says")
     console.print(table(names, rows, right=("collapse at step",)))
     if not with_cards:

@@ -33,9 +33,6 @@ TOOLS: dict[Callable[..., None], set[str]] = {
 }
 """Commands that are tools, and the parameters that these leave to a shell."""
 
-ANSWERED = 0, CannotTellError.exit_code, FAILED
-"""Exit codes that come with an answer, be it that pilots cannot tell or that a run fails."""
-
 USE = (
     "Advice on group size, learning rate and refresh interval of a GRPO run from short pilot runs. "
     "inspect shows what logs hold and what is missing; advise fits them (about a minute) and "
@@ -114,6 +111,7 @@ async def _printed(arguments: list[str]) -> str:
     command = [sys.executable, "-m", "advisor", *arguments]
     done = await run_process(command, check=False, stdin=DEVNULL)
     printed, error = (str(text, "utf-8", "replace").strip() for text in (done.stdout, done.stderr))
-    if done.returncode not in ANSWERED or not printed:
+    # Codes that come with an answer, be it that pilots cannot tell or that a run fails.
+    if done.returncode not in (0, CannotTellError.exit_code, FAILED) or not printed:
         raise ToolError(f"{error}\n{printed}".strip())
     return printed

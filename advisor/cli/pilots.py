@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from advisor.model import Posterior
     from advisor.runs import PilotRun, Settings
 
-BETWEEN_ASKS = 60.0
-"""Seconds at least between two looks at a tracker's server: each asks for whole histories; ours."""
-
 LOOKS = 20
 """Parts of a planned pilot of which a new one must be seen before all are fitted again."""
 
@@ -208,7 +205,8 @@ class Desk:
         from advisor.runs import is_source
 
         if any(is_source(log) for log in self.logs):
-            every = max(every, BETWEEN_ASKS)
+            # Each look at a tracker's server asks for whole histories; ours.
+            every = max(every, 60.0)
         state: object = None
         noted: set[str] = set()
         while True:

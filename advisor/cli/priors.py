@@ -25,7 +25,7 @@ def show(preset: str | None = None, as_json: bool = False) -> None:
 
     [bold]Example[/]: advisor priors show lora
     """
-    from advisor.cli.terminal import output
+    from advisor.cli.terminal import output, table
     from advisor.model import load_priors, preset_names, prior_predictive
 
     if preset is None:
@@ -34,7 +34,10 @@ def show(preset: str | None = None, as_json: bool = False) -> None:
             presets = [load_priors(name).model_dump(include=listed) for name in preset_names()]
             echo(json.dumps(presets, indent=2))
         else:
-            show_presets(output())
+            known = map(load_priors, preset_names())
+            rows = [(one.name, one.evidence, one.description) for one in known]
+            names = ("name", "evidence", "description")
+            output().print(table(names, rows, title="Prior presets"))
         return
     priors = load_priors(preset)
     predictive = prior_predictive(priors)
@@ -100,16 +103,6 @@ def learn(
 READ_AS = {"exp": "e^x", "logistic": "share", "as is": "x"}
 
 
-def show_presets(console: HarmlessConsole) -> None:
-    """Print the presets that come with the package."""
-    from advisor.cli.terminal import table
-    from advisor.model import load_priors, preset_names
-
-    presets = map(load_priors, preset_names())
-    rows = [(preset.name, preset.evidence, preset.description) for preset in presets]
-    console.print(table(("name", "evidence", "description"), rows, title="Prior presets"))
-
-
 def show_preset(priors: Priors, console: HarmlessConsole) -> None:
     """Print every entry of a preset with its interval on the natural scale, then its source."""
     from rich.text import Text
@@ -119,16 +112,11 @@ def show_preset(priors: Priors, console: HarmlessConsole) -> None:
 
     rows = prior_table(priors)
     names = ("entry", "mean", "sd", f"{INTERVAL:.0%} interval", "scale")
-    cells = [
-        (
-            row.name,
-            "-" if row.mean is None else f"{row.mean:g}",
-            f"{row.sd:g}",
-            f"{row.lower:.2g} to {row.upper:.2g}",
-            READ_AS[row.scale],
-        )
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        mean = "-" if row.mean is None else f"{row.mean:g}"
+        reach = f"{row.lower:.2g} to {row.upper:.2g}"
+        cells.append((row.name, mean, f"{row.sd:g}", reach, READ_AS[row.scale]))
     title = f"{priors.name}: {priors.description}"
     console.print(table(names, cells, right=names[1:4], title=title))
     for row in rows:
@@ -152,15 +140,10 @@ def show_learned(learned: Priors, base: Priors, console: HarmlessConsole) -> Non
     both = list(zip(prior_table(base), prior_table(learned), strict=True))
     moved = [(old, new) for old, new in both if (old.mean, old.sd) != (new.mean, new.sd)]
     names = ("entry", base.name, "learned", f"{INTERVAL:.0%} interval", "scale")
-    rows = [
-        (
-            new.name,
-            *(f"{row.mean or 0:.2f} ± {row.sd:.2f}" for row in (old, new)),  # half-normals at 0
-            f"{new.lower:.2g} to {new.upper:.2g}",
-            READ_AS[new.scale],
-        )
-        for old, new in moved
-    ]
+    rows = []
+    for old, new in moved:
+        means = [f"{row.mean or 0:.2f} ± {row.sd:.2f}" for row in (old, new)]  # half-normals at 0
+        rows.append((new.name, *means, f"{new.lower:.2g} to {new.upper:.2g}", READ_AS[new.scale]))
     if moved:
         title = f"Learned: {len(moved)} of {len(both)} entries"
         console.print(table(names, rows, right=names[1:4], title=title))
@@ -174,17 +157,14 @@ def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
 
     from advisor.model import COLLAPSE_STEPS, REFERENCE, prior_table
 
+    found: dict[str, Any] = {"reference": REFERENCE}
+    for name in ("start", "plateau", "time"):
+        found[name] = {"median": predictive.median(name), "bands": predictive.bands(name)}
+    found["collapsed"] = {"steps": COLLAPSE_STEPS, "probability": predictive.collapsed}
     return {
         **priors.model_dump(include={"name", "description", "evidence", "learned_from"}),
         "entries": [asdict(row) for row in prior_table(priors)],
-        "predictive": {
-            "reference": REFERENCE,
-            **{
-                name: {"median": predictive.median(name), "bands": predictive.bands(name)}
-                for name in ("start", "plateau", "time")
-            },
-            "collapsed": {"steps": COLLAPSE_STEPS, "probability": predictive.collapsed},
-        },
+        "predictive": found,
     }
 
 

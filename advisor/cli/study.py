@@ -135,7 +135,12 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
     outside = [{name for name in row["outside"].split(", ") if name} for row in rows]
     beyond = set().union(*outside)
     cells = [_cells(row, measure, own, beyond) for row, own in zip(rows, outside, strict=True)]
-    shown = _aligned(cells)
+    lines = [list(cells[0]), *(list(row.values()) for row in cells)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = "\n".join(  # columns that end in one line, as numbers are compared
+        " ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    )
     if beyond:
         beyond_text = [
             f"{words} (piloted: {range_text(ranges[name])})"
@@ -151,16 +156,6 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
             f"\nExtrapolated: so long a run is over {SUPPORT:g} times as long as the longest pilot."
         )
     return shown
-
-
-def _aligned(cells: Sequence[dict[str, str]]) -> str:
-    """Columns that end in one line, as numbers are compared."""
-    lines = [list(cells[0]), *(list(row.values()) for row in cells)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        " ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    )
 
 
 def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -> dict[str, str]:

@@ -28,10 +28,6 @@ WIDE = 200
 """Columns of a table that goes to a file or a pipe."""
 
 
-UNDONE = 0.999
-"""Share beyond which a bar does not go while the command lasts."""
-
-
 class HarmlessConsole(Console):
     """Console on which names out of logs do not steer the terminal; its own colours do."""
 
@@ -160,7 +156,7 @@ class Reporter:
                 description=stage,
                 detail=detail,
                 total=None if share is None else 1.0,
-                completed=min(share or 0.0, UNDONE),  # what is done stops rich's clock
+                completed=min(share or 0.0, 0.999),  # what is done stops rich's clock
             )
         else:
             self._lines(stage, share, detail)

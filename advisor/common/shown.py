@@ -55,9 +55,6 @@ SAMPLING = "Sampling the posterior"
 SAMPLING_AGAIN = "Sampling again"
 """The stage whose detail is worth keeping on a terminal, where others replace each other."""
 
-PRINTED_EVERY_SECONDS = 5.0
-"""How often a stage repeats itself where there is no terminal to redraw."""
-
 
 def silent(stage: str, share: float | None, detail: str) -> None:
     """Report no progress."""
@@ -73,7 +70,7 @@ class ProgressLines:
     def __call__(self, stage: str, share: float | None, detail: str) -> None:
         """Write a line where the stage is new or the last line old."""
         now = time.monotonic()
-        if stage != self._stage or now - self._written > PRINTED_EVERY_SECONDS:
+        if stage != self._stage or now - self._written > 5.0:
             self._written = now
             self._write(f"[{now - self._started:5.1f} s] {stage}" + (detail and f": {detail}"))
         self._stage = stage

@@ -278,5 +278,4 @@ def at_pilot(
         for place in (one._replace(log_parameters=size) for one in (reference, x))
     )
     span = meta.ceiling - meta.floor
-    share = (plateau - meta.floor) / span
-    return meta.floor + span * share * np.exp(before - after), moved
+    return meta.floor + span * meta.as_share(plateau) * np.exp(before - after), moved

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor import model
 from advisor.common import digest_of, scientific
@@ -33,9 +33,6 @@ PSEUDO_STUDIES = 4
 """Degrees of freedom of the prior of the spread: with as many studies, half of what is known of
 the spread is theirs."""
 
-MONTE_CARLO_ERRORS = 3.0
-"""Standard errors of a posterior's variance by which it must be below that of its prior."""
-
 NAMES = {
     name.replace(".", "_"): name
     for name in (*model.POPULATION, *model.TASK_LEVELS, *model.GROUP_LEVELS)
@@ -49,10 +46,8 @@ GRID = np.linspace(-8.0, 16.0, 121)
 """Logarithms of a spread around the likeliest, in widths of what is known of it."""
 
 
-class PastRun(BaseModel):
+class PastRun(BaseModel, frozen=True, extra="forbid"):
     """A run of a past study; ``fingerprint`` is empty where it cannot be known again."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     fingerprint: str
@@ -61,10 +56,8 @@ class PastRun(BaseModel):
     optimizer: str
 
 
-class PastStudy(BaseModel):
+class PastStudy(BaseModel, frozen=True, extra="forbid"):
     """What the data of one study said, its prior divided out: a page of numbers, as JSON."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: str
     preset: str
@@ -220,7 +213,8 @@ def without_prior(
 ) -> tuple[FloatArray, FloatArray]:
     """What the data alone said: estimates and standard errors."""
     ratio = variance / prior.sd**2
-    is_informed = 1 - ratio > MONTE_CARLO_ERRORS * np.sqrt(2 / effective_draws)
+    # By three standard errors it must be below the variance of its prior.
+    is_informed = 1 - ratio > 3.0 * np.sqrt(2 / effective_draws)
     left = np.where(is_informed, 1 - ratio, np.nan)
     return (mean - ratio * prior.mean) / left, np.sqrt(variance / left)
 
@@ -454,22 +448,18 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
             "sd": _rounded(sd, sd),
             "source": _source(studies, entry, narrowed, found.between, prior, base.name),
         }
-    return Priors.model_validate(
-        {
-            "name": name,
-            "description": _description(studies, base),
-            "evidence": f"{base.evidence}; {_extent(studies)}",
-            "learned_from": (
-                *base.learned_from,
-                *(mark for study in studies for mark in _marks(study).values()),
-            ),
-            **learned,
-            "stability_line": base.stability_line,
-            "speed_law": base.speed_law,
-            "extrapolation": base.extrapolation,
-            "known_optimum": _known_optimum(studies) or base.known_optimum,
-            "domain": _domain(studies, base),
-        }
+    marks = (mark for study in studies for mark in _marks(study).values())
+    return Priors(
+        name=name,
+        description=_description(studies, base),
+        evidence=f"{base.evidence}; {_extent(studies)}",
+        learned_from=(*base.learned_from, *marks),
+        **learned,
+        stability_line=base.stability_line,
+        speed_law=base.speed_law,
+        extrapolation=base.extrapolation,
+        known_optimum=_known_optimum(studies) or base.known_optimum,
+        domain=_domain(studies, base),
     )
 
 

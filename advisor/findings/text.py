@@ -86,7 +86,7 @@ def _spread_of_repeats(posterior: Posterior) -> str:
     rng = np.random.default_rng(0)
     spread = np.exp(posterior.flat("log_run_plateau_spread"))
     level = posterior.flat("plateau")[:, 0]
-    share = np.clip((level - meta.floor) / (meta.ceiling - meta.floor), 1e-6, 1 - 1e-6)
+    share = np.clip(meta.as_share(level), 1e-6, 1 - 1e-6)
     moved = shifted_share(share, spread * rng.standard_normal(spread.size)) - share
     plateau = float(moved.std()) * (meta.ceiling - meta.floor)
     return (
@@ -133,12 +133,7 @@ def _number(value: float) -> str:
 
 def _sensitivity(posterior: Posterior) -> str:
     """Plateaus and stiffnesses that rest on the priors, in one sentence."""
-    quantities = {
-        name: draws
-        for name, draws in deciding_numbers(posterior).items()
-        if name.startswith(("plateau", "stiffness"))
-    }
-    moved = prior_sensitivity(posterior, quantities)
+    moved = prior_sensitivity(posterior, deciding_numbers(posterior))
     leaning = [name for name, distance in moved.items() if distance >= SENSITIVE]
     line = f"Would move with the priors (power scaling): {', '.join(leaning)}."
     return line if leaning else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor.model import INTERVAL
 from advisor.theory import FloatArray
@@ -12,10 +12,8 @@ DEVIATIONS = 1.2816
 """Standard deviations of a normal distribution to either end of a central interval of 80 %."""
 
 
-class Interval(BaseModel):
+class Interval(BaseModel, frozen=True):
     """Mean, median and central interval of a quantity, in its own units."""
-
-    model_config = ConfigDict(frozen=True)
 
     mean: float
     median: float
@@ -28,14 +26,12 @@ class Interval(BaseModel):
         return f"{self.median:.{digits}g} [{self.low:.{digits}g}, {self.high:.{digits}g}]"
 
 
-class Band(BaseModel):
+class Band(BaseModel, frozen=True):
     """Mean and central interval of the reward at each of some optimizer steps, in reward units.
 
     With the slow AR(1) residual of the run, without the noise of single batches, given that it
     stays stable.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     step: tuple[int, ...]
     mean: tuple[float, ...]
@@ -44,14 +40,10 @@ class Band(BaseModel):
     probability: float = INTERVAL  # that the interval of one step holds
 
 
-def ends_of(probability: float) -> tuple[float, float, float]:
-    """Low end, middle and high end of a central interval, as probabilities."""
-    return (1 - probability) / 2, 0.5, (1 + probability) / 2
-
-
 def central(draws: FloatArray, probability: float = INTERVAL) -> FloatArray:
     """Low end, median and high end over the first axis of draws, shape (3, ...)."""
-    return np.asarray(np.quantile(draws, ends_of(probability), axis=0))
+    ends = (1 - probability) / 2, 0.5, (1 + probability) / 2
+    return np.asarray(np.quantile(draws, ends, axis=0))
 
 
 def interval_of(draws: FloatArray, *, mean: float | None = None) -> Interval:

@@ -100,15 +100,8 @@ class Continued(NamedTuple):
 class NextRun:
     """Departures of the living pilots of one model on one task.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    places : sequence of int
-        Of the pilots in ``posterior.meta.runs``.
-    indices : ndarray of shape (draws,)
-        Draws in use.
-    corpus : Corpus
-        Finished runs of other repositories.
+    These stand at ``places`` of ``posterior.meta.runs``; ``indices`` are the draws in use, and
+    the corpus holds finished runs of other repositories.
     """
 
     def __init__(
@@ -193,8 +186,8 @@ class NextRun:
         """Departures by which a pilot that is not falling ends no lower than it stands."""
         if seen.gained < 0:
             return shift
-        share = (seen.level - self.meta.floor) / (self.meta.ceiling - self.meta.floor)
-        lacks = log_odds(share, CLEAR) - np.median(curve.T + shift, axis=1)
+        stands = log_odds(self.meta.as_share(seen.level), CLEAR)
+        lacks = stands - np.median(curve.T + shift, axis=1)
         return np.asarray(shift + np.maximum(lacks, 0.0)[:, None])
 
 

@@ -18,9 +18,6 @@ from advisor.model import DEGREES, WANDER_SHARE, Posterior, sigmoid
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, IntArray
 
-CHANCE_ENDS = (0.02, 0.98)
-"""Ends of the chance of a right answer by which the noise of a batch is judged: never nothing."""
-
 FALLEN_SPREAD = 0.9
 """Log-odds spread of a collapsed run's final reward round its latest one; of 28 tiny-transformer
 runs that had collapsed by step 50 of 200, three crept up again and none came back."""
@@ -214,7 +211,8 @@ def _sampling_variance(
     prompts: float,
 ) -> FloatArray:
     """Variance of a mean over so many prompts by their difficulty and by the completions drawn."""
-    chance = np.clip(level, *CHANCE_ENDS)
+    # Between these ends, so that the noise of a batch is never nothing.
+    chance = np.clip(level, 0.02, 0.98)
     chance = chance * (1 - chance)
     within = sigmoid(population["within_log_odds"])
     completions = prompts * settings.group_size

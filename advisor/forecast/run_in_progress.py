@@ -35,10 +35,6 @@ from advisor.theory import FloatArray
 DRAWS = 1000
 """Draws of an answer."""
 
-BELIEVED_WITHIN = 1.5
-"""Ranges seen between the end of a curve and the analogues' at which the curve counts half: where
-no run like this one went, it has seldom been right."""
-
 ALONE_WEIGHT = 0.2
 """Share of the curve, and of the random walk, that are fitted to the run alone."""
 
@@ -97,7 +93,9 @@ def end_of_begun_run(
 
     def believed(draws: FloatArray) -> float:
         away = (float(np.median(draws)) - float(np.median(analogues))) / seen.unit
-        return 1 / (1 + (away / BELIEVED_WITHIN) ** 2)
+        # At so many ranges seen from the analogues it counts half: where no run like this one went,
+        # a curve has seldom been right.
+        return 1 / (1 + (away / 1.5) ** 2)
 
     weight, widening = (
         float(np.interp(seen.features[0], np.log(SCORED_SHARES), by_share))

@@ -46,17 +46,6 @@ CLOCK_EXPONENTS = np.array([0.25, 0.75, 1.25, 1.75])
 MAX_BINS = 14
 """Bins per run: a pilot's curve bends once or twice, so more bins carry no more information."""
 
-BIN_GROWTH = 1.5
-"""Power by which bin edges grow: a curve is steepest at its start, where a bin must be short."""
-
-SCALE_FACTOR = 20.0
-LEAST_TOP = 0.2
-"""A run whose rewards end between these shares of 1, beside one of its task with rewards of more
-than twenty: the one counts in shares, the other in percent or points."""
-
-ABOVE_ONE = 1.05
-"""Reward beyond what rounding makes of a ceiling of 1."""
-
 FULL, LEAST_FULL = 1 - 1e-6, 3
 """A reward at the ceiling 1, and rows there from which on it is the ceiling."""
 
@@ -416,9 +405,10 @@ def _refuse_mixed_scales(runs: Sequence[PilotRun], notes: _Notes) -> None:
     tops = {run.id: float(np.nanmax(run.reward)) for run in runs}
     for task in dict.fromkeys(run.task for run in runs):  # notes come in the order of the runs
         own = [run for run in runs if run.task == task]
-        small = [run for run in own if LEAST_TOP < tops[run.id] <= 1]
-        large = [run for run in own if tops[run.id] > SCALE_FACTOR]
-        above = [run for run in own if tops[run.id] > ABOVE_ONE]
+        # Of one task some may count in shares, and those beyond twenty in percent or points.
+        small = [run for run in own if 0.2 < tops[run.id] <= 1]
+        large = [run for run in own if tops[run.id] > 20.0]
+        above = [run for run in own if tops[run.id] > 1.05]  # than rounding makes of 1
         if small and above and not large:
             # A run that touches 1 and never passes it has its ceiling there.
             full = [run for run in small if int(np.sum(run.reward >= FULL)) >= LEAST_FULL]
@@ -548,7 +538,8 @@ def _edges(rows: int) -> list[IntArray]:
     bins = min(MAX_BINS, rows)
     if not bins:
         return []
-    ends = np.ceil(rows * (np.arange(1, bins) / bins) ** BIN_GROWTH - 1e-9).astype(int)
+    # A curve is steepest at its start, where a bin must be short.
+    ends = np.ceil(rows * (np.arange(1, bins) / bins) ** 1.5 - 1e-9).astype(int)
     ends = np.maximum(ends, np.arange(1, bins))
     return np.split(np.arange(rows), np.minimum(ends, rows - bins + np.arange(1, bins)))
 

@@ -19,7 +19,6 @@ import numpy as np
 from advisor.common import SAMPLING, Progress, silent
 from advisor.theory import FloatArray
 
-POLL_SECONDS = 0.02
 REPORT_SECONDS = 1.5
 """Between reports of progress: counting the draws takes a tenth of a second of one core."""
 
@@ -34,14 +33,8 @@ STATISTICS = {
 }
 """Statistics of a draw: nutpie's names, and ArviZ's."""
 
-EQUAL_RATIOS = 1e-9
-"""Spread of log importance ratios below which all draws count alike."""
-
 TRUSTED_K = 0.7
 """Pareto k up to which importance weights are trusted (arXiv:1507.02646)."""
-
-LEAST_TO_SMOOTH = 25
-"""Draws below which the tail of their weights has fewer than five, too few to fit."""
 
 
 def import_arviz() -> Any:
@@ -113,7 +106,7 @@ def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:
         with contextlib.suppress(TimeoutError):  # nutpie's answer while chains start
             if sampler.is_finished:
                 return
-        time.sleep(POLL_SECONDS)
+        time.sleep(0.02)
         if progress is silent or time.monotonic() - reported < REPORT_SECONDS:
             continue
         done = _draws_so_far(sampler)
@@ -188,9 +181,9 @@ def as_inference_data(
 
 def smoothed_weights(log_ratios: FloatArray) -> tuple[FloatArray, float]:
     """Pareto-smoothed importance weights (Vehtari et al., arXiv:1507.02646)."""
-    if np.ptp(log_ratios) < EQUAL_RATIOS:
+    if np.ptp(log_ratios) < 1e-9:
         return np.full(log_ratios.size, 1 / log_ratios.size), 0.0  # no tail to fit
-    if log_ratios.size < LEAST_TO_SMOOTH:
+    if log_ratios.size < 25:  # a tail of fewer than five is too few to fit
         plain = np.exp(log_ratios - np.max(log_ratios))
         return plain / plain.sum(), math.inf
     arviz = import_arviz()

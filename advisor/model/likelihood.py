@@ -167,11 +167,7 @@ def expectation(
         eq.GroupLevel(*(part[..., of] for part in group)),
         _law("rate", parameters, data),
         _law("plateau_loss", parameters, data),
-        (
-            parameters["run_offset.plateau"],
-            parameters["run_offset.stiffness"],
-            parameters["run_offset.shape"],
-        ),
+        tuple(parameters[name] for name in RUN_EFFECTS),
         parameters["log_onset"][..., task[of]],
         data["refresh_interval"],
         data["clipped"],

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
 
 from advisor.common import VERSION, counted, write_whole
 from advisor.errors import StudyError
@@ -28,13 +28,7 @@ from advisor.model.parameters import (
     TASK_LEVELS,
 )
 from advisor.model.priors import Family, Priors
-from advisor.model.storage import (
-    from_netcdf,
-    inference_groups,
-    labels,
-    not_saved,
-    to_netcdf,
-)
+from advisor.model.storage import from_netcdf, inference_groups, labels, not_saved, to_netcdf
 from advisor.runs import Settings, fingerprint, seconds_per_step
 from advisor.theory import FloatArray
 
@@ -47,9 +41,6 @@ SCHEMA = 4
 INTERVAL = 0.8
 """Probability of every interval in tables and texts: central, from quantiles."""
 
-MOST_ROWS = 500
-"""Rows of a pilot that a posterior remembers; of longer logs every second one, or third."""
-
 FIRST_ROWS = 5
 """Of a pilot, that tell how its policy began."""
 
@@ -57,10 +48,8 @@ MIN_SIZES = 4
 """Model sizes below which the curvature exponent is called prior-dominated."""
 
 
-class Convergence(BaseModel):
+class Convergence(BaseModel, frozen=True):
     """Convergence figures of one fit."""
-
-    model_config = ConfigDict(frozen=True)
 
     rhat: float  # largest rank-normalised split R-hat, of the variable `worst`
     ess: float  # smallest bulk effective sample size
@@ -81,10 +70,8 @@ class Convergence(BaseModel):
         return None
 
 
-class RunSummary(BaseModel):
+class RunSummary(BaseModel, frozen=True):
     """One pilot as the posterior remembers it; rewards in reward units, steps of the optimizer."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     task: str
@@ -111,10 +98,8 @@ class RunSummary(BaseModel):
         return self.collapse_step if self.fell_from is None else self.fell_from
 
 
-class Provenance(BaseModel):
+class Provenance(BaseModel, frozen=True):
     """What a posterior was made from."""
-
-    model_config = ConfigDict(frozen=True)
 
     schema_version: int
     package: str
@@ -124,10 +109,8 @@ class Provenance(BaseModel):
     versions: dict[str, str]
 
 
-class Meta(BaseModel):
+class Meta(BaseModel, frozen=True, arbitrary_types_allowed=True):
     """Everything about a posterior but its draws; JSON inside the NetCDF file."""
-
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
     tasks: tuple[str, ...]
     groups: tuple[tuple[str, str], ...]
@@ -146,6 +129,10 @@ class Meta(BaseModel):
     convergence: Convergence
     priors: Priors
     provenance: Provenance
+
+    def as_share(self, reward: Any) -> Any:
+        """Train reward as a share of its floor to its ceiling."""
+        return (reward - self.floor) / (self.ceiling - self.floor)
 
     @model_validator(mode="after")
     def _agrees(self) -> Meta:
@@ -243,14 +230,12 @@ class Posterior(FittedDraws):
 
     def to_json(self) -> str:
         """Table and provenance as JSON, without the draws."""
-        return json.dumps(
-            {
-                "table": json.loads(self.table.to_json(orient="index")),
-                "convergence": self.convergence.model_dump(),
-                "provenance": self.meta.provenance.model_dump(),
-            },
-            indent=2,
-        )
+        found = {
+            "table": json.loads(self.table.to_json(orient="index")),
+            "convergence": self.convergence.model_dump(),
+            "provenance": self.meta.provenance.model_dump(),
+        }
+        return json.dumps(found, indent=2)
 
     def __repr__(self) -> str:
         """Pilots, priors and convergence; ``posterior.table`` has the numbers."""
@@ -352,12 +337,6 @@ STACKS = {
 }
 """Parameters that each vector of the sampler stacks."""
 
-MOST_DISPUTED = 3
-"""Runs that are named where chains disagree."""
-
-DISPUTED = 1.01
-"""R-hat of a run's own terms from which it is named."""
-
 
 def _disputed(
     diagnostics: Mapping[str, tuple[FloatArray, FloatArray]], ids: Sequence[str]
@@ -367,7 +346,8 @@ def _disputed(
     if found is None or found.ndim < 2:
         return ()  # draws that no sampler made
     rhat = np.nan_to_num(found, nan=np.inf).max(axis=0)
-    worst = [run for run in np.argsort(-rhat)[:MOST_DISPUTED].tolist() if rhat[run] > DISPUTED]
+    # Three at most are named, and from this R-hat on.
+    worst = [run for run in np.argsort(-rhat)[:3].tolist() if rhat[run] > 1.01]
     return tuple(f"'{ids[run]}' (R-hat {rhat[run]:.2f})" for run in worst)
 
 
@@ -415,13 +395,12 @@ def make_posterior(
     }
     shared = Meta.model_fields.keys() & {*Cohort.__dataclass_fields__, "longest"}
     taken = shared - {"runs", "group_parameters", "task_of_group"}
+    tested = cohort.group_of_run[cohort.run_of_eval]
     meta = Meta(
         **{name: getattr(cohort, name) for name in taken},
         group_parameters=tuple(cohort.group_parameters.tolist()),
         task_of_group=tuple(cohort.task_of_group.tolist()),
-        evaluated=tuple(
-            group in cohort.group_of_run[cohort.run_of_eval] for group in range(len(cohort.groups))
-        ),
+        evaluated=tuple(group in tested for group in range(len(cohort.groups))),
         family=family.name,
         runs=tuple(_summaries(cohort)),
         convergence=convergence,
@@ -448,7 +427,8 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
     out = []
     for index, (run, settings) in enumerate(zip(cohort.runs, cohort.settings, strict=True)):
         finite = run.reward[np.isfinite(run.reward)]
-        thinned = 1 + finite.size // MOST_ROWS
+        # Of a longer log every second row is remembered, or every third.
+        thinned = 1 + finite.size // 500
         lengths = run.series.get("completion_length")
         steps = float(run.step[-1])
         prompts = steps * settings.prompts_per_step

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from advisor.common import counted
 from advisor.errors import InputError
@@ -34,9 +34,7 @@ Bounded = Annotated[float, Field(ge=-MOST, le=MOST)]
 PositiveBounded = Annotated[float, Field(gt=0, le=MOST)]
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
+class _Entry(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     source: Annotated[str, Field(min_length=8)]
 
 
@@ -132,10 +130,8 @@ class SpeedLaw(_Entry):
         return by_rate + self.parameters * math.log(parameters / self.at_parameters)
 
 
-class Domain(BaseModel):
+class Domain(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """Runs that shaped a preset: outside of it the evidence ends."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     adapters: tuple[str, ...]  # "full" or "lora"
     optimizers: tuple[str, ...] = ("adamw",)  # "adamw" or "sgd"
@@ -143,10 +139,8 @@ class Domain(BaseModel):
     most_parameters: Positive
 
 
-class _Preset(BaseModel):
+class _Preset(BaseModel, frozen=True, extra="forbid"):
     """What a preset holds besides the priors of single parameters."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     description: str

@@ -171,19 +171,13 @@ def run_fits(posterior: Posterior) -> tuple[RunFit, ...]:
     seen, expected, counts = found.seen, found.expected, found.counts
     held_out = seen.held_out_reward - expected.held_out_reward
     in_scales = held_out / expected.held_out_scale
-    evaluated = [np.flatnonzero(seen.run_of_evaluation == run) for run in range(counts.size)]
-    return _named(
-        [
-            _with_evaluations(
-                _run_fit(found, run),
-                held_out[:, evaluated[run]].mean(axis=0),
-                in_scales[:, evaluated[run]],
-                posterior.meta.eval_ceiling - posterior.meta.eval_floor,
-            )
-            for run in range(counts.size)
-            if counts[run] >= FEWEST_BINS
-        ]
-    )
+    span = posterior.meta.eval_ceiling - posterior.meta.eval_floor
+    fits = []
+    for run in map(int, np.flatnonzero(counts >= FEWEST_BINS)):
+        own = np.flatnonzero(seen.run_of_evaluation == run)
+        left = held_out[:, own].mean(axis=0)
+        fits.append(_with_evaluations(_run_fit(found, run), left, in_scales[:, own], span))
+    return _named(fits)
 
 
 def misfit_caution(posterior: Posterior) -> str:
@@ -323,16 +317,11 @@ ROTATIONS = 16
 
 
 def deciding_numbers(posterior: Posterior) -> dict[str, FloatArray]:
-    """Draws of the numbers that an answer turns on, each of shape (draws,)."""
+    """Draws of plateau and log stiffness of every (task, model), each of shape (draws,)."""
     quantities = {}
     for index, (task, model) in enumerate(posterior.meta.groups):
         quantities[f"plateau [{task} / {model}]"] = posterior.flat("plateau")[:, index]
         quantities[f"stiffness [{task} / {model}]"] = np.log(posterior.flat("stiffness")[:, index])
-    quantities["curvature exponent"] = posterior.flat("curvature_exponent")
-    for law in ("rate", "hazard"):
-        for term in LAWS[law]:
-            name = f"{law} {term}" if term == "level" else f"{law} exponent of {term}"
-            quantities[name] = posterior.flat(f"{law}.{term}")
     return quantities
 
 
@@ -341,16 +330,9 @@ def prior_sensitivity(
 ) -> dict[str, float]:
     """Power-scaling sensitivity of numbers to all priors at once, what chance moves taken off."""
     prior = log_prior(posterior)
-    weights = [_weights((power - 1) * prior) for power in POWERS]
+    weighted = [(_weights((power - 1) * prior), abs(np.log2(power))) for power in POWERS]
     return {
-        name: float(
-            np.mean(
-                [
-                    _distance(values, weight) / abs(np.log2(power))
-                    for power, weight in zip(POWERS, weights, strict=True)
-                ]
-            )
-        )
+        name: float(np.mean([_distance(values, weights) / per for weights, per in weighted]))
         for name, values in quantities.items()
     }
 

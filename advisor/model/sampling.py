@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor.common import DEFAULT_SEED, SAMPLING, SAMPLING_AGAIN, Progress, counted, silent
 from advisor.errors import InputError, NotConvergedError
@@ -44,7 +44,7 @@ CAREFUL = 0.97
 """Target acceptance after an attempt with divergences: smaller steps."""
 
 
-class Sampling(BaseModel):
+class Sampling(BaseModel, frozen=True, extra="forbid"):
     """How to sample.
 
     Attributes
@@ -57,8 +57,6 @@ class Sampling(BaseModel):
     is_first_look : bool
         One attempt under the loose gate, which the posterior's notes say.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     draws: int = 1000
     tune: int = 500
@@ -241,9 +239,6 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
 LEAST_SHARE = 0.01
 """Share of an attempt from which its speed is taken: the first draws are the slowest."""
 
-ALMOST = 0.999
-"""Share beyond which nothing is shown as done before it is."""
-
 
 class FitClock:
     """Progress of a fit, passed on with what is left of all of it."""
@@ -280,7 +275,8 @@ class FitClock:
             self._tell(stage, None, f"{self._which}{detail}")
             return
         elapsed = now - self._started
-        whole = min(ALMOST, elapsed / max(elapsed + left, 1e-9))
+        # Nothing is shown as done before it is.
+        whole = min(0.999, elapsed / max(elapsed + left, 1e-9))
         self._tell(stage, whole, f"{self._which}{detail}, about {span(left)} left of the fit")
 
     def _left(self, share: float, seconds: float) -> float | None:

@@ -30,9 +30,6 @@ from advisor.model.likelihood import (
 from advisor.model.priors import Priors
 from advisor.theory import FloatArray
 
-PRIOR_DRAWS = 1000
-"""Draws of the prior group."""
-
 CHUNK = 250
 """Draws that are evaluated at once: a thousand of 64 runs would take 100 MB a matrix."""
 
@@ -84,7 +81,7 @@ def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
         "group_of_run": Variable(("run",), seen.group_of_run),
         "task_of_group": Variable(("group",), seen.task_of_group),
     }
-    prior = prior_draws(posterior.meta.placed_priors, seen, np.random.default_rng(0), PRIOR_DRAWS)
+    prior = prior_draws(posterior.meta.placed_priors, seen, np.random.default_rng(0), 1000)
     return {
         "posterior": posterior_group(posterior.draws),
         "sample_stats": _by_dimension(statistics, {}),

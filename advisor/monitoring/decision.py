@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor.advice import CostModel, learn_cost, level_text, percent
-from advisor.common import Progress, silent
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import Target, fit
 from advisor.model import Posterior
@@ -18,22 +17,12 @@ from advisor.runs import Diagnosis, PilotRun, diagnose, seconds_per_step
 
 Action = Literal["stop", "change", "go on"]
 
-DOOMED = 0.9
-"""P(unstable) from which a run is not worth its next step."""
-
 SURE = 0.9
 """Probability that little is left to gain from which going on is called waste."""
 
-SURPRISING = 3e-4
-"""Probability of rows so low, by the forecast from those before, below which something has
-changed. Chosen on 16 healthy tiny-transformer runs; on 20 others it cried wolf twice in 3,000
-looks (case_studies/diagnose)."""
 
-
-class WatchDecision(BaseModel):
+class WatchDecision(BaseModel, frozen=True):
     """What to do with a run now, and what stopping it would save."""
-
-    model_config = ConfigDict(frozen=True)
 
     action: Action
     rule: str  # "fallen", "not finite", "doomed", "surprise", "unstable", "card", "gained", "none"
@@ -59,10 +48,8 @@ class WatchDecision(BaseModel):
         return line
 
 
-class WatchReport(BaseModel):
+class WatchReport(BaseModel, frozen=True):
     """One look at a growing log: forecast, cards and decision."""
-
-    model_config = ConfigDict(frozen=True)
 
     update: Update
     diagnosis: Diagnosis
@@ -112,10 +99,13 @@ def _rule(
     if update.lost_rows >= LATEST_ROWS:
         reason = f"the latest {update.lost_rows} rewards are not finite"
         return "stop", "not finite", reason, _go_back(update, None)
-    if update.p_unstable >= DOOMED:
+    # From here on a run is not worth its next step.
+    if update.p_unstable >= 0.9:
         reason = f"it ends unstable with probability {percent(update.p_unstable)}"
         return "stop", "doomed", reason, _gentler(update)
-    if update.surprise is not None and update.surprise < SURPRISING:
+    # Chosen on 16 healthy tiny-transformer runs; on 20 others it cried wolf twice in 3,000 looks
+    # (case_studies/diagnose).
+    if update.surprise is not None and update.surprise < 3e-4:
         reason = (
             f"the latest rows, {update.reward:.3g}, lie below all but {update.surprise:.1g} of "
             "what was forecast from the rows before: something changed"
@@ -174,9 +164,7 @@ class Refitter:
         self.pilots = list(pilots)
         self._rows = 0.0
 
-    def __call__(
-        self, watch: Watch, run: PilotRun, update: Update, progress: Progress = silent
-    ) -> tuple[Watch, str] | None:
+    def __call__(self, watch: Watch, run: PilotRun, update: Update) -> tuple[Watch, str] | None:
         """Fit again where it is due and the run has grown enough: the watch, and what to say."""
         # Times the rows of the last fit that a run must have before it is fitted again.
         if not update.refit_due or run.step.size < 1.5 * self._rows:
@@ -188,7 +176,7 @@ class Refitter:
             watch.posterior.meta,
         )
         try:
-            posterior = fit([*others, own], priors=watch.posterior.meta.priors, progress=progress)
+            posterior = fit([*others, own], priors=watch.posterior.meta.priors)
         except (InputError, NotConvergedError) as error:
             return watch, f"the pilots could not be fitted again with this run: {error}"
         fresh = replace(watch, posterior=posterior, fitted=own)

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor import forecast
 from advisor.errors import InputError
@@ -22,22 +22,9 @@ DRAWS = 1000
 LATEST_ROWS = 5
 """Rows that tell where a run is, as for a collapse, and that may surprise."""
 
-LITTLE = 0.01
-"""Share of the reward range below which a gain is not worth its steps: what is within it counts as
-equal in `advice.answer` too."""
 
-STAYS_FALLEN = 0.94
-"""Probability that a fallen run ends fallen: of 28 tiny-transformer runs that had collapsed by step
-50 of 200 none came back, of 31 in case_studies/diagnose three did; half a run is added to each."""
-
-GENTLER = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05)
-"""Shares of the learning rate that are tried where the present one is too high."""
-
-
-class Update(BaseModel):
+class Update(BaseModel, frozen=True):
     """Forecast of a run from its log so far, in reward units; probabilities given that log."""
-
-    model_config = ConfigDict(frozen=True)
 
     run: str
     task: str
@@ -177,7 +164,9 @@ class Watch:
         gentler = None
         if fall.unstable:
             rest = self._fallen(rest, forecaster.as_share(latest), observed)
-            p_unstable = STAYS_FALLEN
+            # Of 28 tiny-transformer runs that had collapsed by step 50 of 200 none came back, of 31
+            # in case_studies/diagnose three did; half a run is added to each.
+            p_unstable = 0.94
         else:
             p_unstable = self._p_unstable(
                 run, forecaster, observed, observed.settings, rest.curve[:, -1]
@@ -204,7 +193,7 @@ class Watch:
             final_eval=held_out,
             p_reach=self._p_reach(rest, observed, forecaster, final),
             p_unstable=p_unstable,
-            p_little_left=float(np.mean(gain - gained < LITTLE)),
+            p_little_left=float(np.mean(gain - gained < 0.01)),  # equal in an answer, too
             share_made=float(np.clip(gained.mean() / max(gain.mean(), 1e-9), 0.0, 1.0)),
             surprise=None if fall.unstable else self._surprise(fewer, run, planned),
             lost_rows=_lost_rows(run),
@@ -295,7 +284,7 @@ class Watch:
         self, run: PilotRun, forecaster: Forecaster, observed: ObservedRun, level: FloatArray
     ) -> float | None:
         rate = observed.settings.learning_rate
-        for share in GENTLER:
+        for share in (0.7, 0.5, 0.3, 0.2, 0.1, 0.05):
             settings = observed.settings.model_copy(update={"learning_rate": share * rate})
             if 1 - self._p_unstable(run, forecaster, observed, settings, level) >= self.level:
                 return share * rate

@@ -104,6 +104,7 @@ def html(
     advice = recommendation
     explorer, no_explorer = _tried(lambda: explorer_data(posterior, advice))
     gains, no_gains = _tried(lambda: _gains(posterior, advice))
+    model = json.dumps(explorer, allow_nan=False) if explorer else ""
     script = _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     labels = {name: export.label for name, export in exports().items()}
@@ -116,9 +117,7 @@ def html(
         # By its digest the page allows this script and no other.
         script_hash=f"sha256-{digest}",
         # Its JSON cannot end the element that it stands in.
-        model=Markup(json.dumps(explorer, allow_nan=False).replace("<", "\\u003c"))
-        if explorer
-        else "",
+        model=Markup(model.replace("<", "\\u003c")),
         no_explorer=no_explorer,
         no_gains=no_gains,
         gains=gains,
@@ -129,12 +128,7 @@ def html(
         learned=_table(posterior.table),
         diagnoses=[
             {
-                "row": (
-                    one.id,
-                    one.verdict,
-                    one.collapse_step,
-                    worst(one),
-                ),
+                "row": (one.id, one.verdict, one.collapse_step, worst(one)),
                 "findings": "\n".join(line for card in one.cards for line in card_lines(card)),
             }
             for one in diagnoses

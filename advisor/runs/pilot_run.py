@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from advisor.runs.settings import PartialSettings, Positive, PositiveInt
 from advisor.theory import FloatArray
@@ -75,7 +75,7 @@ class Score(NamedTuple):
     values: FloatArray
 
 
-class PilotRun(BaseModel):
+class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=True):
     """One training run as its log tells it.
 
     Attributes
@@ -124,8 +124,6 @@ class PilotRun(BaseModel):
     assumptions, warnings : tuple of str
         What was assumed, and what looked wrong but did not stop the reading.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     id: str
     path: str
@@ -195,7 +193,8 @@ class PilotRun(BaseModel):
 
     def with_updates(self, **updates: Any) -> PilotRun:
         """Copy with some attributes replaced, validated again."""
-        return PilotRun(**{name: updates.get(name, getattr(self, name)) for name in _FIELDS})
+        names = PilotRun.model_fields  # of a run as users have it, not of one that is being read
+        return PilotRun(**{name: updates.get(name, getattr(self, name)) for name in names})
 
     def until(self, step: float) -> PilotRun:
         """Return the run as if it had been stopped after an optimizer step.
@@ -225,9 +224,6 @@ class PilotRun(BaseModel):
     def before(self, row: int) -> PilotRun:
         """Return the run as it was before one of its rows, counted from 0, was written."""
         return self.until(self.step[row - 1] if row else 0.0)
-
-
-_FIELDS = tuple(PilotRun.model_fields)
 
 
 def first_and_last(values: FloatArray) -> tuple[float, float] | None:

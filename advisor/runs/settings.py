@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from advisor.errors import InputError
 
@@ -23,7 +23,7 @@ Precision = Literal["bf16", "fp16", "fp32"]
 ModuleNames = Annotated[str, Field(max_length=2000, pattern=r"^[\w.-]+(,[\w.-]+)*$")]
 
 
-class PartialSettings(BaseModel):
+class PartialSettings(BaseModel, frozen=True, extra="forbid"):
     """The settings of one GRPO run as far as they are known. ``None`` means unknown.
 
     Attributes
@@ -76,8 +76,6 @@ class PartialSettings(BaseModel):
     max_completion_length : int
         Token limit of a completion.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     learning_rate: Positive | None = None
     group_size: GroupSize | None = None

@@ -12,7 +12,7 @@ import numpy as np
 from advisor.advice import Recommendation, percent
 from advisor.errors import InputError
 from advisor.forecast import Interval, interval_of
-from advisor.model import INTERVAL, Posterior, RunSummary, prior_entries
+from advisor.model import INTERVAL, Meta, Posterior, RunSummary, prior_entries
 from advisor.runs import (
     LEAST_ROWS,
     MODES,
@@ -162,30 +162,28 @@ def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Compari
     posteriors = one.posterior, other.posterior
     answers = one.recommendation, other.recommendation
     measure = answers[0].measure
-    return Comparison(
-        "studies",
-        paths,
-        (
-            _section("Advice", (_advice(measure, side) for side in answers)),
-            _section("Pilots", _pilots(*posteriors)),
-            _section("Asked", map(_asked, answers)),
-            _section("Learned", map(_learned, posteriors), (LEARNED,)),
-            _section("Priors", map(_priors, posteriors)),
-            _section("Provenance", map(_provenance, posteriors)),
-        ),
+    sections = (
+        _section("Advice", (_advice(measure, side) for side in answers)),
+        _section("Pilots", _pilots(*posteriors)),
+        _section("Asked", map(_asked, answers)),
+        _section("Learned", map(_learned, posteriors), (LEARNED,)),
+        _section("Priors", map(_priors, posteriors)),
+        _section("Provenance", map(_provenance, posteriors)),
     )
+    return Comparison("studies", paths, sections)
 
 
 def _pilots(one: Posterior, other: Posterior) -> tuple[dict[str, Any], dict[str, Any]]:
     """Facts of all pilots of both sides, under the same name where they are the same run."""
-    sides: tuple[dict[str, Any], dict[str, Any]] = tuple(  # type: ignore[assignment]
-        {
-            "pilots": len(side.meta.runs),
-            "reward floor": side.meta.floor,
-            "reward ceiling": side.meta.ceiling,
+
+    def together(meta: Meta) -> dict[str, Any]:
+        return {
+            "pilots": len(meta.runs),
+            "reward floor": meta.floor,
+            "reward ceiling": meta.ceiling,
         }
-        for side in (one, other)
-    )
+
+    sides = together(one.meta), together(other.meta)
     left = list(other.meta.runs)
     for run in one.meta.runs:
         # The same run has the same first rows, which a longer log shares, or else the same name.
@@ -337,16 +335,13 @@ def compare_runs(paths: tuple[str, str], one: PilotRun, other: PilotRun) -> Comp
         f"inflated for autocorrelation; they differ from {APART:g} standard errors on."
     )
     runs = one, other
-    return Comparison(
-        "runs",
-        paths,
-        (
-            _section("Settings", map(_settings, runs)),
-            _section("Lengths", map(_lengths, runs)),
-            _section("Levels", map(_levels, runs), (note,)),
-            _section("Diagnosis", map(_verdicts, runs)),
-        ),
+    sections = (
+        _section("Settings", map(_settings, runs)),
+        _section("Lengths", map(_lengths, runs)),
+        _section("Levels", map(_levels, runs), (note,)),
+        _section("Diagnosis", map(_verdicts, runs)),
     )
+    return Comparison("runs", paths, sections)
 
 
 def _settings(run: PilotRun) -> Facts:

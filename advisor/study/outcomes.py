@@ -16,9 +16,6 @@ from advisor.forecast import FINAL_SHARE, Forecaster, final_rows
 from advisor.model import Posterior
 from advisor.runs import PilotRun, Settings, diagnose
 
-SIDES = ("forecast", "outcome", "difference")
-"""Heads of the columns of forecasts and outcomes."""
-
 SAME = 1e-6
 """Relative difference below which two learning rates are one: logs round them."""
 
@@ -164,9 +161,8 @@ def compare_outcomes(
     ]
     if not any("advised" in names for _, names, _, _ in found):
         notes.append("None of these runs has the advised settings.")
-    return Comparison(
-        "study and runs", paths, (Section("Forecast and outcome", lines, tuple(notes)),), SIDES
-    )
+    section = Section("Forecast and outcome", lines, tuple(notes))
+    return Comparison("study and runs", paths, (section,), ("forecast", "outcome", "difference"))
 
 
 def _settings(advice: Recommendation, posterior: Posterior, run: PilotRun) -> Settings:

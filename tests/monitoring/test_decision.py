@@ -8,7 +8,9 @@ from watched import PLAN
 
 from advisor.advice.cost import CostModel
 from advisor.forecast.interval import Band, Interval
-from advisor.monitoring import Update, Watch, watch_decision, watch_report
+from advisor.monitoring import Watch, watch_report
+from advisor.monitoring.decision import watch_decision
+from advisor.monitoring.watcher import Update
 from advisor.runs.diagnosis import Card, Diagnosis, diagnose
 from advisor.runs.settings import PartialSettings
 

@@ -26,8 +26,6 @@ from advisor.theory import FloatArray, IntArray, overdamped_trajectory
 STEP = 1e-4
 """Of the finite difference of the gradient; parameters are of order one."""
 
-ITERATIONS = 500
-
 SPREADS = ("log_misfit", "log_noise_scale", *(name for name in SCALARS if "_spread" in name))
 """Held at their prior means: at the joint mode spreads shrink to nothing."""
 
@@ -55,12 +53,9 @@ def place(cohort: Cohort, priors: Priors, family: Family = SPECTRUM) -> Placemen
     data = data_of(cohort, priors, family)
     shape = shape_of(cohort)
     start = start_points(cohort, family.priors(priors))
-    point = np.concatenate(
-        [
-            np.broadcast_to(start.get(name, 0.0), size).ravel()
-            for name, size in shapes_of(shape).items()
-        ]
-    )
+    sizes = shapes_of(shape).items()
+    parts = [np.broadcast_to(start.get(name, 0.0), size).ravel() for name, size in sizes]
+    point = np.concatenate(parts)
     gap = float(1 - eq.sigmoid(np.median(start["start_logit"])))
     block = pack(data, shape, gap)
     density = density_of(block)
@@ -89,8 +84,7 @@ def _mode(
         gradient[held] = 0.0
         return -value, -gradient
 
-    options = {"maxiter": ITERATIONS}
-    found = minimize(downhill, point, jac=True, method="L-BFGS-B", options=options)
+    found = minimize(downhill, point, jac=True, method="L-BFGS-B", options={"maxiter": 500})
     return np.asarray(found.x)
 
 
@@ -180,21 +174,15 @@ def _bases(
     return bases, spreads
 
 
-OFF_CENTRE = 0.1
-"""Prior standard deviations by which population parameters start off their prior mean."""
-
-_NEAREST_TO_ONE = int(np.argmin(np.abs(CLOCK_EXPONENTS - 1.0)))
-
-
 def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
     """Start values of the population, group and task parameters."""
     shape = shape_of(cohort)
-    clock = cohort.clock[:, _NEAREST_TO_ONE]
+    clock = cohort.clock[:, int(np.argmin(np.abs(CLOCK_EXPONENTS - 1.0)))]
 
     def off_centre(names: Sequence[str]) -> FloatArray:
         # Exactly at its prior mean a parameter that the data do not touch has zero gradient, which
         # the sampler refuses as a broken start.
-        return np.array([prior.mean + OFF_CENTRE * prior.sd for prior in priors.of(names)])
+        return np.array([prior.mean + 0.1 * prior.sd for prior in priors.of(names)])
 
     start = np.repeat(off_centre(["start_logit"]), shape.groups)
     levels = np.tile(off_centre(TASK_LEVELS)[:, None], shape.tasks)

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from advisor.advice import Recommendation
 
-MAP_DRAWS = 400
-"""Draws behind the map: Monte Carlo error of a probability is at most 0.025."""
-
 MAX_PANELS = 4
 HALF = 2**0.5
 """Half an octave: the picture reaches so far beyond the first and the last K."""
@@ -169,7 +166,7 @@ def stability_map_info(posterior: Posterior, recommendation: Recommendation) -> 
     pilot = recommendation.next_pilot
     shown = [*(run.settings for run in meta.runs), settings, *([pilot.settings] if pilot else [])]
     rates, minibatches = _axes_of(shown, lattice.axes["learning_rate"], settings)
-    forecaster = Forecaster(posterior, target, draws=MAP_DRAWS)
+    forecaster = Forecaster(posterior, target, draws=400)  # probabilities are good to 0.025
     axes = {"group_size": groups, "minibatches_per_refresh": minibatches, "learning_rate": rates}
     every = product(*(values.tolist() for values in axes.values()))
     runs = [settings.model_copy(update=dict(zip(axes, at, strict=True))) for at in every]

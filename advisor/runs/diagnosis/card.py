@@ -6,7 +6,7 @@ import math
 from string import Formatter
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, field_validator
 
 from advisor.runs.logfiles import read_toml
 from advisor.runs.pilot_run import PilotRun
@@ -21,7 +21,7 @@ MODES = tuple(CARDS)
 SEVERITY: dict[Status, int] = {"NOT APPLICABLE": 0, "PASS": 1, "INFO": 2, "WARNING": 3, "FAIL": 4}
 
 
-class Card(BaseModel):
+class Card(BaseModel, frozen=True):
     """Verdict on one failure mode of one run.
 
     Attributes
@@ -53,8 +53,6 @@ class Card(BaseModel):
     unknown : tuple of str
         What the log cannot tell, and the key that would.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     mode: str
     title: str

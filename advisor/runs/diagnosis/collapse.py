@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor.runs.diagnosis import levels
 from advisor.runs.diagnosis.card import CARDS, Card, card_of, finding, not_applicable
@@ -26,7 +26,7 @@ of its siblings' by more than this chance of nothing but rows at the floor. By a
 dies whose few successes all came early: those of a prompt come together."""
 
 
-class Collapse(BaseModel):
+class Collapse(BaseModel, frozen=True):
     """Verdict on one run.
 
     Attributes
@@ -43,8 +43,6 @@ class Collapse(BaseModel):
     best, last : float
         Best and final trailing mean, in reward units.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     unstable: bool
     onset_step: float | None

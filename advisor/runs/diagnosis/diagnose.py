@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from advisor.runs.diagnosis.card import MODES, SEVERITY, Card, Status
 from advisor.runs.diagnosis.collapse import (
@@ -26,7 +26,7 @@ AFTER = "began with or after the collapse: a consequence"
 """Witness of a card that speaks of what followed the collapse."""
 
 
-class Diagnosis(BaseModel):
+class Diagnosis(BaseModel, frozen=True):
     """What is wrong with one run.
 
     Attributes
@@ -40,8 +40,6 @@ class Diagnosis(BaseModel):
     cards : tuple of Card
         One per mode; the worst first, and among equals causes before consequences.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     path: str

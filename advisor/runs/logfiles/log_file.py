@@ -21,7 +21,6 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-LFS_MARK = b"version https://git-lfs"
 
 BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 
@@ -227,7 +226,7 @@ def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
     if not raw.strip(b"\xef\xbb\xbf\xff\xfe \t\r\n"):
         advice = give or "Give a log with at least 3 rows of rewards"
         raise InputError("the file is empty", path=path, advice=advice)
-    if raw.startswith(LFS_MARK):
+    if raw.startswith(b"version https://git-lfs"):
         raise InputError(
             "the file is a git-LFS pointer, not the data", path=path, advice="Run 'git lfs pull'"
         )

@@ -24,9 +24,6 @@ RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or
 stops beside the peak)."""
 
-AS_STATED = ("model", "task", "reward_floor", "reward_ceiling", "collapsed", "collapsed_at")
-"""What a run holds as it was stated, or not at all."""
-
 
 MODEL = re.compile(
     r"(?<![a-z])(?:qwen|(?:tiny)?llama|gemma|phi|mistral|ministral|deepseek|smollm|olmo|minicpm"
@@ -93,7 +90,9 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         "assumptions": tuple(dict.fromkeys(found.assumptions)),
         "warnings": tuple(dict.fromkeys(found.warnings)),
     }
-    return _built(raw, own | {name: values.get(name) for name in AS_STATED})
+    # What a run holds as it was stated, or not at all.
+    stated_as = ("model", "task", "reward_floor", "reward_ceiling", "collapsed", "collapsed_at")
+    return _built(raw, own | {name: values.get(name) for name in stated_as})
 
 
 def _parameters(

@@ -8,14 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError
 
 from advisor.errors import InputError, brief
 from advisor.runs.logfiles.config_files import ConfigSource, flatten
@@ -48,10 +41,8 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class RunKeys(BaseModel):
+class RunKeys(BaseModel, use_attribute_docstrings=True):
     """What a sidecar entry or an override may set next to the settings."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     model: Text | None = None
     """Name of the base model; runs of one name pool."""

@@ -22,32 +22,24 @@ class Launch:
     """One run in whole numbers; ``devices`` share one optimizer step."""
 
     settings: Settings
-    learning_rate: float
-    group_size: int
     prompts: int
-    minibatches: int
-    epochs: int
     steps: int
     devices: int
 
     @property
     def interval(self) -> int:
         """K, optimizer steps per batch of rollouts."""
-        return self.minibatches * self.epochs
+        return self.settings.refresh_interval
 
     @property
     def completions(self) -> int:
         """Completions per optimizer step, P x G."""
-        return self.prompts * self.group_size
+        return self.prompts * self.settings.group_size
 
     @property
     def rollout_prompts(self) -> int:
         """Prompts per batch of rollouts."""
-        return self.prompts * self.minibatches
-
-    def refreshes(self, trainer: str) -> int:
-        """Batches of rollouts of the whole run, for a trainer that counts those."""
-        return self.in_refreshes("steps", self.steps, trainer)
+        return self.prompts * self.settings.minibatches_per_refresh
 
     @property
     def saved_every(self) -> int:
@@ -124,16 +116,7 @@ def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
     planned = settings.planned_steps
     if settings.schedule in ("linear", "cosine") and planned not in (None, steps):
         refuse("schedule", schedule=settings.schedule, planned=planned, steps=steps)
-    launch = Launch(
-        settings=settings,
-        learning_rate=settings.learning_rate,
-        group_size=group,
-        prompts=int(prompts),
-        minibatches=settings.minibatches_per_refresh,
-        epochs=settings.epochs_per_refresh,
-        steps=steps,
-        devices=devices,
-    )
+    launch = Launch(settings, int(prompts), steps, devices)
     completions = launch.completions
     if completions % devices:
         counts: dict[str, Any] = {"prompts": int(prompts), "group": group}
@@ -145,7 +128,7 @@ def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
 def per_device(launch: Launch) -> tuple[int, int]:
     """Completions per micro-step (at most one group) and micro-steps per optimizer step."""
     share = launch.completions // launch.devices
-    batch = _largest_divisor(share, launch.group_size)
+    batch = _largest_divisor(share, launch.settings.group_size)
     return batch, share // batch
 
 

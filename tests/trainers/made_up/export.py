@@ -7,7 +7,8 @@ from advisor.runs.trainers.export import Launch
 
 def render(launch: Launch, model: str | None) -> str:
     """Text of its TOML file."""
+    settings = launch.settings
     return (
-        f"model = {(model or 'MODEL')!r}\npace = {launch.learning_rate!r}\n"
-        f"siblings = {launch.group_size}\nquestions = {launch.prompts}\nturns = {launch.steps}\n"
+        f"model = {(model or 'MODEL')!r}\npace = {settings.learning_rate!r}\n"
+        f"siblings = {settings.group_size}\nquestions = {launch.prompts}\nturns = {launch.steps}\n"
     )

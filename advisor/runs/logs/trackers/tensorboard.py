@@ -22,9 +22,6 @@ from advisor.runs.logs.stated_settings import derive_settings
 from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers.key_table import COMMON_KEYS
 
-HPARAMS = b"_hparams_/"
-"""torch's ``add_hparams`` puts settings into a folder of their own, named by its time."""
-
 SETTINGS_TAG = re.compile(
     r"(?:.*/)?(?:args|arguments|training_args|config|model_config|h?params|hyper_?parameters"
     r"|settings)(?:/text_summary)?",
@@ -56,7 +53,8 @@ def group(log: LogFile) -> Path:
 
 def _is_settings_only(log: LogFile) -> bool:
     is_named_so = re.fullmatch(r"\d{9,11}\.\d+", log.path.parent.name) is not None
-    return is_named_so and HPARAMS in log.readable_head()
+    # torch's ``add_hparams`` puts settings into a folder of their own, named by its time.
+    return is_named_so and b"_hparams_/" in log.readable_head()
 
 
 class _Attempt(NamedTuple):

@@ -2,9 +2,9 @@
 # GRPO with OpenRLHF. Set MODEL, PROMPT_DATA and REWARD, and add flags of your own:
 #   bash openrlhf_grpo.sh --data.input_key KEY --data.label_key KEY --data.apply_chat_template
 #
-# Refresh interval K = {interval} optimizer steps = {minibatches} mini-batches x {epochs} epochs:
-#   mini-batches {minibatches} = rollout.batch_size {rollout_prompts} prompts x n_samples_per_prompt {group_size} / train.batch_size {completions}
-#   epochs {epochs} = train.max_epochs
+# Refresh interval K = {interval} optimizer steps = {minibatches_per_refresh} mini-batches x {epochs_per_refresh} epochs:
+#   mini-batches {minibatches_per_refresh} = rollout.batch_size {rollout_prompts} prompts x n_samples_per_prompt {group_size} / train.batch_size {completions}
+#   epochs {epochs_per_refresh} = train.max_epochs
 # One optimizer step: {prompts} prompts x {group_size} completions = train.batch_size {completions},
 #   on actor.num_nodes x actor.num_gpus_per_node = {devices} in all
 # {steps} optimizer steps = data.max_samples {samples} / rollout.batch_size {rollout_prompts} x K {interval}:
@@ -29,7 +29,7 @@ arguments=(
   --rollout.batch_size {rollout_prompts}
   --rollout.n_samples_per_prompt {group_size}
   --train.batch_size {completions}
-  --train.max_epochs {epochs}
+  --train.max_epochs {epochs_per_refresh}
   --rollout.micro_batch_size 1
   --train.micro_batch_size 1
   --rollout.max_new_tokens {max_completion_length}

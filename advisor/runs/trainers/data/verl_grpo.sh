@@ -3,9 +3,9 @@
 #   bash verl_grpo.sh reward.custom_reward_function.path=REWARD.py
 # A reward function is needed for data sources that verl has none for.
 #
-# Refresh interval K = {interval} optimizer steps = {minibatches} mini-batches x {epochs} epochs:
-#   mini-batches {minibatches} = data.train_batch_size {rollout_prompts} / ppo_mini_batch_size {prompts}, both in prompts
-#   epochs {epochs} = ppo_epochs
+# Refresh interval K = {interval} optimizer steps = {minibatches_per_refresh} mini-batches x {epochs_per_refresh} epochs:
+#   mini-batches {minibatches_per_refresh} = data.train_batch_size {rollout_prompts} / ppo_mini_batch_size {prompts}, both in prompts
+#   epochs {epochs_per_refresh} = ppo_epochs
 # One optimizer step: {prompts} prompts x {group_size} completions (rollout.n) = {completions},
 #   on trainer.nnodes x trainer.n_gpus_per_node = {devices} in all
 # {steps} optimizer steps = total_training_steps {refreshes} x K {interval}: verl counts batches of rollouts,
@@ -26,7 +26,7 @@ arguments=(
   data.train_batch_size={rollout_prompts}
   actor_rollout_ref.rollout.n={group_size}
   actor_rollout_ref.actor.ppo_mini_batch_size={prompts}
-  actor_rollout_ref.actor.ppo_epochs={epochs}
+  actor_rollout_ref.actor.ppo_epochs={epochs_per_refresh}
   trainer.total_training_steps={refreshes}
   trainer.total_epochs={refreshes}
   data.max_prompt_length={max_prompt_length}

@@ -43,7 +43,7 @@ def render(launch: Launch, model: str | None) -> str:
         adapter=_adapter(launch),
         batch=batch,
         accumulation=accumulation,
-        rounds=accumulation * launch.minibatches,
+        rounds=accumulation * launch.settings.minibatches_per_refresh,
         named_devices="1 device" if launch.devices == 1 else f"{launch.devices} devices",
         longest=f"the {limit} tokens of your pilots" if limit else "what your pilots had at most",
         arguments=yaml.safe_dump(arguments(launch), sort_keys=False).rstrip("\n"),
@@ -58,10 +58,10 @@ def arguments(launch: Launch) -> dict[str, Any]:
     batch, accumulation = per_device(launch)
     is_sgd, precision = settings.optimizer == "sgd", settings.precision
     found = {
-        "learning_rate": launch.learning_rate,
-        "num_generations": launch.group_size,
-        "num_iterations": launch.epochs,
-        "steps_per_generation": accumulation * launch.minibatches,
+        "learning_rate": settings.learning_rate,
+        "num_generations": settings.group_size,
+        "num_iterations": settings.epochs_per_refresh,
+        "steps_per_generation": accumulation * settings.minibatches_per_refresh,
         "gradient_accumulation_steps": accumulation,
         "per_device_train_batch_size": batch,
         "max_steps": launch.steps,
