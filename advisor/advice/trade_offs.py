@@ -216,9 +216,7 @@ def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: floa
     if max(allowed) == tried[-1]:
         return f"none was found: learning rates up to {tried[-1]:.6g}, the highest tried, {here}"
     above = min(rate for rate in tried if rate > max(allowed))
-    return (
-        f"learning rates up to {max(allowed):.6g} {here}; the next one tried, {above:.6g}, does not"
-    )
+    return f"learning rates up to {max(allowed):.6g} {here}; the next one, {above:.6g}, does not"
 
 
 def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: float) -> str:

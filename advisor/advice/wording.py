@@ -104,8 +104,7 @@ def weightiest(assumptions: Sequence[str], most: int = SAID) -> tuple[list[str],
         found = (place for place, begins in enumerate(WEIGHTY) if re.match(begins, line))
         return next(found, len(WEIGHTY))
 
-    ordered = sorted(assumptions, key=rank)
-    return ordered[:most], max(0, len(ordered) - most)
+    return sorted(assumptions, key=rank)[:most], max(0, len(assumptions) - most)
 
 
 TOO_FEW = "the pilots, too few to tell what other settings do"
@@ -155,7 +154,8 @@ def explanation_text(advice: AnswerFields) -> str:
 
 def support_text(advice: AnswerFields) -> str:
     """Write what the numbers do not show: whether the pilots support them, and what to do."""
-    return "\n".join([*_support(advice), *_promoted(advice)])
+    going_on = [] if advice.promotion is None else [advice.promotion.text]
+    return "\n".join([*_support(advice), *going_on])
 
 
 def _lead(advice: AnswerFields) -> list[str]:
@@ -236,7 +236,7 @@ def stability_interval(stability: Stability) -> str:
     if stability.low == stability.high:
         return "as the model says: no runs of known outcome recalibrate it"
     low, high = percent(stability.low), percent(stability.high)
-    where = "in 80 % of tables of finished runs"
+    where = "in 80 % of sets of finished runs"
     return f"{low} {where} too" if low == high else f"{low} to {high} {where}"
 
 
@@ -258,8 +258,9 @@ def _body(advice: AnswerFields) -> list[str]:
         f"{percent(advice.stability.probability, advice.level)}{_between(advice)} (wanted: "
         f"{level_text(advice.level)}).",
         *_support(advice),
+        *([_limit(advice)] if _is_outdone(advice) else []),
         *([_price_line(advice)] if advice.kind == "recommendation" else []),
-        *_promoted(advice),
+        *([] if advice.promotion is None else [advice.promotion.text]),
     ]
 
 
@@ -294,13 +295,15 @@ def _support(advice: AnswerFields) -> list[str]:
     ]
 
 
-def _promoted(advice: AnswerFields) -> list[str]:
-    return [] if advice.promotion is None else [advice.promotion.text]
-
-
 def _is_bound(advice: AnswerFields) -> bool:
     """Whether what limits the answer is a part of it: no recommendation, or of too few pilots."""
     return advice.kind != "recommendation" or advice.binding.startswith(TOO_FEW)
+
+
+def _is_outdone(advice: AnswerFields) -> bool:
+    """Whether a pilot's settings are likelier worth more: then the answer says why not those."""
+    chance = advice.best_piloted.p_beaten
+    return chance is not None and chance < 0.5 and not _is_bound(advice)
 
 
 def _particulars(advice: AnswerFields) -> list[str]:
@@ -317,7 +320,7 @@ def _particulars(advice: AnswerFields) -> list[str]:
         f"{calm}; in all {by_model}{again}.{none_failed}",
         *([] if advice.kind == "recommendation" else [_price_line(advice)]),
         *_silent_groups(advice.silent_groups),
-        *([] if _is_bound(advice) else [_limit(advice)]),
+        *([] if _is_bound(advice) or _is_outdone(advice) else [_limit(advice)]),
         *_evidence(advice),
     ]
 
@@ -343,7 +346,7 @@ def _between(advice: AnswerFields) -> str:
     stability = advice.stability
     low, high = percent(stability.low), percent(stability.high)
     stated = percent(stability.probability, advice.level)
-    found = "" if low == stated == high else f" [{low}, {high}]"
+    found = "" if low == stated == high else f", 80 % interval [{low}, {high}]"
     by_model = percent(stability.by_model, advice.level)
     if by_model != stated and stability.by_model < stability.probability:
         found += f"; the model alone says {by_model}, and that decides"
@@ -398,7 +401,6 @@ def _others(advice: AnswerFields) -> list[str]:
     instead = [
         _row(one, own, timed=True) for one in (*advice.alternatives, *advice.equal_completions)
     ]
-    more = advice.reward.mean - piloted.reward
     chance = ""
     if piloted.p_beaten is not None:
         is_known = any(line.startswith("known to do best") for line in advice.assumptions)
@@ -406,8 +408,8 @@ def _others(advice: AnswerFields) -> list[str]:
         chance = f". Where a lost run counts as the reward's floor{away}, it is better with P "
         chance += percent(piloted.p_beaten)
     best = [
-        f"If both stay stable, the advice is expected to end {more:+.3f} from the highest forecast "
-        f"of a pilot{chance}:",
+        "If both stay stable, the advice is expected to end "
+        f"{advice.reward.mean - piloted.reward:+.3f} from the highest forecast of a pilot{chance}:",
         _row(piloted, own),
     ]
     if place_of(piloted.settings) == place_of(own):

@@ -99,16 +99,15 @@ def line(report: WatchReport) -> str:
 
 
 def _interval(of: Interval) -> str:
-    return f"{of.mean:.3f} [{of.low:.3f}, {of.high:.3f}]"
+    return f"{of.mean:.3f}, 80 % interval [{of.low:.3f}, {of.high:.3f}]"
 
 
 def panel(report: WatchReport) -> Panel:
     """Where the run is, probabilities, cards and decision."""
     update, decision = report.update, report.decision
-    end = f"at step {update.planned_steps} (80 %)"
-    lines = [f"reward {update.reward:.3f} now, {_interval(update.final)} {end}"]
+    lines = [f"reward {update.reward:.3f} now, at the end {_interval(update.final)}"]
     if update.final_eval is not None:
-        lines.append(f"held-out {_interval(update.final_eval)} at the end")
+        lines.append(f"held-out at the end {_interval(update.final_eval)}")
     if update.p_reach is not None:
         lines.append(f"reaches the target with probability {percent(update.p_reach)}")
     lines.append(f"ends unstable with probability {percent(update.p_unstable)}")

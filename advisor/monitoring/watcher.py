@@ -337,12 +337,13 @@ def resolve_group(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
             f"no pilot trained {run.model}: its forecast rests on the other models and its own rows"
         ]
     if len(fitting) != 1:
-        problem, advice = "the log does not name its task and model", "Give `task` and `model`"
+        problem = "the log does not name its task and model"
+        advice = "Give `task` and `model` (--set task=NAME --set model=NAME)"
         if not fitting:
             model = run.model or "a model without a name"
             problem = f"no pilot trained {model} on {run.task or 'a task without a name'}"
             advice = "Name them as the pilots do, or pilot this one"
-        held = ", ".join(f"{model} on {task}" for task, model in groups)
+        held = ", ".join(forecast.Target(task, model, 0.0).subject for task, model in groups)
         raise InputError(
             f"{problem}; the posterior holds {held}",
             path=run.path,
@@ -350,10 +351,10 @@ def resolve_group(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
             advice=advice,
         )
     task, model = fitting[0]
-    notes = []
-    if run.task is None or run.model is None:
-        notes.append(f"taken for {model} on {task}, the only one the posterior holds")
     size = meta.group_parameters[groups.index((task, model))]
+    only = forecast.Target(task, model, size).subject
+    is_named = run.task is not None and run.model is not None
+    notes = [] if is_named else [f"taken for {only}, the only one the posterior holds"]
     return run.with_updates(task=task, model=model, parameters=size), notes
 
 

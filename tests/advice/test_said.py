@@ -71,9 +71,7 @@ def test_the_end_of_the_search_is_no_bound():
 
 
 def test_a_bound_names_the_rate_that_breaks_it(first_contact):
-    found = re.findall(
-        r"up to (\S+) keep .* the next one tried, (\S+), does", first_contact.binding
-    )
+    found = re.findall(r"up to (\S+) keep .* the next one, (\S+), does", first_contact.binding)
     ((kept, broken),) = found
     rates = first_contact.choices["learning_rate"]
     assert rates.index(float(broken)) == rates.index(float(kept)) + 1

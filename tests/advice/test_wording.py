@@ -18,7 +18,13 @@ from simulated_runs import (
 
 from advisor.advice import Cost, advise
 from advisor.advice.evaluate import base_settings
-from advisor.advice.wording import _silent_groups, in_trainer_names, percent, price
+from advisor.advice.wording import (
+    _silent_groups,
+    in_trainer_names,
+    percent,
+    price,
+    summary_text,
+)
 from advisor.common import counted
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
@@ -132,7 +138,8 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     ends = [percent(chances.low), percent(chances.high)]
     whole = f"P(stable to step {said.steps}) = {percent(chances.probability)}"
     # An interval that rounds to what is said tells nothing.
-    whole += "" if ends == [percent(chances.probability)] * 2 else f" [{', '.join(ends)}]"
+    if ends != [percent(chances.probability)] * 2:
+        whole += f", 80 % interval [{', '.join(ends)}]"
     assert chances.low < chances.high
     assert whole in said.text
     assert "(wanted: 90 %)" in said.text
@@ -164,6 +171,14 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
         sure = stability(forecaster, pilot.settings, pilot.steps)
         assert f"stable with probability {percent(sure.probability)}" in said.text
         assert f"costs {price(pilot.cost)}." in said.text
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize(("chance", "is_told_why"), [(0.2, True), (0.8, False), (None, False)])
+def test_a_pilot_likelier_worth_more_is_answered_for_in_the_answer(advice, chance, is_told_why):
+    piloted = advice.best_piloted.model_copy(update={"p_beaten": chance})
+    shown = summary_text(advice.model_copy(update={"best_piloted": piloted}))
+    assert (f"What limits it: {advice.binding}." in shown) == is_told_why
 
 
 @pytest.mark.evidence

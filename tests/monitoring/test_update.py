@@ -203,7 +203,7 @@ def test_a_run_without_names_is_taken_for_the_only_one(posterior):
     assert (update.task, update.model) == ("sort", "tiny-s")
     assert "taken for" in update.notes[0]
     several = made_up_posterior(draws=20)
-    with pytest.raises(InputError, match="Give `task` and `model`"):
+    with pytest.raises(InputError, match=r"Give `task` and `model` .--set task=NAME"):
         Watch(several, planned_steps=END).update(run)
 
 

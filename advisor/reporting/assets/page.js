@@ -96,7 +96,7 @@ function start() {
       reward: found.reward.toFixed(places),
       band: `80 % of runs: ${found.low.toFixed(places)} to ${found.high.toFixed(places)}`,
       stable,
-      parts: `${decides}refresh ${percent(found.refresh)}, learning rate ${percent(found.tolerance)}, fluctuation ${percent(found.fluctuation)}`,
+      parts: `${decides}parts by the model: refresh ${percent(found.refresh)}, learning rate ${percent(found.tolerance)}, fluctuation ${percent(found.fluctuation)}`,
       cost: found.cost,
       completions: `${found.completions}, K = ${chosen.minibatches_per_refresh * grid.epochs}`,
       notes: notes.join(" "),
