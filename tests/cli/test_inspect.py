@@ -220,6 +220,11 @@ def test_flat_pilots_are_told_before_a_fit(tmp_path):
     assert "In all 2 runs the reward moved by no more than its noise" in told.output
     assert "Run the next pilot at three times the largest learning rate" in told.output
     for seed in range(2):
+        _write(tmp_path / f"{seed}.jsonl", [0.5 + 0.01 * seed] * 40)
+    told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
+    assert "In all 2 runs the reward is one number in every row" in told.output
+    assert "Look at the reward function first" in told.output
+    for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.02 * (seed + 1), *[0.0] * 39])
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
     assert "slow to start or dead" in told.output

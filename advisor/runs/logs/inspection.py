@@ -170,6 +170,9 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
         if all(at_the_floor(run) for run in own):
             line = f"{who} shows nothing but its floor: whether it is slow to start or dead"
             advice = "cannot be seen. Run the next pilot at a third of the smallest learning rate."
+        elif all(np.ptp(run.reward[np.isfinite(run.reward)]) == 0 for run in own):
+            line = f"{who} is one number in every row: where all completions score alike nothing"
+            advice = "is learned at any learning rate. Look at the reward function first."
         console.print(Text(f"{line} {advice}"), soft_wrap=True)
 
 
