@@ -145,7 +145,8 @@ def test_the_source_distribution_holds_what_its_tests_read(sdist):
         assert name in names
     for name in ("advisor/cli/mcp.py", "tests/data/study/posterior.nc", "docs/claims.toml"):
         assert name in names
-    assert not any(".git/" in name or "__pycache__" in name for name in names)
+    for left in (".git/", "__pycache__", ".cache/"):
+        assert not any(left in name for name in names)
 
 
 def last_evaluations(run):
