@@ -280,16 +280,15 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "runs": sum(len(mine["runs"]) for mine in own),
             "died": sum(run["died"] is not None for mine in own for run in mine["runs"]),
         }
+    advised = [one["methods"]["advisor"]["runs"] for one in found]
     inside = []
-    for one in found:
+    for one, runs in zip(found, advised, strict=True):
         low, _, high = one["said"]["interval"]
-        runs = one["methods"]["advisor"]["runs"]
         inside.append([low <= run["reward"] <= high for run in runs])
     told["interval_80_holds"] = [sum(map(sum, inside)), sum(map(len, inside))]
     told["interval_80_holds_tasks_alike"] = round(float(np.mean([*map(np.mean, inside)])), 3)
     told["p_stable_said"] = round(float(np.mean([one["said"]["p_stable"] for one in found])), 3)
-    runs = [run for one in found for run in one["methods"]["advisor"]["runs"]]
-    told["unstable"] = sum(run["unstable"] for run in runs)
+    told["unstable"] = sum(run["unstable"] for runs in advised for run in runs)
     return told
 
 

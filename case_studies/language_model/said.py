@@ -117,10 +117,8 @@ def records(task: str, priors: str | None, kind: Kind) -> list[dict[str, Any]]:
             found.append({"task": task, "set": name, "refused": str(error)})
             continue
         found += [
-            {"task": task, "set": name, "on_ladder": kind.on_ladder(run)} | record
-            for run, record in zip(
-                runs, _asked(posterior, runs, pilots, rates, steps, ladder), strict=True
-            )
+            {"task": task, "set": name} | record
+            for record in _asked(posterior, runs, pilots, rates, steps, ladder, kind)
         ]
     return found
 
@@ -132,6 +130,7 @@ def _asked(
     rates: Sequence[float],
     steps: int,
     ladder: dict[float, Trained],
+    kind: Kind,
 ) -> Iterable[dict[str, Any]]:
     own = posterior.meta.runs[0]
     forecaster = Forecaster(posterior, Target(own.task, own.model, own.parameters))
@@ -161,6 +160,7 @@ def _asked(
         yield {
             "run": run.name,
             "rate": now.rate,
+            "on_ladder": kind.on_ladder(run),
             "named": now.rate == named,
             "kind": advice.kind,
             "piloted": is_piloted,
@@ -208,10 +208,10 @@ def _carried_on(pilot: advisor.PilotRun, steps: int) -> dict[str, list[float]]:
     return {"last rows": _quantiles(np.clip(level, 0, 1)), "own exponential": _quantiles(curve)}
 
 
-def with_every_seed(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_every_seed(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same forecasts, beside every seed of their settings that has been trained since."""
-    told = []
-    for task, own in _by_task(found).items():
+    told = [one for one in found if "refused" in one]
+    for task, own in _by_task(one for one in found if "said" in one).items():
         runs = trained(unpack(task))
         by_name = {run.name: run for run in runs}
         for one in own:
@@ -224,7 +224,7 @@ def with_every_seed(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
                 if (run.configuration, run.steps) == (first.configuration, first.steps)
             ]
     # A seed that was there had a forecast of its own: the same, but for the draws.
-    return list({(one["task"], one["set"], one["run"]): one for one in told}.values())
+    return list({(one["task"], one["set"], one.get("run")): one for one in told}.values())
 
 
 def _by_task(found: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -337,11 +337,8 @@ def regrets(
     asked: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]
 ) -> dict[str, float | int]:
     """Mean regret of what is named, of the best pilot, and of the best rate of the other tasks."""
-    ladders = [one for one in asked if one["on_ladder"]]
-    ends = {
-        task: ends_of(one for one in ladders if one["task"] == task)
-        for task in dict.fromkeys(one["task"] for one in ladders)
-    }
+    ladders = _by_task(one for one in asked if one["on_ladder"])
+    ends = {task: ends_of(own) for task, own in ladders.items()}
 
     def known(task: str) -> float:
         others = [own for name, own in ends.items() if name != task]
