@@ -171,8 +171,8 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
             line = f"{who} shows nothing but its floor: whether it is slow to start or dead"
             advice = "cannot be seen. Run the next pilot at a third of the smallest learning rate."
         elif all(np.ptp(run.reward[np.isfinite(run.reward)]) == 0 for run in own):
-            line = f"{who} is one number in every row: where all completions score alike nothing"
-            advice = "is learned at any learning rate. Look at the reward function first."
+            line = f"{who} is one number in every row. Look at the reward function first: if groups"
+            advice = "are not all right or all wrong, run the next pilot at three times the rate."
         console.print(Text(f"{line} {advice}"), soft_wrap=True)
 
 
