@@ -173,7 +173,7 @@ def _settings(advice: Recommendation, posterior: Posterior, run: PilotRun) -> Se
             raise InputError(
                 f"{run.id} is of {what} '{own or '-'}', and the study advises on '{wanted}'",
                 path=run.path,
-                advice=f"Give finished runs of {target.subject}, or say it: --set {what}=NAME",
+                advice=f"Give finished runs of {target.subject}, or say it with `{what}`",
             )
     if not run.step.size:
         raise InputError(f"{run.id} logged no training step", path=run.path)
