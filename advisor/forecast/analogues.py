@@ -58,9 +58,6 @@ USUAL_PARAMETERS, USUAL_RATE = 3e9, 5e-6
 SIBLING_REACH = 2.0
 """Distance within which siblings resemble, over that of strangers: what they share is unseen."""
 
-SIBLINGS_SHARE = 0.4
-"""Of the answer, that many finished siblings have which agree on what they gained."""
-
 SIBLINGS_SPREAD = (0.37, 0.24, 0.11)
 """Distance of a run's gain from its siblings' median, in ranges seen, at SCORED_SHARES: of all
 public cohorts, counted as two siblings more."""
@@ -72,14 +69,8 @@ DEATH_TERMS = ("intercept", "log_time_left", "signal", "log_update_norm")
 """What the log-odds that a run dies turn on: a level, the log of log(end / now), the trend in its
 standard errors as in FEATURES, and the log norm of an Adam update, rate x root of parameters."""
 
-LAST_LOOK = 0.99
-"""Share of a run beyond which the time left is no shorter."""
-
 MOST_GAIN = 4.0
 """Of a run, in ranges seen."""
-
-ODDS_SHARE = 0.6
-"""Of the answer, by gains in log-odds, where such runs were forecast better so."""
 
 LEAST_SHARE = 0.02
 """By which a share stays clear of 0 and 1 in log-odds: groups of a few completions tell no less."""
@@ -136,7 +127,6 @@ def describe(step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind)
     unit = max(float(np.ptp(rewards)), 1e-9 * max(1.0, float(np.abs(rewards).max())))
     noise = row_noise(rewards)
     error = noise * float(np.sqrt(2 / third))
-    is_share = kind.is_share
     features = [
         0.0,
         (last - first) / unit,
@@ -144,10 +134,10 @@ def describe(step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind)
         noise / unit,
         2 * np.tanh((last - first) / (error + 0.02 * unit) / 4),
         np.log(rewards.size) / 2,
-        float(is_share),
-        2 * last if is_share else 1.0,
-        float(np.clip(np.log(min((1 - last) / unit, 20) + 0.05), -3, 3)) if is_share else 0.0,
-        float(np.log(unit)) if is_share else 0.0,
+        float(kind.is_share),
+        2 * last if kind.is_share else 1.0,
+        float(np.clip(np.log(min((1 - last) / unit, 20) + 0.05), -3, 3)) if kind.is_share else 0.0,
+        float(np.log(unit)) if kind.is_share else 0.0,
         float(np.log((kind.parameters or USUAL_PARAMETERS) / USUAL_PARAMETERS)),
         float(kind.is_lora),
         float(np.log((kind.learning_rate or USUAL_RATE) / USUAL_RATE)),
@@ -209,7 +199,7 @@ def end_of_run(
     ends, weight = ends_by(corpus, seen), resemblance(corpus, seen) * corpus.weight
     if weight @ corpus.by_odds > 0:
         ends = np.concatenate([ends, ends_by(corpus, seen, is_by_odds=True)])
-        weight = np.concatenate([(1 - ODDS_SHARE) * weight, ODDS_SHARE * weight])
+        weight = np.concatenate([0.4 * weight, 0.6 * weight])
     if siblings is not None and siblings.gain.size:
         ends = np.concatenate([ends, ends_by(siblings, seen)])
         near = resemblance(siblings, seen, reach=SIBLING_REACH * corpus.reach)
@@ -240,7 +230,8 @@ def log_odds(share: npt.ArrayLike, clear: float = LEAST_SHARE) -> FloatArray:
 
 def death_terms(seen: Description, log_norm: float) -> FloatArray:
     """Values of DEATH_TERMS for a run that lives, shape (4,)."""
-    left = np.log(-min(seen.features[0], np.log(LAST_LOOK)))
+    # Beyond this share of a run the time left is no shorter.
+    left = np.log(-min(seen.features[0], np.log(0.99)))
     return np.array([1.0, left, seen.features[FEATURES.index("signal")], log_norm])
 
 
@@ -274,8 +265,8 @@ def gain_of_siblings(
     squares = float(np.sum((np.array(gains) - np.mean(gains)) ** 2)) + 2 * usual**2
     spread = float(np.sqrt(squares / (count + 1) * (1 + 1 / (count + 1))))
     draws = stdtrit(count + 1, (np.arange(1000) + 0.5) / 1000)
-    agreed = 1 / (1 + (spread / seen.unit) ** 2)
-    weight = SIBLINGS_SHARE * agreed * count / (count + 2)
+    # So much of the answer have many siblings that agree.
+    weight = 0.4 / (1 + (spread / seen.unit) ** 2) * count / (count + 2)
     return np.asarray(seen.level + gain + spread * draws), weight
 
 

@@ -20,9 +20,6 @@ from advisor.model import equations as eq
 from advisor.runs import Settings
 from advisor.theory import FloatArray, IntArray, policy_steps, stiffness_limit
 
-NEW_START_SPREAD = 0.75
-"""Log-odds spread of a new model's start around that of piloted models on the task."""
-
 SEARCH_DRAWS = 4000
 """Draws used for a forecast: Monte Carlo error of a probability is at most 0.008."""
 
@@ -246,7 +243,8 @@ class Forecaster:
             headroom, stiffness, start_offset = self._of_new_model
             known = [i for i, of in enumerate(meta.task_of_group) if of == task]
             start = self.draw("start_logit")[:, known].mean(axis=1)
-            start = start + NEW_START_SPREAD * start_offset
+            # Log-odds by which a new model's start differs from those of piloted ones.
+            start = start + 0.75 * start_offset
         if self.target.start_reward is not None:
             share = self.as_share(self.target.start_reward)
             if not 0 < share < 1:
@@ -371,8 +369,7 @@ class Forecaster:
 
     def as_share(self, reward: Any) -> Any:
         """Undo :meth:`in_reward_units`."""
-        meta = self.posterior.meta
-        return (reward - meta.floor) / (meta.ceiling - meta.floor)
+        return self.posterior.meta.as_share(reward)
 
     def scaled_reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times)."""
@@ -381,7 +378,8 @@ class Forecaster:
         if known is None:
             return self._extrapolated(settings, level, times)
         shift = known.shift(settings, times.astype(float), self._own_curve)
-        return np.asarray(eq.shifted_share(np.clip(level, 0.0, 1.0), shift))
+        share = np.asarray(eq.shifted_share(np.clip(level, 0.0, 1.0), shift))
+        return known.spread(share, times)
 
     def _own_curve(self, settings: Settings, steps: FloatArray) -> FloatArray:
         """Curve of a pilot's settings, run for so long, shape (draws, times)."""

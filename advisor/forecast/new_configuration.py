@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.forecast.analogues import Corpus, Description, Kind, describe, end_of_run, log_odds
-from advisor.model import RUN_EFFECTS, Posterior, RunSummary
+from advisor.model import RUN_EFFECTS, Posterior, RunSummary, sigmoid
 from advisor.runs import LEAST_REWARDS, Settings
 from advisor.theory import FloatArray, IntArray
 
@@ -42,6 +42,10 @@ length beyond twice the pilot's and in proportion to the share of its headroom t
 
 HORIZONS = 2.0 ** np.arange(1, 11)
 """Lengths of a run, over that of the pilot, at which the analogues are asked."""
+
+UNLIKE, UNLIKE_SPREAD = 4e8, 1.2
+"""Parameters below which a model is smaller than those of public runs, and the factor in log-odds
+by which ends of its runs spread more than these tell: case_studies/language_model, 14 tasks."""
 
 OWN = 0.05
 """Squared distance, in reaches, within which a pilot counts as one of the very settings."""
@@ -143,6 +147,16 @@ class NextRun:
         chosen = (self._pick[:, None] > shares[..., None, :-1]).sum(-1)  # (..., draws)
         moved = np.stack([one.at(steps) for one in self._continued])  # (pilots, draws, times)
         return np.asarray(moved[chosen, np.arange(moved.shape[1])])
+
+    def spread(self, share: FloatArray, steps: FloatArray) -> FloatArray:
+        """Shares of shape (..., draws, times), spread as ends of models of this size are."""
+        if self.pilots[0].parameters >= UNLIKE:
+            return share
+        last = max(pilot.steps for pilot in self.pilots)
+        further = np.clip(np.log2(np.maximum(steps, 1.0) / last), 0.0, 1.0)
+        odds = log_odds(share, CLEAR)
+        median = np.median(odds, axis=-2, keepdims=True)
+        return np.asarray(sigmoid(odds + (UNLIKE_SPREAD - 1) * further * (odds - median)))
 
     def _continue(
         self, pilot: RunSummary, level: Callable[[Settings, FloatArray], FloatArray]

@@ -22,9 +22,6 @@ from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine
 from advisor.runs import LOST_SHARE, PilotRun, Settings
 from advisor.theory import FloatArray, coefficients, damping_ratio, temperature
 
-LEAST_LOSS = 0.05
-"""Of the reward's range: a fluctuation below it loses nothing, however low a run stands."""
-
 LOGITS = 7.0
 """Log-odds beyond which a probability is taken for as much: draws are no more than a thousand."""
 
@@ -101,7 +98,7 @@ def fluctuation_small(
         return np.ones(np.broadcast_shapes(left.shape, level.shape))
     deviation = fluctuation(forecaster, settings, left)
     # Two deviations in place of one gave 0.5 where all of 550 forecast tiny-transformer runs lived.
-    return (deviation < np.maximum(LOST_SHARE * level, LEAST_LOSS)).astype(float)
+    return (deviation < np.maximum(LOST_SHARE * level, 0.05)).astype(float)
 
 
 def log_odds(probability: npt.ArrayLike) -> FloatArray:

@@ -10,10 +10,13 @@ from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice.evaluate import stacked
 from advisor.forecast import Forecaster, RunEffect, Target, final_reward
+from advisor.forecast.analogues import log_odds
 from advisor.forecast.new_configuration import (
+    CLEAR,
     CONFIGURATION_SHARE,
     REACH,
     STANDS_SHARE,
+    UNLIKE_SPREAD,
     Continued,
     coordinates_of,
 )
@@ -151,3 +154,15 @@ def test_a_run_twice_as_long_often_ends_where_its_pilot_stands(posterior):
     ]
     assert shares[0] == pytest.approx(STANDS_SHARE, abs=0.08)
     assert shares[1] < 0.1
+
+
+@pytest.mark.parametrize(("parameters", "factor"), [(1.35e8, UNLIKE_SPREAD), (SIZE, 1.0)])
+def test_ends_of_models_smaller_than_public_ones_spread_further(parameters, factor):
+    posterior = posterior_of(parameters=parameters)
+    known = forecaster_of(posterior).next_run
+    share = np.random.default_rng(0).uniform(0.1, 0.9, (501, 3))
+    steps = np.array([1.0, ROWS, 4.0 * ROWS])
+    odds, spread = log_odds(share, CLEAR), log_odds(known.spread(share, steps), CLEAR)
+    assert np.allclose(spread[:, :2], odds[:, :2])
+    middle = np.median(odds[:, 2])
+    assert np.allclose(spread[:, 2] - middle, factor * (odds[:, 2] - middle))
