@@ -351,9 +351,14 @@ def regrets(
         "best pilot": [own["regret of best pilot"] for own in rows],
         "best rate of the other tasks": lost,
     }
+    # Each run once, however many sets of pilots name its rate.
+    runs = {
+        (one["task"], one["run"]): one for one in asked if one["named"] and one["on_ladder"]
+    }.values()
     died = {
-        "runs named": sum(own["runs"] for own in rows),
-        "died": sum(own["died"] for own in rows),
+        "runs named": len(runs),
+        "died": sum(one["died"] is not None for one in runs),
+        "fell for good": sum(one["unstable"] for one in runs),
     }
     means: dict[str, float | int] = {
         name: round(float(np.mean(of)), 4) for name, of in told.items()
