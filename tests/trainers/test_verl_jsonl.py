@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 from reader_conformance import ReaderConformance
 
-from advisor.runs import read_runs, seconds_per_step
+from advisor.runs import diagnose, read_runs, seconds_per_step
+from advisor.runs.diagnosis.card import Card
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs.tables import table
+
+NAMES = ("gsm8k", "math")
 
 
 def row(step: int, reward: float | None, **more: Any) -> dict[str, Any]:
@@ -77,3 +80,30 @@ def test_a_batch_of_rollouts_takes_as_long_as_its_steps(tmp_path: Path) -> None:
     (run,) = read_runs(tmp_path)
     assert run.step.tolist() == [4 * n for n in range(1, 9)]
     assert seconds_per_step(run) == 30.0
+
+
+def test_of_several_benchmarks_the_one_that_does_not_follow_is_named(tmp_path: Path) -> None:
+    """Their mean is the held-out reward: it rises by what one of them gains."""
+    rng = np.random.default_rng(0)
+    gained = [np.linspace(0.2, 0.9, 120), np.full(120, 0.5)]
+    gsm8k, math = (one + 0.01 * rng.standard_normal(120) for one in gained)
+
+    def diagnosed(other: np.ndarray) -> Card:
+        both = zip(gsm8k, other, strict=True)
+        evaluations = [{f"val-core/{NAMES[i]}/acc/mean@1": at[i] for i in (0, 1)} for at in both]
+        rows = [row(n, gsm8k[n - 1], **evaluations[n - 1]) for n in range(1, 121)]
+        (run,) = read_runs(write(tmp_path / "a.jsonl", rows))
+        assert run.eval_reward[-1] == (gsm8k[-1] + other[-1]) / 2
+        return diagnose(run).card("reward_hacking")
+
+    card = diagnosed(math)
+    assert card.status == "WARNING"
+    assert "val-core/math/acc/mean@1 did not follow" in card.headline
+    assert any("val-core/gsm8k/acc/mean@1 0.2" in line for line in card.witnesses)
+    assert diagnosed(gsm8k - 0.1).status == "PASS"
+
+
+def test_one_benchmark_in_two_measures_counts_once(tmp_path: Path) -> None:
+    kinds = {"val-core/aime/reward/mean@8": -0.5, "val-core/aime/score/mean@8": 0.25}
+    (run,) = read_runs(write(tmp_path / "a.jsonl", [row(n, 0.1 * n, **kinds) for n in range(1, 9)]))
+    assert set(run.eval_reward) == {-0.5}

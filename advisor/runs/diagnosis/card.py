@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from string import Formatter
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel, field_validator
 
 from advisor.runs.logfiles import read_toml
@@ -68,17 +68,10 @@ class Card(BaseModel, frozen=True):
     change: str = ""
     unknown: tuple[str, ...] = ()
 
-    @field_validator("number")
+    @field_validator("number", "interval")
     @classmethod
-    def _number_is_finite(cls, number: float | None) -> float | None:
-        return number if number is not None and math.isfinite(number) else None
-
-    @field_validator("interval")
-    @classmethod
-    def _interval_is_finite(
-        cls, interval: tuple[float, float] | None
-    ) -> tuple[float, float] | None:
-        return interval if interval is not None and all(map(math.isfinite, interval)) else None
+    def _is_finite(cls, measured: Any) -> Any:
+        return measured if measured is not None and np.isfinite(measured).all() else None
 
 
 class Finding(NamedTuple):

@@ -198,6 +198,11 @@ def _witnesses(run: PilotRun) -> tuple[str, ...]:
         first, last = levels.ends(series[1])
         if levels.difference(last, first) > UP and last.mean > 1.5 * abs(first.mean):
             lines.append(f"{name.replace('_', ' ')} {first.mean:.3g} -> {last.mean:.3g}")
+    # Benchmarks whose mean is the held-out reward: what transfers to one may not to another.
+    for name in run.keys_read.get("eval_reward", "").split(", "):
+        if name in run.scores:
+            first, last = _ends(run.scores[name].values)
+            lines.append(f"{name} {first.mean:.3g} -> {last.mean:.3g}")
     return tuple(lines)
 
 

@@ -327,9 +327,11 @@ class _Attempt:
         sources = {"": evaluate} if evaluate.all() else {"": holds, "held-out ": evaluate}
         step_key = keys.found.get("step")
         step = np.cumsum(holds).astype(float) if step_key is None else self.table.column(step_key)
+        # Of several that are averaged, each by itself.
+        benchmarks = keys.evaluations if len(keys.evaluations) > 1 else ()
         found = {}
         for prefix, rows in sources.items():
-            for name in keys.scores:
+            for name in (*keys.scores, *benchmarks):
                 values = self.table.column(name)
                 there = rows & np.isfinite(values) & np.isfinite(step)
                 if not EVALUATION.isdisjoint(words(name)) and there.any():
