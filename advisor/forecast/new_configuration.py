@@ -43,12 +43,10 @@ length beyond twice the pilot's and in proportion to the share of its headroom t
 HORIZONS = 2.0 ** np.arange(1, 11)
 """Lengths of a run, over that of the pilot, at which the analogues are asked."""
 
-UNLIKE, UNLIKE_SPREAD = 4e8, 1.2
-"""Parameters below which a model is smaller than those of public runs, and the factor in log-odds
-by which ends of its runs spread more than these tell: case_studies/language_model, 14 tasks."""
-
-OWN = 0.05
-"""Squared distance, in reaches, within which a pilot counts as one of the very settings."""
+UNLIKE, UNLIKE_RISE, UNLIKE_SPREAD = 4e8, 0.3, 1.2
+"""Parameters below which a model is smaller than those of public runs; log-odds by which one that
+does not fall comes out higher, as GAIN does; and the factor by which ends spread further, in
+log-odds: case_studies/language_model, 14 tasks."""
 
 CLEAR = 1e-3
 """Share of the reward's range by which a level stays clear of its ends, in log-odds."""
@@ -119,6 +117,7 @@ class NextRun:
         self.points = np.stack([coordinates_of(pilot.settings) for pilot in self.pilots])
         self.covariance = CONFIGURATION_SHARE * nearness(self.points, self.points)
         self.covariance += (1 - CONFIGURATION_SHARE) * np.eye(len(self.points))
+        self._is_unlike = self.pilots[0].parameters < UNLIKE
         self._rng = np.random.default_rng(0)
         self._pick = self._rng.random(indices.size)
         self._continued: list[Continued] = []
@@ -142,7 +141,7 @@ class NextRun:
         if not self._continued:
             self._continued = [self._continue(pilot, level) for pilot in self.pilots]
         # By the inverse square of the distance: where a pilot ran, it is the one that is followed.
-        near = 1 / (distance(coordinates_of(settings), self.points) + OWN)
+        near = 1 / (distance(coordinates_of(settings), self.points) + 0.05)
         shares = np.cumsum(near / near.sum(-1, keepdims=True), axis=-1)
         chosen = (self._pick[:, None] > shares[..., None, :-1]).sum(-1)  # (..., draws)
         moved = np.stack([one.at(steps) for one in self._continued])  # (pilots, draws, times)
@@ -150,7 +149,7 @@ class NextRun:
 
     def spread(self, share: FloatArray, steps: FloatArray) -> FloatArray:
         """Shares of shape (..., draws, times), spread as ends of models of this size are."""
-        if self.pilots[0].parameters >= UNLIKE:
+        if not self._is_unlike:
             return share
         last = max(pilot.steps for pilot in self.pilots)
         further = np.clip(np.log2(np.maximum(steps, 1.0) / last), 0.0, 1.0)
@@ -187,7 +186,8 @@ class NextRun:
         stays = self._rng.random(order.size) < STANDS_SHARE
         shift[1] = np.where(stays, stands - curve[:, 1], shift[1])
         beyond = np.log(np.maximum(steps / (HORIZONS[0] * last), 1.0))
-        shift += GAIN * self._gained(seen) * beyond[:, None]
+        rises = UNLIKE_RISE if self._is_unlike and seen.gained >= 0 else 0.0
+        shift += (GAIN * self._gained(seen) + rises) * beyond[:, None]
         return Continued(np.log(steps), self._not_below(seen, shift, curve))
 
     def _gained(self, seen: Description) -> float:

@@ -166,3 +166,21 @@ def test_ends_of_models_smaller_than_public_ones_spread_further(parameters, fact
     assert np.allclose(spread[:, :2], odds[:, :2])
     middle = np.median(odds[:, 2])
     assert np.allclose(spread[:, 2] - middle, factor * (odds[:, 2] - middle))
+
+
+def test_small_models_that_do_not_fall_come_out_higher_far_beyond_their_pilots():
+    def shift(parameters, reward):
+        posterior = with_rows(posterior_of(parameters=parameters), reward)
+        forecaster = forecaster_of(posterior)
+        settings = at_rate(posterior, RATES[1]).planned_over(8 * ROWS)
+        level = forecaster.curve(settings, [ROWS, 8 * ROWS])
+        known = forecaster.next_run
+        # The curve and the analogues of a model's size are its own: only what is added is compared.
+        known.corpus = replace(known.corpus, features=np.zeros_like(known.corpus.features))
+        return np.median(
+            known.shift(settings, np.array([8.0 * ROWS]), lambda *_: level[:, [1] * 11])
+        )
+
+    rising, falling = np.linspace(0.4, 0.5, ROWS), np.linspace(0.5, 0.4, ROWS)
+    assert shift(1.35e8, rising) - shift(SIZE, rising) > 0.2
+    assert abs(shift(1.35e8, falling) - shift(SIZE, falling)) < 0.15
