@@ -40,8 +40,8 @@ from advisor.advice.wording import INFORMED, TOO_FEW
 from advisor.common import Progress, progress_of
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
-from advisor.model import Posterior, informed_share, outside_evidence
-from advisor.runs import NONE_MOVED, Settings
+from advisor.model import NONE_MOVED, Posterior, informed_share, outside_evidence
+from advisor.runs import Settings
 from advisor.runs import recipes as trainer_recipes
 
 SURELY = 0.8

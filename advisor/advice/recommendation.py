@@ -11,7 +11,7 @@ from advisor.advice.promotion import goes_on
 from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text
 from advisor.errors import InputError
 from advisor.runs import (
-    UNNAMED_MODEL,
+    PilotRun,
     Settings,
     checked_settings,
     export_config,
@@ -180,7 +180,7 @@ def _config(
         steps,
         name,
         devices=devices or advice.devices,
-        model=None if advice.target.model == UNNAMED_MODEL else advice.target.model,
+        model=None if advice.target.model == PilotRun.UNNAMED_MODEL else advice.target.model,
         note=f"{mark}Advised by grpo-advisor {advice.provenance.package} for "
         f"{advice.target.subject}, from pilots {advice.provenance.data_sha256[:8]} under priors "
         f"'{advice.priors}', seed {advice.seed}.",

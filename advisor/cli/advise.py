@@ -234,12 +234,12 @@ def _print_runs(
     """A line per pilot, and what a pilot shows that its rewards do not: it shapes the answer."""
     from advisor.cli.terminal import table
     from advisor.common import counted
-    from advisor.runs import first_and_last, weighty
+    from advisor.runs import PilotRun
 
     rows = []
     for run in runs:
         settings = run.hyperparameters
-        rewards, rate = first_and_last(run.reward), settings.learning_rate
+        rewards, rate = run.reward_ends, settings.learning_rate
         rows.append(
             (
                 run.id,
@@ -253,7 +253,7 @@ def _print_runs(
         )
     names = ("run", "model", "learning rate", "G", "K", "steps", "reward")
     console.print(table(names, rows, right=names[2:], title=counted(len(runs), "pilot")))
-    for line in weighty(line for run in runs for line in run.warnings):
+    for line in PilotRun.weighty(line for run in runs for line in run.warnings):
         console.say(f"Caution: {line}")
     for one in judged:
         own = [card for card in one.causes if card.status == "FAIL" and card.mode != "collapse"]

@@ -60,9 +60,8 @@ def inspect(
 def _advised(found: Inspection) -> str:
     """What advise says of the runs that lack nothing, where it refuses them."""
     from advisor.model import cohort_of
-    from advisor.runs import needs
 
-    ready = [run for run in found.train_runs if not needs(run)]
+    ready = [run for run in found.train_runs if not run.needs]
     try:
         if ready and not found.is_flat:
             cohort_of(ready)

@@ -250,15 +250,13 @@ def _each_once(
     runs: Sequence[PilotRun], base: Priors, studies: Sequence[PastStudy]
 ) -> tuple[list[PilotRun], list[str]]:
     """Runs that nothing else has learned from, and why the others are passed over."""
-    from advisor.runs import fingerprint
-
     owner = dict.fromkeys(base.learned_from, f"the base '{base.name}' has learned from it")
     for study in studies:
         for past in study.runs:
             owner.setdefault(past.fingerprint, "a posterior that is given too was fitted to it")
     fresh, known = [], []
     for run in runs:
-        mark = fingerprint(run)
+        mark = run.fingerprint
         if mark and mark in owner:
             known.append(f"{run.id}: {owner[mark]}, and it would count twice")
             continue

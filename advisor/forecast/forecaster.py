@@ -371,8 +371,7 @@ class Forecaster:
 
     def as_share(self, reward: Any) -> Any:
         """Undo :meth:`in_reward_units`."""
-        meta = self.posterior.meta
-        return (reward - meta.floor) / (meta.ceiling - meta.floor)
+        return self.posterior.meta.as_share(reward)
 
     def scaled_reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times)."""

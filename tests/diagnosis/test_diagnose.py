@@ -15,7 +15,7 @@ from processor_time import at_most
 from advisor.runs.diagnosis import MODES, Card, diagnose
 from advisor.runs.diagnosis.card import SEVERITY
 from advisor.runs.diagnosis.diagnose import AFTER, card_lines, diagnosis_json, worst
-from advisor.runs.pilot_run import SERIES
+from advisor.runs.pilot_run import PilotRun
 
 ROWS = 100
 FALLEN = falling(ROWS, 60) + 0.02 * noise(1, ROWS)
@@ -123,7 +123,7 @@ def test_any_long_run_gives_cards(seed):
     scales = [1e-300, 1e-3, 1.0, 1e9, 1e300]
     series = {
         name: rng.choice(scales) * rng.normal(rng.choice([0, 3]), 1, rows)
-        for name in rng.choice(SERIES, 6, replace=False)
+        for name in rng.choice(PilotRun.SERIES, 6, replace=False)
     }
     reward = series.get("reward", np.ones(rows))
     series["reward"] = np.where(rng.random(rows) < 0.1, np.nan, reward)
@@ -163,7 +163,7 @@ def test_a_hundred_thousand_rows_take_no_time():
     rng = np.random.default_rng(1)
     parts = {"correct": rng.random(rows), "format": rng.random(rows)}
     run = make(np.zeros(rows), evals=rng.random(2000), every=50, parts=parts)
-    series = {name: rng.random(rows) for name in SERIES}
+    series = {name: rng.random(rows) for name in PilotRun.SERIES}
     series["reward"] = falling(rows, 60_000) + 0.1 * rng.random(rows)
     run = run.with_updates(series=series)
     with at_most(2):

@@ -19,16 +19,8 @@ from advisor.runs.logfiles.configs import BESIDE_SEVERAL
 from advisor.runs.logfiles.logged import Unread
 from advisor.runs.logs.read import SIDECAR, Inspection
 from advisor.runs.logs.sources import SOURCE
-from advisor.runs.pilot_run import IN_NO_RUN, NOT_GRPO, PilotRun, first_and_last
-from advisor.runs.readiness import (
-    AS_REWARDS,
-    STARTS_APART,
-    WHY,
-    at_the_floor,
-    may_be_lora,
-    needs,
-    questions,
-)
+from advisor.runs.pilot_run import IN_NO_RUN, NOT_GRPO, STARTS_APART, PilotRun
+from advisor.runs.several_runs import AS_REWARDS
 from advisor.runs.trainers.registry import asked_of, words_of
 
 NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
@@ -45,8 +37,8 @@ def as_json(inspection: Inspection) -> str:
 
 
 def _run(run: PilotRun) -> dict[str, Any]:
-    reward = first_and_last(run.reward) or (None, None)
-    held_out = first_and_last(run.eval_reward) or (None, None)
+    reward = run.reward_ends or (None, None)
+    held_out = run.eval_ends or (None, None)
     own = ("id", "path", "format", "framework", "copy_of", "model", "parameters", "task")
     reading = ("keys_read", "keys_understood", "keys_ignored", "derivations", "assumptions")
     return {
@@ -65,7 +57,7 @@ def _run(run: PilotRun) -> dict[str, Any]:
         "eval_last": held_out[1],
         "series": sorted(run.series),
         "missing": run.missing,
-        "needs": needs(run),
+        "needs": list(run.needs),
         **{name: getattr(run, name) for name in (*reading, "warnings")},
     }
 
@@ -107,18 +99,18 @@ def _cells(runs: Sequence[PilotRun]) -> list[str]:
     elif run.is_eval_only:
         lacks = "evaluations only"
     else:
-        lacks = ", ".join(needs(run)) or "-"
+        lacks = ", ".join(run.needs) or "-"
     units = {"refresh": " refreshes", "unknown": " (?)"}
     steps = ((each.eval_step if each.is_eval_only else each.step, each) for each in runs)
     texts = {f"{step[-1]:.0f}{units.get(each.step_unit, '')}" for step, each in steps}
     lengths = sorted(texts, key=lambda text: (len(text), text))
-    ends = (first_and_last(r.reward) or first_and_last(r.eval_reward) for r in runs)
+    ends = (each.reward_ends or each.eval_ends for each in runs)
     found = [both for both in ends if both]
     sides = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
     mark = ""
     if len(runs) == 1:
         sides = [f"{value:.2f}" for both in found for value in both]
-        mark = "" if first_and_last(run.reward) else " (held out)"
+        mark = "" if run.reward_ends else " (held out)"
     return [
         run.id + (f" and {len(runs) - 1} more" if len(runs) > 1 else ""),
         run.model or "-",
@@ -144,7 +136,7 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
     own = inspection.train_runs
     if not own:
         return
-    ready = sum(not needs(run) for run in own)
+    ready = sum(not run.needs for run in own)
     as_is = "it is" if len(own) == 1 else "they are"
     console.print(Text(f"\n{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."))
     asked = asked_of(own, [*_adapter_assumed(own), *_bounds_assumed(own)])
@@ -167,7 +159,7 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
         who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
         line = f"{who} moved by no more than its noise: that tells that these settings are slow,"
         advice = "and no more. Run the next pilot at three times the largest learning rate."
-        if all(at_the_floor(run) for run in own):
+        if all(run.is_at_floor for run in own):
             line = f"{who} shows nothing but its floor: whether it is slow to start or dead"
             advice = "cannot be seen. Run the next pilot at a third of the smallest learning rate."
         elif all(np.ptp(run.reward[np.isfinite(run.reward)]) == 0 for run in own):
@@ -179,7 +171,7 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
 def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
     """Lines for an adapter that nobody told of, and for its rank: a config needs it."""
     lines: list[str] = []
-    asked = [run for run in runs if may_be_lora(run)]
+    asked = [run for run in runs if run.may_be_lora]
     if any(run.parameters is None for run in asked):
         lines.append('  # adapter = ...  # "lora" or "full", of a model above 1e9 parameters')
     ranked = [run for run in runs if run.hyperparameters.adapter == "lora"] + asked
@@ -259,7 +251,7 @@ def explain(inspection: Inspection, console: Console) -> None:
 def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
     """What is told of one run, by title."""
     framework = f", keys of {run.framework}" if run.framework else ""
-    lacking = questions(run)
+    lacking = run.questions
     # What is asked for is not assumed.
     lines = run.hyperparameters.assumptions()
     defaults = [line for line in lines if line.partition(" = ")[0] not in lacking]
@@ -285,6 +277,6 @@ def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
         ("Understood, not needed", [", ".join(understood)]),
         ("Not understood", [", ".join(ignored)]),
         ("Warnings", list(run.warnings)),
-        ("Still needed", [f"{n}: {WHY[n]}" for n in lacking]),
+        ("Still needed", [f"{name}: {why}" for name, why in lacking.items()]),
     ]
     return [(title, tuple(lines)) for title, lines in found]

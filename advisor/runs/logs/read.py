@@ -24,8 +24,8 @@ from advisor.runs.logs.sidecar import SidecarIndex
 from advisor.runs.logs.sources import candidates, is_source
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb
-from advisor.runs.pilot_run import PilotRun, mark_copies
-from advisor.runs.readiness import evaluations_as_rewards, none_moved, warn_of_starts
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.several_runs import evaluations_as_rewards, mark_copies, warn_of_starts
 from advisor.runs.trainers.keys import choose_framework, count_fractions, restore_slashes
 
 PathLike = str | os.PathLike[str]
@@ -57,7 +57,7 @@ class Inspection:
     @property
     def is_flat(self) -> bool:
         """Whether there are train rewards, and none moved by more than its noise."""
-        return bool(self.train_runs) and none_moved(self.train_runs)
+        return bool(self.train_runs) and not any(run.has_moved for run in self.train_runs)
 
     def __repr__(self) -> str:
         """How many runs and other files there are, and the first runs."""

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from advisor.errors import InputError
 from advisor.runs.logfiles.logged import Reader
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.readiness import WHY, questions
 from advisor.runs.settings import Settings
 from advisor.runs.trainers.derived import read_data
 from advisor.runs.trainers.export import Export, Launch, make_launch
@@ -212,16 +211,16 @@ class Asked(NamedTuple):
 
 def asked_of(runs: Sequence[PilotRun], also: Sequence[str] = ()) -> Asked | None:
     """All that runs are asked for, and more lines; None where nothing that can be given lacks."""
-    lacking = Counter(name for run in runs for name in questions(run))
+    lacking = Counter(name for run in runs for name in run.questions)
     if not lacking:
         return None
-    first = next(run for run in runs if questions(run))
+    first = next(run for run in runs if run.questions)
     sentences = []
     for name, count in lacking.most_common():
-        concerned = next(run for run in runs if name in questions(run))
+        concerned = next(run for run in runs if name in run.questions)
         own = words_of(concerned, name)
         who = "1 run" if count == 1 else "all" if count == len(runs) else f"{count} runs"
-        sentences.append(f"{who}: {WHY[name]}" + (f" ({own})" if own else ""))
+        sentences.append(f"{who}: {concerned.questions[name]}" + (f" ({own})" if own else ""))
     # Not to be given as a setting: it says how the log counts.
     given = [name for name in lacking if name != "step_unit"]
     named = [settings_in_name(run.id) for run in runs]
@@ -238,7 +237,7 @@ def asked_of(runs: Sequence[PilotRun], also: Sequence[str] = ()) -> Asked | None
     for run, stated in zip(runs, named, strict=True):
         # What a name states is no default, though a fit could go on with one.
         unread = [name for name in stated if getattr(run.hyperparameters, name) is None]
-        wanted = dict.fromkeys([*questions(run), *unread])
+        wanted = dict.fromkeys([*run.questions, *unread])
         rest = [name for name in wanted if name not in ("step_unit", *shared)]
         # So many are asked one by one where their names say nothing.
         if rest and (block.count("  [[run]]") < 20 or stated.keys() & set(rest)):
