@@ -41,8 +41,7 @@ from advisor.common import Progress, progress_of
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
 from advisor.model import NONE_MOVED, Posterior, informed_share, outside_evidence
-from advisor.runs import Settings
-from advisor.runs import recipes as trainer_recipes
+from advisor.runs import Settings, Trainer
 
 SURELY = 0.8
 """Probability with which settings of a language model must beat piloted ones that are nearer to
@@ -318,7 +317,7 @@ def explain(
 def _rivals(question: Question, decision: Decision, goal: float) -> list[Alternative]:
     """The best pilot and common recipes, with P that what was chosen is worth more."""
     at_end = decision.at_end
-    recipes = trainer_recipes()  # what trainers' own examples would come to
+    recipes = Trainer.all_recipes()  # what trainers' own examples would come to
     own = [question.fixed.model_copy(update=values) for values in recipes.values()]
     found = [("best pilot", best_piloted(at_end, question.forecaster.posterior))]
     found += zip(recipes, at_end.compared(own), strict=True)

@@ -13,10 +13,8 @@ from advisor.errors import InputError
 from advisor.runs import (
     PilotRun,
     Settings,
+    Trainer,
     checked_settings,
-    export_config,
-    exports,
-    find_trainer,
 )
 
 if TYPE_CHECKING:
@@ -157,13 +155,13 @@ def _config(
     mark: str,
 ) -> str:
     """Config of a run or a pilot for a trainer, with where it comes from after its mark."""
-    own = find_trainer(advice.trainer)
-    name = name or (own.export.name if own and own.export else None)
+    own = Trainer.named(advice.trainer).export
+    name = name or (own.name if own else None)
     if name is None:
         raise InputError(
             f"the pilots were trained with {advice.trainer}, for which no config is written",
             argument="to",
-            advice=f"Choose one of {', '.join(exports())}",
+            advice=f"Choose one of {', '.join(Trainer.exports())}",
         )
     if schedule not in (None, settings.schedule):
         asked = checked_settings({"schedule": schedule}, argument="schedule")
@@ -175,7 +173,7 @@ def _config(
         piloted = ", ".join(f"{one:g}" for one in advice.kl_coefficients)
         mark += f"The pilots differ in kl_coefficient ({piloted}): set it yourself. "
         mark += f"Here it is {settings.kl_coefficient:g}.\n"
-    return export_config(
+    return Trainer.export_config(
         settings,
         steps,
         name,
@@ -201,7 +199,7 @@ def missing_configs(recommendation: Recommendation) -> dict[str, str]:
 
 def _exported(recommendation: Recommendation) -> dict[str, str | InputError]:
     found: dict[str, str | InputError] = {}
-    for name in exports():
+    for name in Trainer.exports():
         try:
             found[name] = export(recommendation, name)
         except InputError as error:

@@ -274,7 +274,7 @@ def _print_answer(study: Study, *, details: bool) -> None:
     from advisor.cli.compare import show
     from advisor.cli.terminal import HarmlessConsole, output
     from advisor.findings import describe
-    from advisor.runs import find_trainer
+    from advisor.runs import Trainer
 
     console, advice = HarmlessConsole(highlight=False), study.recommendation
     first, _, rest = (advice.text if details else advice.summary).partition("\n")
@@ -299,8 +299,8 @@ def _print_answer(study: Study, *, details: bool) -> None:
     top = sorted(name for name in study.files if "/" not in name)
     more = "" if details else ". Alternatives, recipes, evidence: --details"
     console.say(f"\nStudy in {study.path}/: {', '.join(top)}, and figures/{more}")
-    own = find_trainer(advice.trainer)
-    if own is not None and own.export is not None:
-        why = missing_configs(advice).get(own.export.name)
+    own = Trainer.named(advice.trainer).export
+    if own is not None:
+        why = missing_configs(advice).get(own.name)
         if why is not None:
-            console.say(f"No {own.export.file_name}, which cannot hold all of it: {why}")
+            console.say(f"No {own.file_name}, which cannot hold all of it: {why}")

@@ -109,11 +109,11 @@ def _script(
     plan: PilotPlan, to: str, by: str, name: str, settings: Settings, steps: int, model: str
 ) -> tuple[str, str]:
     """File of a trainer's script for a run of a plan, and its text."""
-    from advisor.runs import export_config, exports
+    from advisor.runs import Trainer
 
     note = f"{name}: {steps} steps, {by} before {plan.steps} of {plan.model}."
-    text = export_config(settings, steps, to, devices=plan.devices, model=model, note=note)
-    return f"{name}/{exports()[to].file_name}", text
+    text = Trainer.export_config(settings, steps, to, devices=plan.devices, model=model, note=note)
+    return f"{name}/{Trainer.exports()[to].file_name}", text
 
 
 def pilots(
@@ -229,11 +229,11 @@ class Desk:
     def written(self, found: Piloting, out: Path | None) -> list[str]:
         """Write the study, or say where the script of the run is."""
         from advisor.cli.terminal import Reporter
-        from advisor.runs import diagnose, exports
+        from advisor.runs import Trainer, diagnose
         from advisor.study import Study
 
         trainer = self.plan.trainer
-        file = "" if trainer is None else exports()[trainer].file_name
+        file = "" if trainer is None else Trainer.exports()[trainer].file_name
         if found.is_final and found.word == "run":
             return [f"\nScript of the run: {self.folder / 'run' / file}"]
         if not found.is_final or found.advice is None or self.posterior is None:

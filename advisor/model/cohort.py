@@ -20,9 +20,8 @@ from advisor.errors import FlatRewardError, InputError
 from advisor.runs import (
     PilotRun,
     Settings,
-    asked_of,
+    Trainer,
     mark_copies,
-    setting_name,
 )
 from advisor.theory import (
     BoolArray,
@@ -282,7 +281,7 @@ class _Notes:
 def _refuse_incomplete(runs: Sequence[PilotRun]) -> None:
     """Raise where runs lack something, and ask for all of it."""
     lacking = [run for run in runs if run.needs]
-    asked = asked_of(lacking)
+    asked = Trainer.asked_of(lacking)
     if asked is None:
         return
     first, names = lacking[0], list(dict.fromkeys(name for run in lacking for name in run.needs))
@@ -452,8 +451,9 @@ def _next_pilot(runs: Sequence[PilotRun]) -> str:
             "No completion was ever rewarded: take easier prompts, or a reward with steps "
             "between nothing and all"
         )
-    faster = f"{setting_name(best, 'learning_rate')} = {FASTER * (rate or 0.0):.3g}"
-    same = f", {setting_name(best, 'group_size')} = {group}" if group else ""
+    trainer = Trainer.named(best.framework)
+    faster = f"{trainer.setting_name('learning_rate')} = {FASTER * (rate or 0.0):.3g}"
+    same = f", {trainer.setting_name('group_size')} = {group}" if group else ""
     return (
         f"Next pilot: {faster}{same}, all else as in '{best.id}' ({FASTER:g} times its rate), and "
         "as long. Check first that groups are not all right or all wrong (frac_reward_zero_std)"

@@ -20,7 +20,6 @@ from advisor.runs.diagnosis.levels import difference as difference
 from advisor.runs.diagnosis.levels import ends as ends
 from advisor.runs.diagnosis.levels import row_noise as row_noise
 from advisor.runs.logs import demo_runs as demo_runs
-from advisor.runs.logs.assemble import assemble as assemble
 from advisor.runs.logs.inspection import NO_LOG as NO_LOG
 from advisor.runs.logs.inspection import as_json as as_json
 from advisor.runs.logs.inspection import explain as explain
@@ -36,11 +35,4 @@ from advisor.runs.settings import PartialSettings as PartialSettings
 from advisor.runs.settings import Settings as Settings
 from advisor.runs.settings import checked_settings as checked_settings
 from advisor.runs.several_runs import mark_copies as mark_copies
-from advisor.runs.trainers import setting_name as setting_name
-from advisor.runs.trainers.keys import choose_framework as choose_framework
-from advisor.runs.trainers.registry import asked_of as asked_of
-from advisor.runs.trainers.registry import export_config as export_config
-from advisor.runs.trainers.registry import exports as exports
-from advisor.runs.trainers.registry import find_trainer as find_trainer
-from advisor.runs.trainers.registry import paste_line as paste_line
-from advisor.runs.trainers.registry import recipes as recipes
+from advisor.runs.trainers import Trainer as Trainer

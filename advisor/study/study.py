@@ -28,7 +28,7 @@ from advisor.advice import (
 from advisor.errors import AdvisorError, InputError, StudyError, writing
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
-from advisor.runs import Diagnosis, diagnosis_json, exports
+from advisor.runs import Diagnosis, Trainer, diagnosis_json
 from advisor.study.outcomes import Comparison, Section, compare_outcomes
 
 if TYPE_CHECKING:
@@ -441,10 +441,9 @@ def _write(file: Path, text: str) -> None:
 
 
 def _write_configs(configs: Mapping[str, str], missing: Mapping[str, str], folder: Path) -> None:
+    files = {name: export.file_name for name, export in Trainer.exports().items()}
     for name, text in configs.items():
-        _write(folder / exports()[name].file_name, text)
+        _write(folder / files[name], text)
     if missing:
-        lines = [
-            f"{exports()[name].file_name}: not written. {why}" for name, why in missing.items()
-        ]
+        lines = [f"{files[name]}: not written. {why}" for name, why in missing.items()]
         _write(folder / MISSING, "\n".join(lines) + "\n")

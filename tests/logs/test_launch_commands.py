@@ -236,7 +236,7 @@ def test_a_command_that_the_log_prints(write: Writer, tmp_path: Path, line: str)
 
 
 def test_scripts_that_the_package_writes(write: Writer, tmp_path: Path) -> None:
-    from advisor.runs import export_config
+    from advisor.runs.trainers import Trainer
 
     settings = advisor.Settings(
         learning_rate=2e-6,
@@ -260,7 +260,10 @@ def test_scripts_that_the_package_writes(write: Writer, tmp_path: Path) -> None:
     for trainer, log in rows.items():
         name = "train.log" if trainer == "verl" else "metrics.jsonl"
         write(f"{trainer}/{name}", log.replace('"train/actor_lr": 1e-6, ', ""))
-        write(f"{trainer}/{trainer}_grpo.sh", export_config(settings, 100, trainer, model="a/b-3B"))
+        write(
+            f"{trainer}/{trainer}_grpo.sh",
+            Trainer.export_config(settings, 100, trainer, model="a/b-3B"),
+        )
         run = only(tmp_path / trainer)
         assert not run.needs, (trainer, run.needs)
         assert run.hyperparameters.learning_rate == 2e-6

@@ -26,7 +26,7 @@ from advisor.model.cohort import (
 )
 from advisor.model.pymc_model import build_model
 from advisor.model.sampling import cohort_of
-from advisor.runs.trainers.registry import asked_of
+from advisor.runs.trainers import Trainer
 from advisor.theory import policy_steps, schedule_factors
 
 BINARY = Plan(steps=60, group_size=8, prompts=16.0)
@@ -741,7 +741,7 @@ def test_an_adapter_is_asked_for_at_rates_of_lora(parameters, rate, adapter, is_
     assert ("adapter" in run.questions) == is_asked
     assert run.needs == {}
     if is_asked:
-        assert 'adapter = ...  # "lora" or "full"' in asked_of([run]).text
+        assert 'adapter = ...  # "lora" or "full"' in Trainer.asked_of([run]).text
         (told,) = [line for line in build(run).notes if line.startswith("adapter = full")]
         assert "the learning rate is one of LoRA" in told
     else:

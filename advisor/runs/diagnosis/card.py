@@ -10,7 +10,7 @@ from pydantic import BaseModel, field_validator
 
 from advisor.runs.logfiles import read_toml
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import setting_name
+from advisor.runs.trainers import Trainer
 
 Status = Literal["PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"]
 
@@ -109,7 +109,8 @@ def finding(
 def filled(text: str, run: PilotRun, facts: dict[str, Any]) -> str:
     """A sentence with its facts, and settings as the run's trainer calls them."""
     names = {name.partition(".")[0] for _, name, _, _ in Formatter().parse(text) if name}
-    return text.format(**{each: setting_name(run, each) for each in names} | facts)
+    trainer = Trainer.named(run.framework)
+    return text.format(**{each: trainer.setting_name(each) for each in names} | facts)
 
 
 def card_of(mode: str, found: Finding, **judged: Any) -> Card:

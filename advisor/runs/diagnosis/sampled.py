@@ -13,7 +13,7 @@ import numpy as np
 from advisor.runs.diagnosis import card, levels
 from advisor.runs.diagnosis.collapse import has_collapsed, judged_series
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import find_trainer
+from advisor.runs.trainers import Trainer
 from advisor.theory import (
     FloatArray,
     PromptDifficulty,
@@ -134,8 +134,9 @@ def drift_lost(run: PilotRun) -> float | None:
     group, mix = run.hyperparameters.group_size, difficulty(run)
     if mix is None or group is None:
         return None
-    scaling, trainer = run.hyperparameters.advantage_scaling or "group", find_trainer(run.framework)
-    return 1 - drift_factor(group, mix, scaling=scaling, bessel=bool(trainer and trainer.bessel))
+    scaling = run.hyperparameters.advantage_scaling or "group"
+    bessel = Trainer.named(run.framework).bessel
+    return 1 - drift_factor(group, mix, scaling=scaling, bessel=bessel)
 
 
 def difficulty(run: PilotRun) -> PromptDifficulty | None:

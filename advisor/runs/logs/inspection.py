@@ -21,7 +21,7 @@ from advisor.runs.logs.read import SIDECAR, Inspection
 from advisor.runs.logs.sources import SOURCE
 from advisor.runs.pilot_run import IN_NO_RUN, NOT_GRPO, STARTS_APART, PilotRun
 from advisor.runs.several_runs import AS_REWARDS
-from advisor.runs.trainers.registry import asked_of, words_of
+from advisor.runs.trainers.registry import Trainer
 
 NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
 """Reasons that are counted rather than shown, since the file was never meant to be a log."""
@@ -139,7 +139,7 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
     ready = sum(not run.needs for run in own)
     as_is = "it is" if len(own) == 1 else "they are"
     console.print(Text(f"\n{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."))
-    asked = asked_of(own, [*_adapter_assumed(own), *_bounds_assumed(own)])
+    asked = Trainer.asked_of(own, [*_adapter_assumed(own), *_bounds_assumed(own)])
     if asked is not None:
         is_ready = ready == len(own)
         console.print(Text("Say as well, or it is assumed:" if is_ready else "To fit the others:"))
@@ -177,7 +177,7 @@ def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
     ranked = [run for run in runs if run.hyperparameters.adapter == "lora"] + asked
     unknown = [run for run in ranked if run.hyperparameters.adapter_rank is None]
     if unknown:
-        name = words_of(unknown[0], "adapter_rank")
+        name = Trainer.named(unknown[0].framework).words_for("adapter_rank")
         told = "of a LoRA adapter: the config to launch needs it" + (f"; {name}" if name else "")
         lines.append(f"  # adapter_rank = ...  # {told}")
     return lines

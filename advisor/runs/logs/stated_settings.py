@@ -16,7 +16,7 @@ from advisor.runs.logfiles.logged import Logged, Table, nearest
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import PartialSettings, Positive, PositiveInt
-from advisor.runs.trainers import Derived, KeyTable, find_trainer, key_tables
+from advisor.runs.trainers import Derived, KeyTable, Trainer, key_tables
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers.derived import literal, number
 from advisor.runs.trainers.key_table import COMMON_KEYS
@@ -166,8 +166,7 @@ def _with_group(
     merged: dict[str, Any], trainer_keys: KeyTable, group_size: int | None
 ) -> dict[str, Any]:
     """Settings with the group size under the trainer's own name, where only the user told it."""
-    trainer = find_trainer(trainer_keys.name)
-    name = trainer.setting_names.get("group_size") if trainer else None
+    name = Trainer.named(trainer_keys.name).setting_names.get("group_size")
     if not (group_size and merged and name):
         return merged
     return {**merged, name: merged.get(name, group_size)}
