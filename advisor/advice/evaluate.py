@@ -29,7 +29,7 @@ from advisor.forecast import (
     stability,
 )
 from advisor.model import Posterior
-from advisor.runs import CARRIED, Settings
+from advisor.runs import Settings
 from advisor.theory import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def base_settings(posterior: Posterior, target: Target) -> Settings:
     first, *others = (pilot.settings for pilot in pilots)
     lived = [pilot.settings for pilot in pilots if pilot.collapse_step is None]
     agreed: dict[str, Any] = {"kl_coefficient": mode(s.kl_coefficient for s in lived or [first])}
-    for name in CARRIED:
+    for name in Settings.CARRIED:
         stated = {getattr(other, name) for other in others} - {None}
         if getattr(first, name) is None and len(stated) == 1:
             agreed[name] = stated.pop()

@@ -26,7 +26,7 @@ from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import InputError
 from advisor.forecast import MOST_PARAMETERS, Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, build_cohort, load_priors, preset_for, prior_posterior
-from advisor.runs import PilotRun, Settings, checked_settings
+from advisor.runs import PartialSettings, PilotRun, Settings
 
 SHARE = 0.2
 """Share of the full run's price that pilots may cost."""
@@ -156,7 +156,7 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
 
 def planned_settings(stated: Mapping[str, Any]) -> tuple[Settings, list[str]]:
     """Complete the settings of a run that is planned, and say what was assumed."""
-    partial = checked_settings(stated, argument="overrides")
+    partial = PartialSettings.checked(stated, argument="overrides")
     lacking = list(partial.lacking)
     if lacking:
         raise InputError(

@@ -11,10 +11,10 @@ from advisor.advice.promotion import goes_on
 from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text
 from advisor.errors import InputError
 from advisor.runs import (
+    PartialSettings,
     PilotRun,
     Settings,
     Trainer,
-    checked_settings,
 )
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _config(
             advice=f"Choose one of {', '.join(Trainer.exports())}",
         )
     if schedule not in (None, settings.schedule):
-        asked = checked_settings({"schedule": schedule}, argument="schedule")
+        asked = PartialSettings.checked({"schedule": schedule}, argument="schedule")
         mark += f"A {schedule} schedule, as asked; the answer is for a {settings.schedule} one.\n"
         settings = settings.model_copy(update={"schedule": asked.schedule})
     if not goes_on(settings):

@@ -111,17 +111,17 @@ def demo(
 
     [bold]Example[/]: advisor demo --out my-first-study
     """
+    from advisor import demo_folder
     from advisor.advice import Request
     from advisor.model import Sampling
-    from advisor.runs import demo_runs
 
-    pilots, full_runs = demo_runs()
+    shipped = demo_folder().with_name("demo")
     _run(
-        [pilots],
+        [shipped / "pilots"],
         out=out,
         sampling=Sampling(seed=seed),
         request=Request(steps=600),  # as long as the runs that were trained
-        finished=full_runs,
+        finished=shipped / "full_runs",
         quiet=quiet,
         details=details,
         as_json=as_json,

@@ -38,20 +38,18 @@ def inspect(
     [bold]Example[/]: advisor inspect runs/ --explain
     """
     from advisor.cli.terminal import output
-    from advisor.runs import as_json as to_json
-    from advisor.runs import explain, show
     from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **stated.keywords)
     if as_json:
-        echo(to_json(found))
+        echo(found.to_json())
     else:
         console = output()
-        show(found, console, quiet=quiet)
+        found.show(console, quiet=quiet)
         if found.runs and not quiet:
             echo(_advised(found))
         if explained:
-            explain(found, console)
+            found.explain(console)
     require_runs(found, logs)
     if found.is_flat:
         raise typer.Exit(CannotTellError.exit_code)
@@ -72,16 +70,10 @@ def _advised(found: Inspection) -> str:
 
 def require_runs(found: Inspection, logs: Sequence[str | Path]) -> None:
     """Raise an ``InputError`` where no run was found."""
-    from advisor.runs import known_formats
-
     if not found.runs:
         named = all(Path(path).is_file() for path in logs)  # of which each says what to do
-        why = "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
-        raise InputError(
-            "no run was found" + (f" ({why})" if why else ""),
-            path=", ".join(str(path) for path in logs[:3]),
-            advice=None if named else f"Give a folder or file that holds one of: {known_formats()}",
-        )
+        instead = None if named else "a folder or file that holds"
+        raise found.refused(logs, "no run was found", instead)
 
 
 def diagnose(
@@ -109,9 +101,8 @@ def diagnose(
         echo(diagnosis_json(judged))
     else:
         _show(judged, output(), with_cards=not quiet)
-    for path, reason in found.unread:
-        if reason != "not a log that any reader knows" and not reason.startswith("settings"):
-            echo(f"Not read: {path}: {reason}", err=True)
+    for path, reason in found.unread_logs:
+        echo(f"Not read: {path}: {reason}", err=True)
     if any(one.verdict == "FAIL" for one in judged):
         raise typer.Exit(FAILED)
 

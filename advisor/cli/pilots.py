@@ -189,14 +189,14 @@ class Desk:
 
     def read(self) -> tuple[list[PilotRun], list[str]]:
         """Runs that can be read now, and which logs cannot and why."""
-        from advisor.runs import NO_LOG, inspect
+        from advisor.runs import inspect
 
         found = inspect(self.logs, **self.stated)
         names = {pilot.name for pilot in self.plan.pilots}
         unread = [
             f"{one.path} cannot be read yet: {one.reason}"
-            for one in found.unread
-            if one.reason not in NO_LOG and names & set(one.path.parts)
+            for one in found.unread_logs
+            if names & set(one.path.parts)
         ]
         return found.runs, unread
 

@@ -233,11 +233,12 @@ def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
 def _finished(folders: Sequence[str], stated: dict[str, Any]) -> tuple[list[PilotRun], list[str]]:
     """Finished runs; logs that cannot be read are named, not in the way."""
     from advisor.backtesting import finished_runs
-    from advisor.runs import NO_LOG, inspect
+    from advisor.runs import inspect
 
     found = inspect(folders, **stated)
-    unread = [f"{one.path}: {one.reason}" for one in found.unread if one.reason not in NO_LOG]
-    others = [one.path for one in found.unread if one.reason in NO_LOG]
+    logs = set(found.unread_logs)
+    unread = [f"{one.path}: {one.reason}" for one in found.unread_logs]
+    others = [one.path for one in found.unread if one not in logs]
     if others:
         hold = "holds" if len(others) == 1 else "hold"
         files = counted(len(others), "file")

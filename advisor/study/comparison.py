@@ -22,7 +22,6 @@ from advisor.runs import (
     ends,
     inspect,
     is_source,
-    known_formats,
 )
 from advisor.runs import difference as standard_errors
 from advisor.study.outcomes import (
@@ -120,12 +119,8 @@ def _runs(path: str, stated: dict[str, Any]) -> list[PilotRun]:
     found = inspect([path], **stated)
     runs = [run for run in found.runs if run.copy_of is None]
     if not runs:
-        why = "; ".join(f"{item.path.name}: {item.reason}" for item in found.unread[:3])
-        raise InputError(
-            "no run was found, and it is no study" + (f" ({why})" if why else ""),
-            path=path,
-            advice=f"Give a study, or a run in one of: {known_formats()}",
-        )
+        problem = "no run was found, and it is no study"
+        raise found.refused([path], problem, "a study, or a run in")
     return runs
 
 

@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 
 import advisor
-from advisor.runs.logs import inspection
 from advisor.runs.trainers.registry import settings_in_name
 
 Writer = Callable[..., Path]
@@ -24,7 +23,7 @@ def rows(shift: float = 0.0) -> str:
 def block(folder: Path) -> str:
     """The block that an inspection prints, as it is pasted."""
     console = Console(file=io.StringIO(), width=200)
-    inspection.show(advisor.inspect(folder), console)
+    advisor.inspect(folder).show(console)
     printed = console.file.getvalue().partition("Paste into pilots.toml beside the logs:\n")[2]  # type: ignore[attr-defined]
     return "\n".join(line for line in printed.split("\n") if line.startswith("  "))
 
