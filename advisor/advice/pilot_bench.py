@@ -17,12 +17,7 @@ from advisor.advice.promotion import goes_on
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, outside_evidence, preset_names
-from advisor.runs import (
-    PilotRun,
-    Settings,
-    collapse_onset,
-    find_any_fall,
-)
+from advisor.runs import Collapse, PilotRun, Settings
 
 SAME_RATE = 0.01
 """Share by which the learning rate of a log may differ from that of its planned pilot."""
@@ -189,9 +184,8 @@ class Bench:
         fitted = self.index.get(run.id)
         if fitted is not None:
             return self.posterior.meta.runs[fitted].collapse_onset
-        lowest = float(np.nanmin(run.reward, initial=0.0))
-        floor = lowest if run.reward_floor is None else run.reward_floor
-        return collapse_onset(run, find_any_fall(run.step, run.reward, floor))
+        verdict = Collapse.of_cohort([run]).get(run.id)
+        return None if verdict is None else verdict.fell_from
 
     def action(self, number: int, pilot: PlannedPilot) -> Action | None:
         """What can be done next with a planned pilot."""

@@ -91,14 +91,14 @@ def diagnose(
     [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --study study
     """
     from advisor.cli.terminal import output
-    from advisor.runs import diagnosis_json
+    from advisor.runs import Diagnosis
     from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **stated.keywords)
     require_runs(found, logs)
     judged = _judge(found.runs, posterior, quiet=quiet)
     if as_json:
-        echo(diagnosis_json(judged))
+        echo(Diagnosis.json_of(judged))
     else:
         _show(judged, output(), with_cards=not quiet)
     for path, reason in found.unread_logs:
@@ -128,13 +128,12 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
     from rich.text import Text
 
     from advisor.cli.terminal import table
-    from advisor.runs import card_lines, printable, worst
 
     rows = []
     for one in found:
         verdict = Text(one.verdict, style=COLOURS.get(one.verdict, ""))
         step = "" if one.collapse_step is None else f"{one.collapse_step:.0f}"
-        rows.append((printable(one.id), verdict, step, worst(one)))
+        rows.append((one.shown_id, verdict, step, one.headline))
     names = ("run", "verdict", "collapse at step", "says")
     console.print(table(names, rows, right=("collapse at step",)))
     if not with_cards:
@@ -144,9 +143,9 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
         cards = sorted(one.cards, key=lambda card: card.status == "NOT APPLICABLE")
         shown = [card for card in cards if is_alone or card.status == "FAIL"]
         if shown and not is_alone:
-            console.say(f"\n{printable(one.id)}", style="bold")
+            console.say(f"\n{one.shown_id}", style="bold")
         for card in shown:
-            head, *rest = card_lines(card)
+            head, *rest = card.lines
             console.say(head, style=COLOURS.get(card.status, ""))
             for line in rest:
                 console.say(line, style="dim")

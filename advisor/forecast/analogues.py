@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.model import RunSummary, all_small, preset_folder, sigmoid
-from advisor.runs import PilotRun, row_noise
+from advisor.runs import Level, PilotRun
 from advisor.theory import BoolArray, FloatArray
 
 FINAL_SHARE = 0.1
@@ -134,7 +134,7 @@ def describe(step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind)
     between = rewards[third:-third]
     middle = float(between.mean()) if between.size else (first + last) / 2
     unit = max(float(np.ptp(rewards)), 1e-9 * max(1.0, float(np.abs(rewards).max())))
-    noise = row_noise(rewards)
+    noise = Level.row_noise(rewards)
     error = noise * float(np.sqrt(2 / third))
     is_share = kind.is_share
     features = [

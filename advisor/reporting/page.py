@@ -40,7 +40,7 @@ from advisor.forecast import SUPPORT, Forecaster, central, final_reward
 from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import Missing, inline_svg, reason_of
-from advisor.runs import Diagnosis, Settings, Trainer, card_lines, worst
+from advisor.runs import Diagnosis, Settings, Trainer
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ def html(
         learned=_table(posterior.table),
         diagnoses=[
             {
-                "row": (one.id, one.verdict, one.collapse_step, worst(one)),
-                "findings": "\n".join(line for card in one.cards for line in card_lines(card)),
+                "row": (one.id, one.verdict, one.collapse_step, one.headline),
+                "findings": "\n".join(line for card in one.cards for line in card.lines),
             }
             for one in diagnoses
         ],

@@ -1,24 +1,9 @@
 """What happened: logs and their trainers to pilot runs, and what is wrong with one."""
 
-from advisor.runs.diagnosis import MODES as MODES
 from advisor.runs.diagnosis import Collapse as Collapse
 from advisor.runs.diagnosis import Diagnosis as Diagnosis
 from advisor.runs.diagnosis import diagnose as diagnose
-from advisor.runs.diagnosis.collapse import as_stated as as_stated
-from advisor.runs.diagnosis.collapse import collapse_onset as collapse_onset
-from advisor.runs.diagnosis.collapse import dead_from_the_start as dead_from_the_start
-from advisor.runs.diagnosis.collapse import find_any_fall as find_any_fall
-from advisor.runs.diagnosis.collapse import find_final_fall as find_final_fall
-from advisor.runs.diagnosis.diagnose import card_lines as card_lines
-from advisor.runs.diagnosis.diagnose import diagnosis_json as diagnosis_json
-from advisor.runs.diagnosis.diagnose import printable as printable
-from advisor.runs.diagnosis.diagnose import worst as worst
-from advisor.runs.diagnosis.levels import LEAST_ROWS as LEAST_ROWS
-from advisor.runs.diagnosis.levels import LOST_SHARE as LOST_SHARE
 from advisor.runs.diagnosis.levels import Level as Level
-from advisor.runs.diagnosis.levels import difference as difference
-from advisor.runs.diagnosis.levels import ends as ends
-from advisor.runs.diagnosis.levels import row_noise as row_noise
 from advisor.runs.logs.inspection import Inspection as Inspection
 from advisor.runs.logs.read import inspect as inspect
 from advisor.runs.logs.read import read_runs as read_runs

@@ -14,16 +14,12 @@ from advisor.errors import InputError
 from advisor.forecast import Interval, interval_of
 from advisor.model import INTERVAL, Meta, Posterior, RunSummary, prior_entries
 from advisor.runs import (
-    LEAST_ROWS,
-    MODES,
     Level,
     PilotRun,
     diagnose,
-    ends,
     inspect,
     is_source,
 )
-from advisor.runs import difference as standard_errors
 from advisor.study.outcomes import (
     Comparison,
     Judged,
@@ -365,10 +361,7 @@ def _lengths(run: PilotRun) -> Facts:
 def _levels(run: PilotRun) -> Facts:
     found = {}
     for name, values in (("reward", run.reward), ("held-out reward", run.eval_reward)):
-        finite = values[np.isfinite(values)]
-        # Of few rows the first and last value, since shares of them would overlap.
-        few = [Level(float(value), math.inf) for value in finite[[0, -1]]] if finite.size else []
-        levels = ends(finite) if finite.size >= 2 * LEAST_ROWS else few
+        levels = Level.first_and_last(values[np.isfinite(values)])
         for place, level in zip(("first", "last"), levels, strict=False):
             error = f" +- {level.error:.3f}" if math.isfinite(level.error) else ""
             value = {"mean": level.mean, "error": level.error}
@@ -380,7 +373,7 @@ def _judge_levels(one: dict[str, float], other: dict[str, float]) -> Judged:
     if not math.isfinite(one["error"] + other["error"]):
         # Too few rows for an error: what is written differently is shown.
         return f"{one['mean']:.3f}" != f"{other['mean']:.3f}", "too few to judge", None
-    apart = standard_errors(Level(**other), Level(**one))
+    apart = Level(**other).above(Level(**one))
     gap = other["mean"] - one["mean"]
     return abs(apart) >= APART, f"{gap:+.3f}, {apart:+.1f} standard errors", apart
 
@@ -396,7 +389,7 @@ def _verdicts(run: PilotRun) -> Facts:
         card.title: "not applicable"
         if card.status == "NOT APPLICABLE"
         else f"{card.status}: {card.headline}"
-        for card in map(found.card, MODES)
+        for card in found.by_cause
     }
     return {
         "verdict": found.verdict,

@@ -28,7 +28,7 @@ from advisor.advice import (
 from advisor.errors import AdvisorError, InputError, StudyError, writing
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
-from advisor.runs import Diagnosis, Trainer, diagnosis_json
+from advisor.runs import Diagnosis, Trainer
 from advisor.study.outcomes import Comparison, Section, compare_outcomes
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Study:
             plot(posterior, advice, draft / "figures", drawn=drawn)
             progress("Writing the diagnosis", 4 / 6, "")
             if self.diagnoses:
-                _write(draft / DIAGNOSES, diagnosis_json(self.diagnoses))
+                _write(draft / DIAGNOSES, Diagnosis.json_of(self.diagnoses))
             progress("Writing the report", 5 / 6, "")
             report(posterior, advice, draft / REPORT, drawn=drawn, **self._page(configs))
             files = sorted(

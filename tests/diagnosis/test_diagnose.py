@@ -14,7 +14,7 @@ from processor_time import at_most
 
 from advisor.runs.diagnosis import MODES, Card, diagnose
 from advisor.runs.diagnosis.card import SEVERITY
-from advisor.runs.diagnosis.diagnose import AFTER, card_lines, diagnosis_json, worst
+from advisor.runs.diagnosis.diagnose import AFTER, Diagnosis
 from advisor.runs.pilot_run import PilotRun
 
 ROWS = 100
@@ -99,13 +99,13 @@ def test_any_numbers_give_cards(run, margin):
         warnings.simplefilter("error")
         found = diagnose(run, margin)
         document = json.loads(
-            diagnosis_json([found]), parse_constant=lambda name: pytest.fail(name)
+            Diagnosis.json_of([found]), parse_constant=lambda name: pytest.fail(name)
         )
     times = np.concatenate([run.step, run.eval_step])
     assert document[0]["verdict"] == found.verdict
     assert len(found.cards) == len(MODES)
     for card in found.cards:
-        said = " ".join(card_lines(card)).split()
+        said = " ".join(card.lines).split()
         assert "nan" not in said
         assert "inf" not in said
         if card.steps is not None:
@@ -128,7 +128,7 @@ def test_any_long_run_gives_cards(seed):
     reward = series.get("reward", np.ones(rows))
     series["reward"] = np.where(rng.random(rows) < 0.1, np.nan, reward)
     run = make(reward, evals=rng.random(50), every=rows // 50).with_updates(series=series)
-    assert json.loads(diagnosis_json([diagnose(run)]))
+    assert json.loads(Diagnosis.json_of([diagnose(run)]))
 
 
 def test_a_card_holds_no_number_that_json_lacks():
@@ -290,6 +290,6 @@ def test_a_whole_log_of_noise_does_not_fail(colour, mean):
 
 def test_worst_says_collapse_first():
     found = diagnose(blown_up(45))
-    assert worst(found).startswith("Collapse: ")
-    assert worst(found).endswith("(1 more)")
-    assert worst(diagnose(make(rising(ROWS)))) == "nothing wrong"
+    assert found.headline.startswith("Collapse: ")
+    assert found.headline.endswith("(1 more)")
+    assert diagnose(make(rising(ROWS))).headline == "nothing wrong"

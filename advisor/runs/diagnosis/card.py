@@ -80,6 +80,27 @@ class Card(BaseModel, frozen=True):
     ) -> tuple[float, float] | None:
         return interval if interval is not None and all(map(math.isfinite, interval)) else None
 
+    @property
+    def lines(self) -> list[str]:
+        """Verdict, number against threshold, witnesses, change, what is unknown."""
+        lines = [f"{self.status}  {self.title}: {self.headline}"]
+        if self.number is not None:
+            between = " [{:.3g}, {:.3g}]".format(*self.interval) if self.interval else ""
+            limit = "" if self.threshold is None else f", threshold {self.threshold:.3g}"
+            lines.append(f"  {self.unit}: {self.number:.3g}{between}{limit} ({self.source})")
+        if self.steps is not None:
+            lines.append(f"  steps {self.steps[0]:.0f} to {self.steps[1]:.0f}")
+        lines += [f"  also: {line}" for line in self.witnesses]
+        if self.change:
+            lines.append(f"  change: {self.change}")
+        lines += [f"  cannot tell: {line}" for line in self.unknown]
+        return [printable(line) for line in lines]
+
+
+def printable(text: str) -> str:
+    """Text without line ends and control characters, which would steer a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
 
 class Finding(NamedTuple):
     """One fact about a run, as the card words it; what the finders of a mode return."""
