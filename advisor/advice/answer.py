@@ -243,9 +243,9 @@ def _nearest_unless_surely_better(
         away = 0.0 if known is None else round(float(known.expected_loss(own)), 4)
         return away, own.learning_rate, own.refresh_interval, -one.value
 
-    low, high = at_end.forecaster.outcome_bounds
+    trifle = request.indifference * at_end.forecaster.outcome_range  # by one any P may be near 1
     for one in sorted(piloted, key=daring):
-        clear = one.value + request.indifference * (high - low)  # by a trifle any P may be near 1
+        clear = one.value + trifle
         others = [other for other in (chosen, *piloted) if other.value > clear]
         if min(p_better(at_end, one, others), default=1.0) > 1 - SURELY:
             return one
@@ -398,12 +398,8 @@ def _cheapest_equal(
     """Cheapest, then safest, among those whose reward cannot be told from the best."""
     if evaluate.objective.kind != "reward" or indifference <= 0:
         return best
-    low, high = evaluate.forecaster.outcome_bounds
-    equal = [
-        e
-        for e in evaluate.tried
-        if e.is_feasible(level) and e.value >= best.value - indifference * (high - low)
-    ]
+    least = best.value - indifference * evaluate.forecaster.outcome_range
+    equal = [e for e in evaluate.tried if e.is_feasible(level) and e.value >= least]
 
     def price(found: Evaluation) -> float:
         # A budget in completions or GPU-hours is spent by all; what is left over is rounding.

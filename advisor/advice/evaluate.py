@@ -188,10 +188,11 @@ def run_ends(
     level = forecaster.scaled_reward(planned, steps)
     draws = forecaster.outcome_of(level)[..., 0]
     chances, lives = stabilities_and_draws(forecaster, planned, steps, level=level[..., 0])
-    low, high = forecaster.outcome_bounds
+    low = forecaster.outcome_bounds[0]
     utility = low + lives * (draws - low)
     if (known := forecaster.posterior.meta.priors.known_optimum) is not None:
-        utility -= (high - low) * np.asarray(known.expected_loss(planned))[..., None]
+        loss = np.asarray(known.expected_loss(planned))[..., None]
+        utility -= forecaster.outcome_range * loss
     return draws, utility, chances, lives
 
 
