@@ -1,4 +1,7 @@
-"""What happened: logs and their trainers to pilot runs, and what is wrong with one."""
+"""What happened: logs and their trainers to pilot runs, and what is wrong with one.
+
+`read_runs` and `inspect` read, `diagnose` judges; the rest is asked of what these give and take.
+"""
 
 from advisor.runs.diagnosis import Collapse as Collapse
 from advisor.runs.diagnosis import Diagnosis as Diagnosis
