@@ -17,7 +17,7 @@ from typing import Any
 from advisor.advice import advise
 from advisor.forecast.fitting import fit
 from advisor.runs.diagnosis import diagnose
-from advisor.runs.logs import demo_runs, read_runs
+from advisor.runs.logs import demo_folder, read_runs
 from advisor.runs.pilot_run import PilotRun
 from advisor.study.study import Study
 
@@ -33,7 +33,7 @@ LARGE = Plan(1e-6, 8, model="Qwen/Qwen2.5-7B", parameters=7.6e9, task="gsm8k", s
 
 def demo() -> list[PilotRun]:
     """Pilots that ``advisor demo`` comes with."""
-    pilots, _ = demo_runs()
+    pilots = demo_folder().with_name("demo") / "pilots"
     return read_runs(pilots)
 
 

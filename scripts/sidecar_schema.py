@@ -14,7 +14,7 @@ from typing import Any
 
 from advisor.runs.logfiles.logged import OPTIONS, STEP_UNITS
 from advisor.runs.logs.stated_settings import RunKeys
-from advisor.runs.pilot_run import SERIES
+from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import PartialSettings
 
 TEXT = {"type": "string", "minLength": 1}
@@ -27,7 +27,7 @@ def sidecar_schema() -> dict[str, Any]:
     """JSON schema (draft 7) of ``pilots.toml``, from the keys that the package reads."""
     definitions = {**_settings(), **_run_keys()}
     settings = {name: {"$ref": f"#/definitions/{name}"} for name in definitions}
-    columns = _table(dict.fromkeys((*SERIES, *OPTIONS), TEXT) | {"step_unit": _unit()})
+    columns = _table(dict.fromkeys((*PilotRun.SERIES, *OPTIONS), TEXT) | {"step_unit": _unit()})
     places = {
         "path": TEXT
         | {"description": "Log relative to this file, a folder of logs, or a glob over them."},

@@ -19,7 +19,7 @@ import pytest
 import advisor
 from advisor.advice import NextPilot
 from advisor.model.posterior import SCHEMA
-from advisor.runs import diagnosis_json
+from advisor.runs import Diagnosis
 
 DATA = Path(__file__).parent / "data"
 STUDY, SAVED = DATA / "study", DATA / "saved"
@@ -90,7 +90,7 @@ def test_the_diagnoses_of_a_study(tmp_path):
     (folder / "manifest.json").write_text(json.dumps(manifest))
     read = advisor.Study.load(folder).diagnoses
     assert [one.verdict for one in read] == ["PASS", "INFO"]
-    assert lost(json.loads(whole), json.loads(diagnosis_json(read))) == []
+    assert lost(json.loads(whole), json.loads(Diagnosis.json_of(read))) == []
 
 
 def test_a_plan_of_pilots():

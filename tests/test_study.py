@@ -28,7 +28,7 @@ from advisor.common.saving import replacing
 from advisor.errors import InputError, KeptElsewhereError, StudyError
 from advisor.model.posterior import SCHEMA, Posterior
 from advisor.runs.diagnosis import diagnose
-from advisor.runs.pilot_run import UNNAMED_MODEL, UNNAMED_TASK, PilotRun
+from advisor.runs.pilot_run import PilotRun
 from advisor.study import study as study_module
 from advisor.study.study import (
     MANIFEST,
@@ -354,7 +354,7 @@ def test_what_is_written_of_a_next_pilot_is_that_pilot(posterior, advice):
 
 
 def test_no_name_is_written_for_a_model_that_has_none(advice):
-    target = replace(advice.target, model=UNNAMED_MODEL, task=UNNAMED_TASK)
+    target = replace(advice.target, model=PilotRun.UNNAMED_MODEL, task=PilotRun.UNNAMED_TASK)
     text = export(advice.model_copy(update={"target": target}), "trl")
     assert "--model_name_or_path MODEL " in text
     assert "for the piloted model, from pilots" in text

@@ -40,9 +40,8 @@ from advisor.advice.wording import INFORMED, TOO_FEW
 from advisor.common import Progress, progress_of
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
-from advisor.model import Posterior, informed_share, outside_evidence
-from advisor.runs import NONE_MOVED, Settings
-from advisor.runs import recipes as trainer_recipes
+from advisor.model import NONE_MOVED, Posterior, informed_share, outside_evidence
+from advisor.runs import Settings, Trainer
 
 SURELY = 0.8
 """Probability with which settings of a language model must beat piloted ones that are nearer to
@@ -244,9 +243,9 @@ def _nearest_unless_surely_better(
         away = 0.0 if known is None else round(float(known.expected_loss(own)), 4)
         return away, own.learning_rate, own.refresh_interval, -one.value
 
-    low, high = at_end.forecaster.outcome_bounds
+    trifle = request.indifference * at_end.forecaster.outcome_range  # by one any P may be near 1
     for one in sorted(piloted, key=daring):
-        clear = one.value + request.indifference * (high - low)  # by a trifle any P may be near 1
+        clear = one.value + trifle
         others = [other for other in (chosen, *piloted) if other.value > clear]
         if min(p_better(at_end, one, others), default=1.0) > 1 - SURELY:
             return one
@@ -318,7 +317,7 @@ def explain(
 def _rivals(question: Question, decision: Decision, goal: float) -> list[Alternative]:
     """The best pilot and common recipes, with P that what was chosen is worth more."""
     at_end = decision.at_end
-    recipes = trainer_recipes()  # what trainers' own examples would come to
+    recipes = Trainer.all_recipes()  # what trainers' own examples would come to
     own = [question.fixed.model_copy(update=values) for values in recipes.values()]
     found = [("best pilot", best_piloted(at_end, question.forecaster.posterior))]
     found += zip(recipes, at_end.compared(own), strict=True)
@@ -399,12 +398,8 @@ def _cheapest_equal(
     """Cheapest, then safest, among those whose reward cannot be told from the best."""
     if evaluate.objective.kind != "reward" or indifference <= 0:
         return best
-    low, high = evaluate.forecaster.outcome_bounds
-    equal = [
-        e
-        for e in evaluate.tried
-        if e.is_feasible(level) and e.value >= best.value - indifference * (high - low)
-    ]
+    least = best.value - indifference * evaluate.forecaster.outcome_range
+    equal = [e for e in evaluate.tried if e.is_feasible(level) and e.value >= least]
 
     def price(found: Evaluation) -> float:
         # A budget in completions or GPU-hours is spent by all; what is left over is rounding.

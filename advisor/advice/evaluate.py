@@ -29,7 +29,7 @@ from advisor.forecast import (
     stability,
 )
 from advisor.model import Posterior
-from advisor.runs import CARRIED, Settings
+from advisor.runs import Settings
 from advisor.theory import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -188,10 +188,11 @@ def run_ends(
     level = forecaster.scaled_reward(planned, steps)
     draws = forecaster.outcome_of(level)[..., 0]
     chances, lives = stabilities_and_draws(forecaster, planned, steps, level=level[..., 0])
-    low, high = forecaster.outcome_bounds
+    low = forecaster.outcome_bounds[0]
     utility = low + lives * (draws - low)
     if (known := forecaster.posterior.meta.priors.known_optimum) is not None:
-        utility -= (high - low) * np.asarray(known.expected_loss(planned))[..., None]
+        loss = np.asarray(known.expected_loss(planned))[..., None]
+        utility -= forecaster.outcome_range * loss
     return draws, utility, chances, lives
 
 
@@ -238,7 +239,7 @@ def base_settings(posterior: Posterior, target: Target) -> Settings:
     first, *others = (pilot.settings for pilot in pilots)
     lived = [pilot.settings for pilot in pilots if pilot.collapse_step is None]
     agreed: dict[str, Any] = {"kl_coefficient": mode(s.kl_coefficient for s in lived or [first])}
-    for name in CARRIED:
+    for name in Settings.CARRIED:
         stated = {getattr(other, name) for other in others} - {None}
         if getattr(first, name) is None and len(stated) == 1:
             agreed[name] = stated.pop()

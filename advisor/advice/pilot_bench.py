@@ -17,16 +17,7 @@ from advisor.advice.promotion import goes_on
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, outside_evidence, preset_names
-from advisor.runs import (
-    LEAST_REWARDS,
-    WHY,
-    PilotRun,
-    Settings,
-    collapse_onset,
-    find_any_fall,
-    needs,
-    per_optimizer_step,
-)
+from advisor.runs import Collapse, PilotRun, Settings
 
 SAME_RATE = 0.01
 """Share by which the learning rate of a log may differ from that of its planned pilot."""
@@ -50,9 +41,9 @@ def why_not(run: PilotRun) -> str:
     """Why a run cannot be fitted; empty where it can."""
     if run.is_eval_only:
         return "it holds evaluations and no train reward"
-    if int(np.isfinite(run.reward).sum()) < LEAST_REWARDS:
-        return f"it has fewer than {LEAST_REWARDS} rewards"
-    return WHY[needs(run)[0]] if needs(run) else ""
+    if int(np.isfinite(run.reward).sum()) < PilotRun.LEAST_REWARDS:
+        return f"it has fewer than {PilotRun.LEAST_REWARDS} rewards"
+    return next(iter(run.needs.values()), "")
 
 
 def match_logs(plan: PilotPlan, runs: Sequence[PilotRun]) -> PlannedLogs:
@@ -146,7 +137,7 @@ def _completed(run: PilotRun, pilot: PlannedPilot, task: str, notes: list[str]) 
         for name, value in pilot.settings.model_dump(exclude_none=True).items()
         if getattr(own, name) is None
     }
-    asked = [name for name in needs(run) if name in lacking or name == "parameters"]
+    asked = [name for name in run.needs if name in lacking or name == "parameters"]
     is_planned = _is_same_model(run.model, pilot.model)
     if asked and (is_planned or "parameters" not in asked):
         notes.append(f"the log of {pilot.name} does not tell {', '.join(asked)}: taken as planned")
@@ -156,13 +147,7 @@ def _completed(run: PilotRun, pilot: PlannedPilot, task: str, notes: list[str]) 
         changes |= {"model": pilot.model, "parameters": pilot.parameters}
     interval = completed.refresh_interval
     if run.step_unit == "refresh" and interval is not None:
-        changes |= {
-            "step": run.step * interval,
-            "eval_step": run.eval_step * interval,
-            "logging_steps": run.logging_steps * interval,
-            "series": per_optimizer_step(run.series, interval),
-            "step_unit": "optimizer",
-        }
+        run = run.on_optimizer_steps(interval)
     return run.with_updates(**changes)
 
 
@@ -199,9 +184,8 @@ class Bench:
         fitted = self.index.get(run.id)
         if fitted is not None:
             return self.posterior.meta.runs[fitted].collapse_onset
-        lowest = float(np.nanmin(run.reward, initial=0.0))
-        floor = lowest if run.reward_floor is None else run.reward_floor
-        return collapse_onset(run, find_any_fall(run.step, run.reward, floor))
+        verdict = Collapse.of_cohort([run]).get(run.id)
+        return None if verdict is None else verdict.fell_from
 
     def action(self, number: int, pilot: PlannedPilot) -> Action | None:
         """What can be done next with a planned pilot."""

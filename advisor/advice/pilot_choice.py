@@ -222,14 +222,14 @@ class Worth:
 
     def _of(self, runs: Sequence[tuple[Settings, int]], left: int) -> FloatArray:
         """Utility of runs that have done so many steps already, as a share of the range."""
-        low, high = self.forecaster.outcome_bounds
         # A step costs more or less than one of the full run as it was planned.
         batch = fresh_completions(self.whole)
         settings = [one for one, _ in runs]
         steps = [
             done + max(1, round(left / (fresh_completions(one) / batch))) for one, done in runs
         ]
-        return np.asarray((utilities(self.forecaster, settings, steps) - low) / (high - low))
+        above = utilities(self.forecaster, settings, steps) - self.forecaster.outcome_bounds[0]
+        return np.asarray(above / self.forecaster.outcome_range)
 
 
 def worthwhile(worth: Worth, rest: Sequence[Action], more: Sequence[Action]) -> list[Action]:
@@ -350,11 +350,11 @@ def weighed_pilot(
     )
     # What the run loses when it is shorter by the pilot's price.
     forecaster, run = evaluate.forecaster, evaluate(settings)
-    low, high = forecaster.outcome_bounds
     share = min(1.0, pilot.cost.paid / run.cost.paid) if run.cost.paid > 0 else 1.0
     left = max(1, round((1 - share) * run.cost.steps))
     whole, shorter = utilities(forecaster, [run.settings] * 2, [run.cost.steps, left]).mean(axis=1)
-    return pilot.model_copy(update={"loss": max(0.0, float(whole - shorter)) / (high - low)})
+    loss = max(0.0, float(whole - shorter)) / forecaster.outcome_range
+    return pilot.model_copy(update={"loss": loss})
 
 
 def choose_pilot(
@@ -375,8 +375,7 @@ def choose_pilot(
     # A pilot has a seed of its own, and so have its results.
     rng = np.random.default_rng([seed, 1])
     pilots = forecaster.with_run_effect(RunEffect.fresh((seed, ANOTHER_RUN)))
-    low, high = forecaster.outcome_bounds
-    price = evaluate.cost.of_step
+    price, scale = evaluate.cost.of_step, forecaster.outcome_range
     known: Iterable[Evaluation] = evaluate.tried
     if len(evaluate.tried) < MOST_CONFIGURATIONS:
         few = len(lattice) <= MOST_EVALUATED
@@ -401,7 +400,7 @@ def choose_pilot(
     for (pilot, length), own, lives, seen in zip(asked, paid, stable, level, strict=True):
         if lives.mean() >= PILOT_LEVEL:
             look = shown(pilots, pilot, length, lives, rng, level=seen)
-            gain = information_gain(utility, look, rng) / (high - low)
+            gain = information_gain(utility, look, rng) / scale
             found.append((gain, own, pilot, length))
     if not found:
         raise CannotTellError(
@@ -415,7 +414,7 @@ def choose_pilot(
     over = ""
     if otherwise is not None:
         kept = utilities(forecaster, [otherwise], [evaluate(otherwise).cost.steps]).mean()
-        gain += max(0.0, float(utility.mean(axis=1).max() - kept)) / (high - low)
+        gain += max(0.0, float(utility.mean(axis=1).max() - kept)) / scale
         over = " over running what was piloted"
     return NextPilot(
         settings=pilot,

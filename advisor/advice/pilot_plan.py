@@ -26,7 +26,7 @@ from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import InputError
 from advisor.forecast import MOST_PARAMETERS, Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, build_cohort, load_priors, preset_for, prior_posterior
-from advisor.runs import LEAST_REWARDS, PilotRun, Settings, checked_settings, parameters_from_name
+from advisor.runs import PartialSettings, PilotRun, Settings
 
 SHARE = 0.2
 """Share of the full run's price that pilots may cost."""
@@ -156,7 +156,7 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
 
 def planned_settings(stated: Mapping[str, Any]) -> tuple[Settings, list[str]]:
     """Complete the settings of a run that is planned, and say what was assumed."""
-    partial = checked_settings(stated, argument="overrides")
+    partial = PartialSettings.checked(stated, argument="overrides")
     lacking = list(partial.lacking)
     if lacking:
         raise InputError(
@@ -169,7 +169,7 @@ def planned_settings(stated: Mapping[str, Any]) -> tuple[Settings, list[str]]:
 
 def size_of(model: str, parameters: float | None, argument: str) -> float:
     """Parameters of a model, as given or as its name tells."""
-    size = parameters_from_name(model) if parameters is None else parameters
+    size = PilotRun.parameters_in(model) if parameters is None else parameters
     if size is None or not 0 < size <= MOST_PARAMETERS:
         raise InputError(
             f"the size of model '{model}' is unknown" if size is None else f"{size:g} parameters",
@@ -293,8 +293,8 @@ def believed(
             task=task,
             parameters=size,
             hyperparameters=settings,
-            step=np.arange(1.0, LEAST_REWARDS + 1),
-            series={"reward": np.linspace(0.2, 0.4, LEAST_REWARDS)},  # nothing looks at it
+            step=np.arange(1.0, PilotRun.LEAST_REWARDS + 1),
+            series={"reward": np.linspace(0.2, 0.4, PilotRun.LEAST_REWARDS)},  # nothing looks at it
             reward_floor=0.0,
             reward_ceiling=1.0,
         )
@@ -330,7 +330,7 @@ def _weighed(
             # Beyond half of the full run's steps a pilot is the run.
             length = int(min(worth.room * steps / (sum(batches) * size), 0.5 * steps))
             length -= length % interval
-            if length >= max(LEAST_STEPS, LEAST_REWARDS * interval):
+            if length >= max(LEAST_STEPS, PilotRun.LEAST_REWARDS * interval):
                 break
         else:
             continue

@@ -8,7 +8,7 @@ from advisor.advice.candidates import place_of
 from advisor.advice.cost import Cost, CostModel
 from advisor.forecast import Target, pilots_of
 from advisor.model import Posterior, RunSummary
-from advisor.runs import CARRIED, Settings
+from advisor.runs import Settings
 
 RESUMED = {
     "TRL": "resume_from_checkpoint: <its output_dir>/checkpoint-{step}",
@@ -73,7 +73,7 @@ def goes_on(settings: Settings) -> bool:
 def _why_not(run: RunSummary, settings: Settings) -> str | None:
     """Why the state of a pilot is not that of the advised run at the same step."""
     own, advised = run.settings.model_dump(), settings.model_dump()
-    differ = [name for name in own if name not in (*CARRIED, "planned_steps")]
+    differ = [name for name in own if name not in (*Settings.CARRIED, "planned_steps")]
     differ = [name for name in differ if own[name] != advised[name]]
     if differ:
         return f"its {', '.join(differ)} differs"

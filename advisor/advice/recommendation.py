@@ -11,12 +11,10 @@ from advisor.advice.promotion import goes_on
 from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text
 from advisor.errors import InputError
 from advisor.runs import (
-    UNNAMED_MODEL,
+    PartialSettings,
+    PilotRun,
     Settings,
-    checked_settings,
-    export_config,
-    exports,
-    find_trainer,
+    Trainer,
 )
 
 if TYPE_CHECKING:
@@ -157,16 +155,16 @@ def _config(
     mark: str,
 ) -> str:
     """Config of a run or a pilot for a trainer, with where it comes from after its mark."""
-    own = find_trainer(advice.trainer)
-    name = name or (own.export.name if own and own.export else None)
+    own = Trainer.named(advice.trainer).export
+    name = name or (own.name if own else None)
     if name is None:
         raise InputError(
             f"the pilots were trained with {advice.trainer}, for which no config is written",
             argument="to",
-            advice=f"Choose one of {', '.join(exports())}",
+            advice=f"Choose one of {', '.join(Trainer.exports())}",
         )
     if schedule not in (None, settings.schedule):
-        asked = checked_settings({"schedule": schedule}, argument="schedule")
+        asked = PartialSettings.checked({"schedule": schedule}, argument="schedule")
         mark += f"A {schedule} schedule, as asked; the answer is for a {settings.schedule} one.\n"
         settings = settings.model_copy(update={"schedule": asked.schedule})
     if not goes_on(settings):
@@ -175,12 +173,12 @@ def _config(
         piloted = ", ".join(f"{one:g}" for one in advice.kl_coefficients)
         mark += f"The pilots differ in kl_coefficient ({piloted}): set it yourself. "
         mark += f"Here it is {settings.kl_coefficient:g}.\n"
-    return export_config(
+    return Trainer.export_config(
         settings,
         steps,
         name,
         devices=devices or advice.devices,
-        model=None if advice.target.model == UNNAMED_MODEL else advice.target.model,
+        model=None if advice.target.model == PilotRun.UNNAMED_MODEL else advice.target.model,
         note=f"{mark}Advised by grpo-advisor {advice.provenance.package} for "
         f"{advice.target.subject}, from pilots {advice.provenance.data_sha256[:8]} under priors "
         f"'{advice.priors}', seed {advice.seed}.",
@@ -201,7 +199,7 @@ def missing_configs(recommendation: Recommendation) -> dict[str, str]:
 
 def _exported(recommendation: Recommendation) -> dict[str, str | InputError]:
     found: dict[str, str | InputError] = {}
-    for name in exports():
+    for name in Trainer.exports():
         try:
             found[name] = export(recommendation, name)
         except InputError as error:

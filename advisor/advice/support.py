@@ -10,8 +10,8 @@ import numpy as np
 from advisor.advice.candidates import RATE_REACH
 from advisor.common import counted
 from advisor.forecast import SUPPORT, Forecaster, pilots_of, stability
-from advisor.model import FIRST_LOOK, Posterior, misfit_caution
-from advisor.runs import NONE_MOVED, Settings, weighty
+from advisor.model import FIRST_LOOK, NONE_MOVED, Posterior, misfit_caution
+from advisor.runs import PilotRun, Settings
 from advisor.theory import PromptDifficulty, silent_group_share
 
 KNOBS = {
@@ -121,7 +121,7 @@ def cautions(forecaster: Forecaster, steps: int, silent: Mapping[int, float]) ->
     penalties = ", ".join(f"{one:g}" for one in sorted({one.kl_coefficient for one in settings}))
     found = [
         (FIRST_LOOK in meta.notes, f"This is {FIRST_LOOK}."),
-        *((True, line) for line in (*weighty(meta.notes), *_mostly_silent(silent, sizes))),
+        *((True, line) for line in (*PilotRun.weighty(meta.notes), *_mostly_silent(silent, sizes))),
         (
             not forecaster.is_piloted,
             f"No pilot ran {target.model} on {target.task}: its stiffness, start and tolerance "

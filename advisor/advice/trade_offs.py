@@ -64,9 +64,8 @@ def trade_offs(
     evaluate: Evaluator, chosen: Evaluation, level: float, goal: float
 ) -> tuple[Alternative, ...]:
     """Cheaper, safer and faster configurations among those tried."""
-    low, high = evaluate.forecaster.outcome_bounds
     # Share of the reward range that a trade-off may cost.
-    enough = chosen.reward - 0.05 * (high - low)
+    enough = chosen.reward - 0.05 * evaluate.forecaster.outcome_range
     good = [e for e in evaluate.tried if e.reward >= enough and e is not chosen]
     feasible = [e for e in good if e.is_feasible(level)]
     cheaper = [e for e in feasible if e.cost.paid <= NOTABLY * chosen.cost.paid]
@@ -175,8 +174,8 @@ def prior_checks(
     for places, planned, last in stacked(plans, steps, forecaster.size):
         rewards[places], utility[places], _, stable[places] = run_ends(forecaster, planned, last)
     logs = log_prior(forecaster.posterior)[forecaster.indices]
-    at, (low, high) = compared.index(chosen), forecaster.outcome_bounds
-    slack = indifference * (high - low) if is_reward else 0.0
+    at = compared.index(chosen)
+    slack = indifference * forecaster.outcome_range if is_reward else 0.0
     line = line_for(forecaster.posterior.meta.priors, chosen.settings)
     fixed = np.array([one.value for one in compared])
     found = []
@@ -261,8 +260,7 @@ def beaten_too_seldom(at_end: Evaluator, kept: Evaluation, other: Evaluation, su
 
 def limiting_factor(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float) -> str:
     """Constraint that the advice stands at, and what freeing it would give."""
-    low, high = evaluate.forecaster.outcome_bounds
-    noticed = chosen.reward + NOTICED * (high - low)
+    noticed = chosen.reward + NOTICED * evaluate.forecaster.outcome_range
     better = [e for e in evaluate.tried if e.reward > noticed and e.least < level]
     if better and evaluate.goal is None:
         top = max(better, key=lambda e: e.reward)

@@ -12,12 +12,12 @@ from advisor.advice.support import is_supported
 from advisor.common import counted
 from advisor.forecast import SUPPORT, Stability
 from advisor.model import TRUSTED_K
-from advisor.runs import Settings, paste_line
+from advisor.runs import Settings, Trainer
 
 
 def in_trainer_names(settings: Settings, trainer: str = "TRL") -> str:
     """One line to paste into a trainer's configuration; numbers as they are, not rounded."""
-    return paste_line(settings, trainer or "TRL")
+    return Trainer.named(trainer or "TRL").paste_line(settings)
 
 
 def percent(probability: float, level: float | None = None) -> str:

@@ -21,7 +21,7 @@ from advisor.backtesting.scores import (
 from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, mapped, progress_of
 from advisor.errors import InputError, NotConvergedError
 from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for
-from advisor.runs import PilotRun, fingerprint, mark_copies, run_digest
+from advisor.runs import PilotRun, mark_copies
 from advisor.theory import FloatArray
 
 STAGE = "Backtesting"
@@ -107,7 +107,7 @@ def check_shares(seen: float | Sequence[float]) -> list[float]:
 def chosen_preset(runs: Sequence[PilotRun], priors: Priors | str | None) -> Priors:
     """Preset for a cohort; refused where it learned from one of the runs, or from a part of it."""
     preset = priors if isinstance(priors, Priors) else load_priors(priors or preset_for(runs)[0])
-    learned = [run for run in runs if fingerprint(run) in preset.learned_from]
+    learned = [run for run in runs if run.fingerprint in preset.learned_from]
     if learned:
         others = f" and {len(learned) - 1} more" if len(learned) > 1 else ""
         raise InputError(
@@ -132,7 +132,7 @@ class CohortTask(NamedTuple):
     @property
     def marks(self) -> tuple[str, ...]:
         """Digests of data, priors and seed."""
-        cases = [[run_digest(c.seen), c.steps.tolist(), c.target] for c in self.cohort.cases]
+        cases = [[c.seen.digest, c.steps.tolist(), c.target] for c in self.cohort.cases]
         return digest_of(cases, self.cohort.bounds, self.share), *(
             digest_of(part.model_dump(mode="json")) for part in (self.preset, self.sampling)
         )
@@ -188,7 +188,7 @@ def _forecasts(
     mine, others = [], []
     copies = {
         run.id
-        for run in mark_copies([case.seen.with_updates(copy_of=None) for case in cohort.cases])
+        for run in mark_copies([case.seen for case in cohort.cases])
         if run.copy_of is not None
     }
     for number, case in enumerate(cohort.cases):

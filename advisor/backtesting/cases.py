@@ -12,7 +12,7 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.forecast import final_rows
-from advisor.runs import LEAST_REWARDS, UNNAMED_MODEL, UNNAMED_TASK, PilotRun, needs
+from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 COHORT = 10
@@ -51,11 +51,11 @@ def make_cases(
         cases = []
         for run in members:
             rewards = int(np.isfinite(run.reward[run.step <= seen * run.step[-1]]).sum())
-            if rewards >= LEAST_REWARDS:
+            if rewards >= PilotRun.LEAST_REWARDS:
                 cases.append(cut(run, seen))
             else:
                 what = f"{rewards} rewards in its first {seen:.0%}"
-                left_out.append(f"{run.id}: {what} (a forecast needs {LEAST_REWARDS})")
+                left_out.append(f"{run.id}: {what} (a forecast needs {PilotRun.LEAST_REWARDS})")
         if cases:
             cohorts.append(CohortCases(name, tuple(cases), bounds_of(members)))
     return cohorts, left_out
@@ -137,9 +137,8 @@ def _unusable(run: PilotRun, least_steps: float) -> str:
     # Samples of the policy itself need no correction.
     if own.importance_ratio is False and not (own.refresh_interval == 1 and not own.lag):
         return "stale samples are not corrected by an importance ratio"
-    lacking = needs(run)
-    if lacking:
-        return f"needs {', '.join(lacking)}"
+    if run.needs:
+        return f"needs {', '.join(run.needs)}"
     if run.step[-1] < least_steps:
         return f"only {run.step[-1]:g} optimizer steps"
     known = np.isfinite(run.reward)
@@ -179,7 +178,7 @@ def _folder_and_task(run: PilotRun) -> Hashable:
 
 def _name(runs: Sequence[PilotRun]) -> str:
     models = {run.model for run in runs}
-    task, model = runs[0].task or UNNAMED_TASK, runs[0].model or UNNAMED_MODEL
+    task, model = runs[0].task or PilotRun.UNNAMED_TASK, runs[0].model or PilotRun.UNNAMED_MODEL
     return f"{task} / {model if len(models) == 1 else f'{len(models)} models'}"
 
 

@@ -111,17 +111,17 @@ def demo(
 
     [bold]Example[/]: advisor demo --out my-first-study
     """
+    from advisor import demo_folder
     from advisor.advice import Request
     from advisor.model import Sampling
-    from advisor.runs import demo_runs
 
-    pilots, full_runs = demo_runs()
+    shipped = demo_folder().with_name("demo")
     _run(
-        [pilots],
+        [shipped / "pilots"],
         out=out,
         sampling=Sampling(seed=seed),
         request=Request(steps=600),  # as long as the runs that were trained
-        finished=full_runs,
+        finished=shipped / "full_runs",
         quiet=quiet,
         details=details,
         as_json=as_json,
@@ -234,12 +234,12 @@ def _print_runs(
     """A line per pilot, and what a pilot shows that its rewards do not: it shapes the answer."""
     from advisor.cli.terminal import table
     from advisor.common import counted
-    from advisor.runs import first_and_last, weighty
+    from advisor.runs import PilotRun
 
     rows = []
     for run in runs:
         settings = run.hyperparameters
-        rewards, rate = first_and_last(run.reward), settings.learning_rate
+        rewards, rate = run.reward_ends, settings.learning_rate
         rows.append(
             (
                 run.id,
@@ -253,7 +253,7 @@ def _print_runs(
         )
     names = ("run", "model", "learning rate", "G", "K", "steps", "reward")
     console.print(table(names, rows, right=names[2:], title=counted(len(runs), "pilot")))
-    for line in weighty(line for run in runs for line in run.warnings):
+    for line in PilotRun.weighty(line for run in runs for line in run.warnings):
         console.say(f"Caution: {line}")
     for one in judged:
         own = [card for card in one.causes if card.status == "FAIL" and card.mode != "collapse"]
@@ -274,7 +274,7 @@ def _print_answer(study: Study, *, details: bool) -> None:
     from advisor.cli.compare import show
     from advisor.cli.terminal import HarmlessConsole, output
     from advisor.findings import describe
-    from advisor.runs import find_trainer
+    from advisor.runs import Trainer
 
     console, advice = HarmlessConsole(highlight=False), study.recommendation
     first, _, rest = (advice.text if details else advice.summary).partition("\n")
@@ -299,8 +299,8 @@ def _print_answer(study: Study, *, details: bool) -> None:
     top = sorted(name for name in study.files if "/" not in name)
     more = "" if details else ". Alternatives, recipes, evidence: --details"
     console.say(f"\nStudy in {study.path}/: {', '.join(top)}, and figures/{more}")
-    own = find_trainer(advice.trainer)
-    if own is not None and own.export is not None:
-        why = missing_configs(advice).get(own.export.name)
+    own = Trainer.named(advice.trainer).export
+    if own is not None:
+        why = missing_configs(advice).get(own.name)
         if why is not None:
-            console.say(f"No {own.export.file_name}, which cannot hold all of it: {why}")
+            console.say(f"No {own.file_name}, which cannot hold all of it: {why}")

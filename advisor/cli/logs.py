@@ -38,20 +38,18 @@ def inspect(
     [bold]Example[/]: advisor inspect runs/ --explain
     """
     from advisor.cli.terminal import output
-    from advisor.runs import as_json as to_json
-    from advisor.runs import explain, show
     from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **stated.keywords)
     if as_json:
-        echo(to_json(found))
+        echo(found.to_json())
     else:
         console = output()
-        show(found, console, quiet=quiet)
+        found.show(console, quiet=quiet)
         if found.runs and not quiet:
             echo(_advised(found))
         if explained:
-            explain(found, console)
+            found.explain(console)
     require_runs(found, logs)
     if found.is_flat:
         raise typer.Exit(CannotTellError.exit_code)
@@ -60,9 +58,8 @@ def inspect(
 def _advised(found: Inspection) -> str:
     """What advise says of the runs that lack nothing, where it refuses them."""
     from advisor.model import cohort_of
-    from advisor.runs import needs
 
-    ready = [run for run in found.train_runs if not needs(run)]
+    ready = [run for run in found.train_runs if not run.needs]
     try:
         if ready and not found.is_flat:
             cohort_of(ready)
@@ -73,16 +70,10 @@ def _advised(found: Inspection) -> str:
 
 def require_runs(found: Inspection, logs: Sequence[str | Path]) -> None:
     """Raise an ``InputError`` where no run was found."""
-    from advisor.runs import known_formats
-
     if not found.runs:
         named = all(Path(path).is_file() for path in logs)  # of which each says what to do
-        why = "; ".join(f"{path.name}: {reason}" for path, reason in found.unread[:3])
-        raise InputError(
-            "no run was found" + (f" ({why})" if why else ""),
-            path=", ".join(str(path) for path in logs[:3]),
-            advice=None if named else f"Give a folder or file that holds one of: {known_formats()}",
-        )
+        instead = None if named else "a folder or file that holds"
+        raise found.refused(logs, "no run was found", instead)
 
 
 def diagnose(
@@ -100,19 +91,18 @@ def diagnose(
     [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --study study
     """
     from advisor.cli.terminal import output
-    from advisor.runs import diagnosis_json
+    from advisor.runs import Diagnosis
     from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **stated.keywords)
     require_runs(found, logs)
     judged = _judge(found.runs, posterior, quiet=quiet)
     if as_json:
-        echo(diagnosis_json(judged))
+        echo(Diagnosis.json_of(judged))
     else:
         _show(judged, output(), with_cards=not quiet)
-    for path, reason in found.unread:
-        if reason != "not a log that any reader knows" and not reason.startswith("settings"):
-            echo(f"Not read: {path}: {reason}", err=True)
+    for path, reason in found.unread_logs:
+        echo(f"Not read: {path}: {reason}", err=True)
     if any(one.verdict == "FAIL" for one in judged):
         raise typer.Exit(FAILED)
 
@@ -138,13 +128,12 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
     from rich.text import Text
 
     from advisor.cli.terminal import table
-    from advisor.runs import card_lines, printable, worst
 
     rows = []
     for one in found:
         verdict = Text(one.verdict, style=COLOURS.get(one.verdict, ""))
         step = "" if one.collapse_step is None else f"{one.collapse_step:.0f}"
-        rows.append((printable(one.id), verdict, step, worst(one)))
+        rows.append((one.shown_id, verdict, step, one.headline))
     names = ("run", "verdict", "collapse at step", "says")
     console.print(table(names, rows, right=("collapse at step",)))
     if not with_cards:
@@ -154,9 +143,9 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
         cards = sorted(one.cards, key=lambda card: card.status == "NOT APPLICABLE")
         shown = [card for card in cards if is_alone or card.status == "FAIL"]
         if shown and not is_alone:
-            console.say(f"\n{printable(one.id)}", style="bold")
+            console.say(f"\n{one.shown_id}", style="bold")
         for card in shown:
-            head, *rest = card_lines(card)
+            head, *rest = card.lines
             console.say(head, style=COLOURS.get(card.status, ""))
             for line in rest:
                 console.say(line, style="dim")

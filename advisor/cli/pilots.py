@@ -109,11 +109,11 @@ def _script(
     plan: PilotPlan, to: str, by: str, name: str, settings: Settings, steps: int, model: str
 ) -> tuple[str, str]:
     """File of a trainer's script for a run of a plan, and its text."""
-    from advisor.runs import export_config, exports
+    from advisor.runs import Trainer
 
     note = f"{name}: {steps} steps, {by} before {plan.steps} of {plan.model}."
-    text = export_config(settings, steps, to, devices=plan.devices, model=model, note=note)
-    return f"{name}/{exports()[to].file_name}", text
+    text = Trainer.export_config(settings, steps, to, devices=plan.devices, model=model, note=note)
+    return f"{name}/{Trainer.exports()[to].file_name}", text
 
 
 def pilots(
@@ -189,14 +189,14 @@ class Desk:
 
     def read(self) -> tuple[list[PilotRun], list[str]]:
         """Runs that can be read now, and which logs cannot and why."""
-        from advisor.runs import NO_LOG, inspect
+        from advisor.runs import inspect
 
         found = inspect(self.logs, **self.stated)
         names = {pilot.name for pilot in self.plan.pilots}
         unread = [
             f"{one.path} cannot be read yet: {one.reason}"
-            for one in found.unread
-            if one.reason not in NO_LOG and names & set(one.path.parts)
+            for one in found.unread_logs
+            if names & set(one.path.parts)
         ]
         return found.runs, unread
 
@@ -229,11 +229,11 @@ class Desk:
     def written(self, found: Piloting, out: Path | None) -> list[str]:
         """Write the study, or say where the script of the run is."""
         from advisor.cli.terminal import Reporter
-        from advisor.runs import diagnose, exports
+        from advisor.runs import Trainer, diagnose
         from advisor.study import Study
 
         trainer = self.plan.trainer
-        file = "" if trainer is None else exports()[trainer].file_name
+        file = "" if trainer is None else Trainer.exports()[trainer].file_name
         if found.is_final and found.word == "run":
             return [f"\nScript of the run: {self.folder / 'run' / file}"]
         if not found.is_final or found.advice is None or self.posterior is None:

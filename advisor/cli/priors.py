@@ -233,11 +233,12 @@ def _sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:
 def _finished(folders: Sequence[str], stated: dict[str, Any]) -> tuple[list[PilotRun], list[str]]:
     """Finished runs; logs that cannot be read are named, not in the way."""
     from advisor.backtesting import finished_runs
-    from advisor.runs import NO_LOG, inspect
+    from advisor.runs import inspect
 
     found = inspect(folders, **stated)
-    unread = [f"{one.path}: {one.reason}" for one in found.unread if one.reason not in NO_LOG]
-    others = [one.path for one in found.unread if one.reason in NO_LOG]
+    logs = set(found.unread_logs)
+    unread = [f"{one.path}: {one.reason}" for one in found.unread_logs]
+    others = [one.path for one in found.unread if one not in logs]
     if others:
         hold = "holds" if len(others) == 1 else "hold"
         files = counted(len(others), "file")
@@ -250,15 +251,13 @@ def _each_once(
     runs: Sequence[PilotRun], base: Priors, studies: Sequence[PastStudy]
 ) -> tuple[list[PilotRun], list[str]]:
     """Runs that nothing else has learned from, and why the others are passed over."""
-    from advisor.runs import fingerprint
-
     owner = dict.fromkeys(base.learned_from, f"the base '{base.name}' has learned from it")
     for study in studies:
         for past in study.runs:
             owner.setdefault(past.fingerprint, "a posterior that is given too was fitted to it")
     fresh, known = [], []
     for run in runs:
-        mark = fingerprint(run)
+        mark = run.fingerprint
         if mark and mark in owner:
             known.append(f"{run.id}: {owner[mark]}, and it would count twice")
             continue

@@ -15,7 +15,7 @@ from advisor.common import EngineSettings, Item, Progress, digest_of, mapped, si
 from advisor.errors import InputError, NotConvergedError
 from advisor.findings.learned_priors import PastStudy, learn_from_studies, past_study
 from advisor.model import SPECTRUM, Posterior, Priors, Sampling, cohort_of, sampled
-from advisor.runs import PilotRun, run_digest
+from advisor.runs import PilotRun
 
 ATTEMPTS = (
     Sampling(draws=1000, tune=500, target_accept=0.9),
@@ -44,7 +44,7 @@ class CohortFit(NamedTuple):
     def marks(self) -> tuple[str, ...]:
         """Digests of data, priors, how it is sampled and which draws are taken."""
         return (
-            digest_of([run_digest(run) for run in self.runs]),
+            digest_of([run.digest for run in self.runs]),
             digest_of(self.preset.model_dump(mode="json", exclude=NOT_SAMPLED)),
             digest_of([one.model_dump(mode="json") for one in ATTEMPTS], RHAT, ESS, DIVERGENT),
         )

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.model import RunSummary, all_small, preset_folder, sigmoid
-from advisor.runs import LEAST_REWARDS, PilotRun, fingerprint, row_noise
+from advisor.runs import Level, PilotRun
 from advisor.theory import BoolArray, FloatArray
 
 FINAL_SHARE = 0.1
@@ -125,7 +125,7 @@ def describe(step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind)
     between = rewards[third:-third]
     middle = float(between.mean()) if between.size else (first + last) / 2
     unit = max(float(np.ptp(rewards)), 1e-9 * max(1.0, float(np.abs(rewards).max())))
-    noise = row_noise(rewards)
+    noise = Level.row_noise(rewards)
     error = noise * float(np.sqrt(2 / third))
     features = [
         0.0,
@@ -254,7 +254,7 @@ def gain_of_siblings(
         known = np.isfinite(run.reward)
         step, reward, end = run.step[known], run.reward[known], float(run.step[-1])
         begun, target = step <= share * end, run.reward[known & final_rows(run)]
-        if begun.sum() >= LEAST_REWARDS and target.size:
+        if begun.sum() >= PilotRun.LEAST_REWARDS and target.size:
             level = describe(step[begun], reward[begun], end, kind_of(run)).level
             gains.append(float(target.mean()) - level)
     if not gains:
@@ -287,8 +287,7 @@ def weighted_quantiles(values: FloatArray, weights: FloatArray, levels: FloatArr
 
 def mark_of(run: PilotRun | RunSummary) -> str:
     """What a run is known by in a corpus: the start of its fingerprint, or else its id."""
-    known = run.fingerprint if isinstance(run, RunSummary) else fingerprint(run)
-    return known[:12] or run.id
+    return run.fingerprint[:12] or run.id
 
 
 def tabulated(
@@ -303,7 +302,7 @@ def tabulated(
             target = run.reward[known & final_rows(run)]
             for share in shares:
                 begun = step <= share * last
-                if begun.sum() < LEAST_REWARDS or not target.size or np.ptp(reward) <= 0:
+                if begun.sum() < PilotRun.LEAST_REWARDS or not target.size or np.ptp(reward) <= 0:
                     continue
                 seen = describe(step[begun], reward[begun], last, kind_of(run))
                 end = float(target.mean())

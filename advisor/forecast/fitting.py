@@ -13,7 +13,7 @@ from advisor.common import SAMPLING_AGAIN, Progress, progress_of
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.analogues import describe, kind_of
 from advisor.model import Posterior, Priors, Sampling
-from advisor.runs import LEAST_REWARDS, NONE_MOVED, PilotRun, none_moved, read_runs
+from advisor.runs import PilotRun, read_runs
 
 
 def fit(
@@ -83,8 +83,8 @@ def fitted_or_none(
     upright = [run for run in runs if not is_falling(run)]
     if not upright:
         return None, "every run falls"
-    if none_moved(upright):  # its curve would be the preset's
-        return None, NONE_MOVED
+    if not any(run.has_moved for run in upright):  # its curve would be the preset's
+        return None, model.NONE_MOVED
     try:
         return fit(upright, priors=priors, sampling=sampling), ""
     except (InputError, NotConvergedError) as error:
@@ -94,7 +94,7 @@ def fitted_or_none(
 def is_falling(run: PilotRun) -> bool:
     """Whether the last third of what is seen of a run lies below the first by more than noise."""
     known = np.isfinite(run.reward)
-    if known.sum() < LEAST_REWARDS:
+    if known.sum() < PilotRun.LEAST_REWARDS:
         return False
     step = run.step[known]
     seen = describe(step, run.reward[known], float(step[-1]), kind_of(run))

@@ -451,6 +451,11 @@ class Forecaster:
             return meta.eval_floor, meta.eval_ceiling
         return meta.floor, meta.ceiling
 
+    @property
+    def outcome_range(self) -> float:
+        """Ceiling of :meth:`outcome` less its floor."""
+        return self.outcome_bounds[1] - self.outcome_bounds[0]
+
     def outcome(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected held-out reward where the pilots were evaluated, else train reward.
 
@@ -468,12 +473,11 @@ class Forecaster:
 
     def outcome_of(self, level: FloatArray) -> FloatArray:
         """Outcome that belongs to a scaled train reward of shape (draws, times), in its units."""
-        floor, ceiling = self.outcome_bounds
         if self.is_evaluated:
             start = eq.sigmoid(self.draw("eval_start_logit")[:, self._group])[:, None]
             gain = np.exp(self.draw("log_eval_gain")[:, self._group])[:, None]
             level = eq.held_out(level, self.group.start[:, None], start, gain)
-        return np.asarray(floor + (ceiling - floor) * level)
+        return np.asarray(self.outcome_bounds[0] + self.outcome_range * level)
 
     def hazard(self, settings: Settings) -> FloatArray:
         """Collapse rate per optimizer step at peak learning rate, shape (draws,)."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from advisor.forecast.analogues import Corpus, Description, Kind, describe, end_of_run, log_odds
 from advisor.model import RUN_EFFECTS, Posterior, RunSummary, sigmoid
-from advisor.runs import LEAST_REWARDS, Settings
+from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, IntArray
 
 CONFIGURATION_SHARE = 0.9
@@ -167,7 +167,7 @@ class NextRun:
         curve = log_odds(level(pilot.settings, steps), CLEAR)  # (draws, horizons + 1)
         shift = np.zeros((steps.size, curve.shape[0]))
         step, reward = np.array(pilot.logged_steps), np.array(pilot.logged_rewards)
-        if reward.size < LEAST_REWARDS:
+        if reward.size < PilotRun.LEAST_REWARDS:
             return Continued(np.log(steps), shift)
         low, high = self.meta.floor, self.meta.ceiling
         is_lora, is_share = pilot.settings.adapter == "lora", low >= 0 and high <= 1
@@ -180,7 +180,7 @@ class NextRun:
             came = end_of_run(self.corpus, seen.of_length(share), size=order.size)[order]
             analogues = log_odds((came - low) / (high - low), CLEAR)
             shift[place] = np.where(follows, analogues - curve[:, place], 0.0)
-        last_fifth = reward[-max(LEAST_REWARDS, reward.size // 5) :]
+        last_fifth = reward[-max(PilotRun.LEAST_REWARDS, reward.size // 5) :]
         noise = last_fifth.std(ddof=1) * self._rng.standard_normal(order.size)
         stands = log_odds((last_fifth.mean() + noise - low) / (high - low), CLEAR)
         stays = self._rng.random(order.size) < STANDS_SHARE

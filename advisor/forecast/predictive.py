@@ -63,15 +63,15 @@ def final_reward(forecaster: Forecaster, settings: Settings, steps: int) -> Floa
     """Mean reward over the last tenth of a run that stays stable, shape (draws,)."""
     times = final_steps(steps)
     rows = max(1, round(FINAL_SHARE * steps))
-    floor, ceiling = forecaster.outcome_bounds
+    floor, scale = forecaster.outcome_bounds[0], forecaster.outcome_range
     if not forecaster.is_evaluated:
         mean = logged_mean(forecaster, settings, times, rows, forecaster.residual)
     else:
         expected = forecaster.outcome(settings, times).mean(axis=1)
         variance = np.exp(2 * forecaster.population["log_eval_noise"])
-        scaled = (expected - floor) / (ceiling - floor)
+        scaled = (expected - floor) / scale
         mean = _noisy(forecaster, scaled, variance, forecaster.residual)
-    return np.asarray(floor + (ceiling - floor) * mean)
+    return np.asarray(floor + scale * mean)
 
 
 def final_steps(steps: int) -> IntArray:
@@ -83,9 +83,8 @@ def final_steps(steps: int) -> IntArray:
 
 def outcome_paths(forecaster: Forecaster, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
     """Outcome of a stable run with its slow residual, for each step by itself, (draws, times)."""
-    floor, ceiling = forecaster.outcome_bounds
-    residual = (forecaster.misfit * (ceiling - floor) * forecaster.residual)[:, None]
-    return np.clip(forecaster.outcome(settings, steps) + residual, floor, ceiling)
+    residual = (forecaster.misfit * forecaster.outcome_range * forecaster.residual)[:, None]
+    return np.clip(forecaster.outcome(settings, steps) + residual, *forecaster.outcome_bounds)
 
 
 def logged_mean(
@@ -108,12 +107,11 @@ def peak(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
     # Steps at which a run's residual is simulated for its peak; it is correlated over half the run.
     times = np.unique(np.linspace(0, steps, 41).astype(int))
     curve = forecaster.outcome(settings, times)
-    floor, ceiling = forecaster.outcome_bounds
     fresh = np.random.default_rng(0).standard_normal(curve.shape)
     memory = WANDER_SHARE * max(steps, 1)
     residual = _residual_path(fresh[:, 0], times, memory, np.ones(fresh.shape[0]), fresh[:, 1:])
-    misfit = forecaster.misfit[:, None] * (ceiling - floor)
-    swept = np.clip(curve + misfit * residual, floor, ceiling).max(axis=1)
+    misfit = forecaster.misfit[:, None] * forecaster.outcome_range
+    swept = np.clip(curve + misfit * residual, *forecaster.outcome_bounds).max(axis=1)
     return np.asarray(np.maximum(swept, curve[:, -1]))
 
 

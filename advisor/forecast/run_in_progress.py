@@ -29,7 +29,7 @@ from advisor.forecast.analogues import (
 from advisor.forecast.predictive import begun_run_reward
 from advisor.forecast.survival import log_update_norm
 from advisor.model import Posterior
-from advisor.runs import LEAST_REWARDS, PilotRun
+from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 DRAWS = 1000
@@ -77,12 +77,12 @@ def end_of_begun_run(
     if curve is not None and corpus is None:
         return EndOfRun(curve, 1.0, curve, None)
     known = np.isfinite(run.reward)
-    if corpus is None or known.sum() < LEAST_REWARDS:
+    if corpus is None or known.sum() < PilotRun.LEAST_REWARDS:
         raise InputError(
             f"run '{run.id}' shows {known.sum()} rewards, and no curve is pooled over its cohort",
             path=run.path,
             key="reward",
-            advice=f"Wait for {LEAST_REWARDS} rewards",
+            advice=f"Wait for {PilotRun.LEAST_REWARDS} rewards",
         )
     step, reward = run.step[known], run.reward[known]
     end = float(np.max(steps))
@@ -111,8 +111,7 @@ def end_of_begun_run(
     parts += [(draws, ALONE_WEIGHT * believed(draws)) for draws in alone]
     related = gain_of_siblings(siblings, share, seen, float(np.median(analogues)))
     if related is not None:
-        others = sum(part for _, part in parts)
-        parts.append((related[0], related[1] / (1 - related[1]) * others))
+        parts.append((related[0], related[1] / (1 - related[1]) * sum(part for _, part in parts)))
     of_curve = shared * weight / sum(part for _, part in parts)
     return EndOfRun(widened(pooled(parts), widening), of_curve, curve, analogues)
 
@@ -123,7 +122,7 @@ def p_unstable_of_begun_run(
     """P(unstable at the end) of a run that lives, as others that stood so; None of few rewards."""
     # What the posterior of its pilots says of collapses was worse than the base rate, in public.
     known = np.isfinite(run.reward)
-    if known.sum() < LEAST_REWARDS:
+    if known.sum() < PilotRun.LEAST_REWARDS:
         return None
     seen = describe(run.step[known], run.reward[known], end, kind_of(run))
     norm = log_update_norm(learning_rate, run.parameters or USUAL_PARAMETERS)

@@ -17,7 +17,7 @@ from advisor.forecast.forecaster import Forecaster, RunLaws, scored_steps
 from advisor.forecast.new_configuration import RunEffect
 from advisor.forecast.survival import collapse_rate
 from advisor.model import DEGREES
-from advisor.runs import Collapse, PilotRun, Settings, find_final_fall
+from advisor.runs import Collapse, PilotRun, Settings
 from advisor.theory import FloatArray, IntArray, cumulative_clock
 
 DIFFERENCE = 1e-3
@@ -74,7 +74,7 @@ def observe(run: PilotRun, meta: model.Meta, planned_steps: int) -> ObservedRun:
     own = run.with_updates(
         hyperparameters=settings, reward_floor=meta.floor, reward_ceiling=meta.ceiling
     )
-    fall, _ = find_final_fall(run.step, run.reward, meta.floor)
+    fall = Collapse.of(run, meta.floor)
     # A collapse is claimed so that a beginning without any gain is not refused; of what depends on
     # it only the exposure up to that step is used.
     cohort = model.build_cohort(

@@ -19,7 +19,7 @@ from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import DEVIATIONS
 from advisor.forecast.target import Target
 from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine
-from advisor.runs import LOST_SHARE, PilotRun, Settings
+from advisor.runs import Collapse, PilotRun, Settings
 from advisor.theory import FloatArray, coefficients, damping_ratio, temperature
 
 LOGITS = 7.0
@@ -98,7 +98,7 @@ def fluctuation_small(
         return np.ones(np.broadcast_shapes(left.shape, level.shape))
     deviation = fluctuation(forecaster, settings, left)
     # Two deviations in place of one gave 0.5 where all of 550 forecast tiny-transformer runs lived.
-    return (deviation < np.maximum(LOST_SHARE * level, 0.05)).astype(float)
+    return (deviation < np.maximum(Collapse.LOST_SHARE * level, 0.05)).astype(float)
 
 
 def log_odds(probability: npt.ArrayLike) -> FloatArray:

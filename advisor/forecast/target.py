@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from advisor.errors import InputError
 from advisor.model import Posterior, RunSummary
-from advisor.runs import UNNAMED_MODEL, UNNAMED_TASK, parameters_from_name
+from advisor.runs import PilotRun
 
 MOST_PARAMETERS = 1e14
 """Parameters of a model beyond which a number is a mistake of units."""
@@ -34,8 +34,8 @@ class Target:
     @property
     def subject(self) -> str:
         """Model and task in words; what the logs do not name is not given a name."""
-        model = "the piloted model" if self.model == UNNAMED_MODEL else self.model
-        return model if self.task == UNNAMED_TASK else f"{model} on {self.task}"
+        model = "the piloted model" if self.model == PilotRun.UNNAMED_MODEL else self.model
+        return model if self.task == PilotRun.UNNAMED_TASK else f"{model} on {self.task}"
 
 
 def largest_target(posterior: Posterior) -> Target:
@@ -91,7 +91,7 @@ def named_target(
             argument="parameters",
             advice="Leave it out, or give the new model a name of its own",
         )
-    size = parameters or known or parameters_from_name(model)
+    size = parameters or known or PilotRun.parameters_in(model)
     if size is None:
         raise InputError(
             f"the size of model '{model}' is unknown",

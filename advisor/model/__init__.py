@@ -2,6 +2,7 @@
 
 from advisor.model import equations as equations
 from advisor.model.cohort import CLOCK_EXPONENTS as CLOCK_EXPONENTS
+from advisor.model.cohort import NONE_MOVED as NONE_MOVED
 from advisor.model.cohort import Covariates as Covariates
 from advisor.model.cohort import Reference as Reference
 from advisor.model.cohort import build_cohort as build_cohort

@@ -18,18 +18,10 @@ import numpy as np
 
 from advisor.errors import FlatRewardError, InputError
 from advisor.runs import (
-    NONE_MOVED,
-    UNNAMED_MODEL,
-    UNNAMED_TASK,
-    WHY,
     PilotRun,
     Settings,
-    asked_of,
+    Trainer,
     mark_copies,
-    needs,
-    none_moved,
-    questions,
-    setting_name,
 )
 from advisor.theory import (
     BoolArray,
@@ -51,6 +43,10 @@ FULL, LEAST_FULL = 1 - 1e-6, 3
 
 FASTER = 3.0
 """Times the largest piloted learning rate at which the next pilot runs where none moved."""
+
+
+NONE_MOVED = "no pilot's reward moved by more than its noise"
+"""Note of a fit that learned nothing but how slow its settings are."""
 
 
 class Covariates(NamedTuple):
@@ -171,7 +167,8 @@ def build_cohort(
     floor, ceiling = _bounds(completed, notes)
     eval_floor, eval_ceiling = _eval_bounds(completed, floor, ceiling)
     _refuse_constant(completed, collapse_steps)
-    if none_moved(completed, collapse_steps):
+    falls = [collapse_steps.get(run.id) for run in completed]
+    if set(falls) == {None} and not any(run.has_moved for run in completed):
         notes.add(NONE_MOVED)
 
     names = [(str(run.task), str(run.model)) for run in completed]
@@ -186,7 +183,6 @@ def build_cohort(
     reference = Reference(
         *(float(np.exp(np.log(one).mean())) for one in (rate, group, prompts, group_parameters))
     )
-    falls = [collapse_steps.get(run.id) for run in completed]
     bins, tests, exposure = [], [], []
     for index, (run, of, fall) in enumerate(zip(completed, settings, falls, strict=True)):
         healthy, factors = healthy_until.get(run.id), _factors(run, of)
@@ -284,12 +280,12 @@ class _Notes:
 
 def _refuse_incomplete(runs: Sequence[PilotRun]) -> None:
     """Raise where runs lack something, and ask for all of it."""
-    lacking = [run for run in runs if needs(run)]
-    asked = asked_of(lacking)
+    lacking = [run for run in runs if run.needs]
+    asked = Trainer.asked_of(lacking)
     if asked is None:
         return
-    first, names = lacking[0], list(dict.fromkeys(name for run in lacking for name in needs(run)))
-    who, reasons = f"run '{first.id}'", [WHY[name] for name in needs(first)]
+    first, names = lacking[0], list(dict.fromkeys(name for run in lacking for name in run.needs))
+    who, reasons = f"run '{first.id}'", list(first.needs.values())
     if len(lacking) > 1:
         who, reasons = f"{len(lacking)} of {len(runs)} runs", list(asked.sentences)
     keys = [first.keys_read.get("step", name) if name == "step_unit" else name for name in names]
@@ -300,11 +296,11 @@ def _refuse_incomplete(runs: Sequence[PilotRun]) -> None:
 def _named(run: PilotRun, notes: _Notes) -> PilotRun:
     """Name a run's model and task, and note what is assumed."""
     assumed = run.hyperparameters.assumptions()
-    if "adapter" in questions(run):
+    if "adapter" in run.questions:
         assumed = [line for line in assumed if not line.startswith("adapter = ")]
         assumed.append(
-            f'adapter = full assumed, but {WHY["adapter"]}: say adapter = "lora" or "full" in '
-            "pilots.toml"
+            f"adapter = full assumed, but {run.questions['adapter']}: say "
+            'adapter = "lora" or "full" in pilots.toml'
         )
     for key, name in (("model", run.model), ("task", run.task)):
         if name is None:
@@ -316,8 +312,8 @@ def _named(run: PilotRun, notes: _Notes) -> PilotRun:
     for line in (*run.warnings, *run.assumptions, *assumed):
         notes.add(line, run.id)
     return run.with_updates(
-        model=UNNAMED_MODEL if run.model is None else run.model,
-        task=UNNAMED_TASK if run.task is None else run.task,
+        model=PilotRun.UNNAMED_MODEL if run.model is None else run.model,
+        task=PilotRun.UNNAMED_TASK if run.task is None else run.task,
         assumptions=(*run.assumptions, *assumed),
     )
 
@@ -327,8 +323,7 @@ def _fit_for_use(runs: Sequence[PilotRun], notes: _Notes) -> list[PilotRun]:
     for run in runs:
         if run.is_eval_only:
             notes.add("only evaluations, no train reward: left out", run.id)
-    trained = [run.with_updates(copy_of=None) for run in runs if not run.is_eval_only]
-    marked = mark_copies(trained)
+    marked = mark_copies([run for run in runs if not run.is_eval_only])
     for run in marked:
         if run.copy_of is not None:
             notes.add(f"run '{run.id}' repeats '{run.copy_of}' and was left out")
@@ -456,8 +451,9 @@ def _next_pilot(runs: Sequence[PilotRun]) -> str:
             "No completion was ever rewarded: take easier prompts, or a reward with steps "
             "between nothing and all"
         )
-    faster = f"{setting_name(best, 'learning_rate')} = {FASTER * (rate or 0.0):.3g}"
-    same = f", {setting_name(best, 'group_size')} = {group}" if group else ""
+    trainer = Trainer.named(best.framework)
+    faster = f"{trainer.setting_name('learning_rate')} = {FASTER * (rate or 0.0):.3g}"
+    same = f", {trainer.setting_name('group_size')} = {group}" if group else ""
     return (
         f"Next pilot: {faster}{same}, all else as in '{best.id}' ({FASTER:g} times its rate), and "
         "as long. Check first that groups are not all right or all wrong (frac_reward_zero_std)"

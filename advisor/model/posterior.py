@@ -29,7 +29,7 @@ from advisor.model.parameters import (
 )
 from advisor.model.priors import Family, Priors
 from advisor.model.storage import from_netcdf, inference_groups, labels, not_saved, to_netcdf
-from advisor.runs import Settings, fingerprint, seconds_per_step
+from advisor.runs import Settings
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -446,8 +446,8 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 last_reward=float(finite[-FIRST_ROWS:].mean()),
                 collapse_step=cohort.collapse_step[index],
                 fell_from=cohort.fell_from[index],
-                fingerprint=fingerprint(run),
-                seconds_per_step=seconds_per_step(run),
+                fingerprint=run.fingerprint,
+                seconds_per_step=run.seconds_per_step,
                 completion_tokens=None
                 if lengths is None or not np.isfinite(lengths).any()
                 else float(np.nanmean(lengths)),

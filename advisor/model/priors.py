@@ -197,7 +197,7 @@ else:
             "Every prior of the model, one entry for each row of `model.parameters`.\n\n"
             "Logs are natural; a step is an optimizer step. See the presets for what each number\n"
             "means and where it comes from. ``learned_from`` holds the fingerprints\n"
-            "(`advisor.runs.fingerprint`) of the runs that a preset learned from: on none of them\n"
+            "(`PilotRun.fingerprint`) of the runs that a preset learned from: on none of them\n"
             "may it be scored."
         ),
         **{parameter.entry: (NormalPrior, ...) for parameter in PARAMETERS},

@@ -18,14 +18,7 @@ from advisor.model.posterior import STACKS, Posterior, make_posterior
 from advisor.model.priors import SPECTRUM, Family, Priors
 from advisor.model.run_fit import worst_fits
 from advisor.model.storage import prior_draws
-from advisor.runs import (
-    Collapse,
-    PilotRun,
-    as_stated,
-    collapse_onset,
-    dead_from_the_start,
-    find_any_fall,
-)
+from advisor.runs import Collapse, PilotRun
 
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400.0
@@ -204,35 +197,22 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
     InputError
         Two runs share an id, or the runs do not hold what a fit needs.
     """
-    verdicts: dict[str, Collapse] = {}
-    fell_from: dict[str, float | None] = {}
-    # Where no floor is given a loss is measured from the one that the cohort will infer.
-    trained = [run for run in runs if not run.is_eval_only]
-    given = [run.reward_floor for run in trained if run.reward_floor is not None]
-    floor = given[0] if given else min([0.0, *(float(np.nanmin(run.reward)) for run in trained)])
-    dead = dead_from_the_start(trained, floor)
-    for run in trained:
-        if run.id in verdicts:
+    seen: set[str] = set()
+    for run in (run for run in runs if not run.is_eval_only):
+        if run.id in seen:
             raise InputError(
                 f"two runs have the id '{run.id}'",
                 path=run.path,
                 key="id",
                 advice="Read both folders with one read_runs, or give each run another id",
             )
-        # What noise can do is no collapse: it must not teach that a setting kills.
-        verdict = find_any_fall(run.step, run.reward, floor)
-        if run.id in dead:
-            first = float(run.step[0])
-            at_once = {"unstable": True, "onset_step": first, "healthy_until": 0.0}
-            verdict = verdict.model_copy(update={**at_once, "fell_from": first})
-        verdict = as_stated(run, verdict)
-        fell_from[run.id] = verdict.fell_from if run.id in dead else collapse_onset(run, verdict)
-        verdicts[run.id] = verdict
+        seen.add(run.id)
+    verdicts = Collapse.of_cohort(runs)
     return build_cohort(
         runs,
         {name: verdict.onset_step for name, verdict in verdicts.items()},
         {name: verdict.healthy_until for name, verdict in verdicts.items()},
-        fell_from,
+        {name: verdict.fell_from for name, verdict in verdicts.items()},
     )
 
 

@@ -13,7 +13,7 @@ from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import Target, fit
 from advisor.model import Posterior
 from advisor.monitoring.watcher import LATEST_ROWS, Update, Watch, resolve_group
-from advisor.runs import Diagnosis, PilotRun, diagnose, seconds_per_step
+from advisor.runs import Diagnosis, PilotRun, diagnose
 
 Action = Literal["stop", "change", "go on"]
 
@@ -150,7 +150,7 @@ def _go_back(update: Update, since: float | None) -> str:
 
 def _price(posterior: Posterior, update: Update, run: PilotRun, gpus: int) -> CostModel:
     """Price of a step: by the run's own log, else by the pilots'."""
-    own = seconds_per_step(run)
+    own = run.seconds_per_step
     if own is not None:
         return CostModel(fixed=own, gpus=gpus, source="step times of the run itself")
     size = resolve_group(run, posterior.meta)[0].parameters or 0.0

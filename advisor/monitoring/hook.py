@@ -14,7 +14,7 @@ from advisor.errors import InputError
 from advisor.model import Posterior
 from advisor.monitoring.decision import WatchReport, watch_report
 from advisor.monitoring.watcher import Watch
-from advisor.runs import SERIES, PartialSettings, PilotRun
+from advisor.runs import PartialSettings, PilotRun
 
 
 @dataclass(eq=False, repr=False)
@@ -45,7 +45,7 @@ class RunWatch:
         """Take the numbers of one optimizer step and forecast, where that is due.
 
         Steps count from one; one that was logged before starts a new branch from there. ``series``
-        are ``reward`` and others by the names in `runs.pilot_run.SERIES`; another name, or a run of
+        are ``reward`` and others by the names in `PilotRun.SERIES`; another name, or a run of
         which the posterior cannot speak, raises an ``InputError``. None is returned between
         forecasts, and as long as there are fewer than three rewards.
         """
@@ -61,12 +61,12 @@ class RunWatch:
 
     def take(self, step: int, **series: float) -> None:
         """Take the numbers of one optimizer step without a forecast, as :meth:`log` does."""
-        unknown = sorted(set(series) - set(SERIES))
+        unknown = sorted(set(series) - set(PilotRun.SERIES))
         if unknown:
             raise InputError(
                 f"there is no series '{unknown[0]}'",
                 argument="log",
-                advice=f"Use {', '.join(SERIES)}",
+                advice=f"Use {', '.join(PilotRun.SERIES)}",
             )
         self._rows = {at: row for at, row in self._rows.items() if at < step}
         self._rows[step] = {name: float(value) for name, value in series.items()}
@@ -74,7 +74,7 @@ class RunWatch:
     def run(self) -> PilotRun:
         """Return what was logged so far, as a run."""
         rows = [row | {"step": at} for at, row in sorted(self._rows.items()) if "reward" in row]
-        names = [name for name in SERIES if any(name in row for row in rows)]
+        names = [name for name in PilotRun.SERIES if any(name in row for row in rows)]
         steps = np.array([row["step"] for row in rows], dtype=float)
         spacing = int(np.median(np.diff(steps))) if steps.size > 1 else 1
         return PilotRun(

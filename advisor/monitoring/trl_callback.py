@@ -14,14 +14,14 @@ import numpy as np
 from advisor.errors import AdvisorError
 from advisor.model import Posterior
 from advisor.monitoring import RunWatch, WatchReport, watch
-from advisor.runs import PartialSettings, choose_framework
+from advisor.runs import PartialSettings, Trainer
 
 try:
     from transformers import TrainerCallback
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("transformers is missing: pip install 'grpo-advisor[trl]'") from error
 
-TRL = choose_framework((), "TRL")
+TRL = Trainer.named("TRL").keys[0]
 
 NUMBERS = {
     **{"go on": 0.0, "change": 1.0, "stop": 2.0},

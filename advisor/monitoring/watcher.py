@@ -13,7 +13,7 @@ from advisor import forecast
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, Interval, ObservedRun, RestOfRun
 from advisor.model import TRUSTED_K, Meta, Posterior, smoothed_weights
-from advisor.runs import PilotRun, Settings, collapse_onset
+from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray
 
 DRAWS = 1000
@@ -197,7 +197,7 @@ class Watch:
             share_made=float(np.clip(gained.mean() / max(gain.mean(), 1e-9), 0.0, 1.0)),
             surprise=None if fall.unstable else self._surprise(fewer, run, planned),
             lost_rows=_lost_rows(run),
-            fallen_since=collapse_onset(run, fall),
+            fallen_since=fall.shown_onset(run),
             gentler_rate=gentler,
             pareto_k=weighed.pareto_k,
             refit_due=not weighed.pareto_k <= TRUSTED_K,

@@ -40,7 +40,7 @@ from advisor.forecast import SUPPORT, Forecaster, central, final_reward
 from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import Missing, inline_svg, reason_of
-from advisor.runs import Diagnosis, Settings, card_lines, exports, worst
+from advisor.runs import Diagnosis, Settings, Trainer
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def html(
     model = json.dumps(explorer, allow_nan=False) if explorer else ""
     script = _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    labels = {name: export.label for name, export in exports().items()}
+    labels = {name: export.label for name, export in Trainer.exports().items()}
     return environment.get_template("report.html.j2").render(
         title=TITLES[advice.kind],
         advice=advice,
@@ -128,8 +128,8 @@ def html(
         learned=_table(posterior.table),
         diagnoses=[
             {
-                "row": (one.id, one.verdict, one.collapse_step, worst(one)),
-                "findings": "\n".join(line for card in one.cards for line in card_lines(card)),
+                "row": (one.id, one.verdict, one.collapse_step, one.headline),
+                "findings": "\n".join(line for card in one.cards for line in card.lines),
             }
             for one in diagnoses
         ],

@@ -1,62 +1,18 @@
-"""What happened: logs and their trainers to pilot runs, and what is wrong with one."""
+"""What happened: logs and their trainers to pilot runs, and what is wrong with one.
 
-from advisor.runs.diagnosis import MODES as MODES
+`read_runs` and `inspect` read, `diagnose` judges; the rest is asked of what these give and take.
+"""
+
 from advisor.runs.diagnosis import Collapse as Collapse
 from advisor.runs.diagnosis import Diagnosis as Diagnosis
 from advisor.runs.diagnosis import diagnose as diagnose
-from advisor.runs.diagnosis.collapse import as_stated as as_stated
-from advisor.runs.diagnosis.collapse import collapse_onset as collapse_onset
-from advisor.runs.diagnosis.collapse import dead_from_the_start as dead_from_the_start
-from advisor.runs.diagnosis.collapse import find_any_fall as find_any_fall
-from advisor.runs.diagnosis.collapse import find_final_fall as find_final_fall
-from advisor.runs.diagnosis.diagnose import card_lines as card_lines
-from advisor.runs.diagnosis.diagnose import diagnosis_json as diagnosis_json
-from advisor.runs.diagnosis.diagnose import printable as printable
-from advisor.runs.diagnosis.diagnose import worst as worst
-from advisor.runs.diagnosis.levels import LEAST_ROWS as LEAST_ROWS
-from advisor.runs.diagnosis.levels import LOST_SHARE as LOST_SHARE
 from advisor.runs.diagnosis.levels import Level as Level
-from advisor.runs.diagnosis.levels import difference as difference
-from advisor.runs.diagnosis.levels import ends as ends
-from advisor.runs.diagnosis.levels import row_noise as row_noise
-from advisor.runs.logs import demo_runs as demo_runs
-from advisor.runs.logs.assemble import assemble as assemble
-from advisor.runs.logs.inspection import NO_LOG as NO_LOG
-from advisor.runs.logs.inspection import as_json as as_json
-from advisor.runs.logs.inspection import explain as explain
-from advisor.runs.logs.inspection import show as show
-from advisor.runs.logs.read import Inspection as Inspection
+from advisor.runs.logs.inspection import Inspection as Inspection
 from advisor.runs.logs.read import inspect as inspect
 from advisor.runs.logs.read import read_runs as read_runs
-from advisor.runs.logs.readers import known_formats as known_formats
 from advisor.runs.logs.sources import is_source as is_source
-from advisor.runs.pilot_run import LEAST_REWARDS as LEAST_REWARDS
-from advisor.runs.pilot_run import SERIES as SERIES
-from advisor.runs.pilot_run import UNNAMED_MODEL as UNNAMED_MODEL
-from advisor.runs.pilot_run import UNNAMED_TASK as UNNAMED_TASK
 from advisor.runs.pilot_run import PilotRun as PilotRun
-from advisor.runs.pilot_run import fingerprint as fingerprint
-from advisor.runs.pilot_run import first_and_last as first_and_last
-from advisor.runs.pilot_run import mark_copies as mark_copies
-from advisor.runs.pilot_run import parameters_from_name as parameters_from_name
-from advisor.runs.pilot_run import run_digest as run_digest
-from advisor.runs.readiness import NONE_MOVED as NONE_MOVED
-from advisor.runs.readiness import WHY as WHY
-from advisor.runs.readiness import needs as needs
-from advisor.runs.readiness import none_moved as none_moved
-from advisor.runs.readiness import per_optimizer_step as per_optimizer_step
-from advisor.runs.readiness import questions as questions
-from advisor.runs.readiness import seconds_per_step as seconds_per_step
-from advisor.runs.readiness import weighty as weighty
-from advisor.runs.settings import CARRIED as CARRIED
 from advisor.runs.settings import PartialSettings as PartialSettings
 from advisor.runs.settings import Settings as Settings
-from advisor.runs.settings import checked_settings as checked_settings
-from advisor.runs.trainers import setting_name as setting_name
-from advisor.runs.trainers.keys import choose_framework as choose_framework
-from advisor.runs.trainers.registry import asked_of as asked_of
-from advisor.runs.trainers.registry import export_config as export_config
-from advisor.runs.trainers.registry import exports as exports
-from advisor.runs.trainers.registry import find_trainer as find_trainer
-from advisor.runs.trainers.registry import paste_line as paste_line
-from advisor.runs.trainers.registry import recipes as recipes
+from advisor.runs.several_runs import mark_copies as mark_copies
+from advisor.runs.trainers import Trainer as Trainer

@@ -1,51 +1,22 @@
-"""A pilot run as its log tells it, with units, bounds and why a value is missing; its copies."""
+"""A pilot run as its log tells it, with units, bounds and why a value is missing."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
-from advisor.runs.settings import PartialSettings, Positive, PositiveInt
+from advisor.runs.settings import REQUIRED, PartialSettings, Positive, PositiveInt
 from advisor.theory import FloatArray
 
 Missing = Literal["not logged", "not applicable", "not finite", "cut"]
 """Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
-
-UNNAMED_MODEL, UNNAMED_TASK = "model", "task"
-"""What runs are grouped under whose logs name none."""
-
-SERIES = (
-    "reward",
-    "reward_std_within_group",
-    "silent_group_share",
-    "entropy",
-    "gradient_norm",
-    "clip_share",
-    "learning_rate",
-    "kl",
-    "completion_length",
-    "truncated_share",
-    "step_time_seconds",
-    "policy_kl",
-    "mismatch_kl",
-    "mismatch_difference",
-    "importance_ess",
-    "distinct_answers",
-    "all_right_share",
-    "all_wrong_share",
-    "loss",
-    "tokens",
-)
-"""Names of the per-row series that the package understands, in reading order."""
-
-LEAST_REWARDS = 3
-"""Finite rewards below which a run shows no curve: start, direction and noise need three."""
 
 IN_NO_RUN = "part of no run"
 """How a warning ends of rows or files that became part of none."""
@@ -62,6 +33,26 @@ DIGITS = 3
 DIGESTED = {"id", "model", "task", "parameters", "hyperparameters", "missing", "copy_of"}
 DIGESTED |= {"logging_steps", "step_unit", "reward_floor", "reward_ceiling", "path"}
 """What a digest of a run is made of, next to its rows."""
+
+STARTS_APART = "runs that count as one model on one task start at"
+"""How a warning begins of runs that are pooled though their rewards may mean other things."""
+
+WHY = {
+    **REQUIRED,
+    "parameters": "the size of the model is not known",
+    "minibatches_per_refresh": "the log counts batches of rollouts, and how many optimizer steps "
+    "each takes is not known",
+    "epochs_per_refresh": "the log counts batches of rollouts, and how often each is passed over "
+    "is not known",
+    "adapter": "the learning rate is one of LoRA for a model of more than 1e9 parameters, and the "
+    "log tells of no adapter",
+    "step_unit": "the log's counter may count optimizer steps or batches of rollouts",
+}
+"""Setting -> what is wrong without it."""
+
+LARGE, FAST = 1e9, 2e-5
+"""Parameters and learning rate above which full fine-tuning is rare enough to be asked for: most
+public full runs of 1.5 B and more use 1e-6 to 1e-5, LoRA runs 5e-6 to 2e-4."""
 
 StepUnit = Literal["optimizer", "refresh", "unknown"]
 """What ``PilotRun.step`` counts: optimizer steps; or, as long as the refresh interval is not known,
@@ -124,6 +115,37 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     assumptions, warnings : tuple of str
         What was assumed, and what looked wrong but did not stop the reading.
     """
+
+    SERIES: ClassVar = (
+        "reward",
+        "reward_std_within_group",
+        "silent_group_share",
+        "entropy",
+        "gradient_norm",
+        "clip_share",
+        "learning_rate",
+        "kl",
+        "completion_length",
+        "truncated_share",
+        "step_time_seconds",
+        "policy_kl",
+        "mismatch_kl",
+        "mismatch_difference",
+        "importance_ess",
+        "distinct_answers",
+        "all_right_share",
+        "all_wrong_share",
+        "loss",
+        "tokens",
+    )
+    """Names of the per-row series that the package understands, in reading order."""
+
+    LEAST_REWARDS: ClassVar = 3
+    """Finite rewards below which a run shows no curve: start, direction, noise need three."""
+
+    UNNAMED_MODEL: ClassVar = "model"
+    UNNAMED_TASK: ClassVar = "task"
+    """What runs are grouped under whose logs name none."""
 
     id: str
     path: str
@@ -225,104 +247,139 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         """Return the run as it was before one of its rows, counted from 0, was written."""
         return self.until(self.step[row - 1] if row else 0.0)
 
+    def on_optimizer_steps(self, interval: int) -> Self:
+        """Return a run whose row n counts refreshes of K steps on optimizer steps: row n at n K."""
+        times: dict[str, Any] = {
+            name: getattr(self, name) * interval for name in ("step", "eval_step", "logging_steps")
+        }
+        # A row then takes as long as K steps do, with the time of one of them.
+        times["series"] = {
+            name: values / interval if name == "step_time_seconds" else values
+            for name, values in self.series.items()
+        }
+        times["scores"] = {name: Score(at * interval, v) for name, (at, v) in self.scores.items()}
+        return self.model_copy(update=times | {"step_unit": "optimizer"})
 
-def first_and_last(values: FloatArray) -> tuple[float, float] | None:
-    """Means of the first and of the last tenth of a series, or None where nothing is finite."""
+    @property
+    def reward_ends(self) -> tuple[float, float] | None:
+        """Means of the first and of the last tenth of the rewards; None where none is finite."""
+        return _ends(self.reward)
+
+    @property
+    def eval_ends(self) -> tuple[float, float] | None:
+        """The same of the held-out rewards."""
+        return _ends(self.eval_reward)
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the last third of the train rewards differs from the first."""
+        reward = self.reward[np.isfinite(self.reward)]
+        if reward.size < 2:
+            return False
+        third = max(1, reward.size // 3)
+        noise = np.std(np.diff(reward)) / np.sqrt(2) if reward.size > 2 else 0.0
+        error = noise * np.sqrt(2 / third)
+        gap = abs(reward[-third:].mean() - reward[:third].mean())
+        # Standard errors between the ends of a run below which it has not moved.
+        return bool(gap > max(2.0 * error, 1e-9))
+
+    @property
+    def is_at_floor(self) -> bool:
+        """Whether the run shows nothing but the lowest reward after its first row: may be dead."""
+        reward = self.reward[np.isfinite(self.reward)][1:]
+        return bool(reward.size and (reward <= (self.reward_floor or 0.0)).all())
+
+    @property
+    def seconds_per_step(self) -> float | None:
+        """Median wall-clock seconds of an optimizer step, or None where no times were logged."""
+        times = self.series.get("step_time_seconds")
+        if times is None:
+            return None
+        known = np.isfinite(times) & (times > 0)
+        if not known.any():
+            return None
+        spacing = float(np.median(np.diff(self.step))) if self.step.size > 1 else 1.0
+        steps_per_time = max(1.0, spacing / self.logging_steps)
+        return float(np.median(times[known])) / steps_per_time
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """Unknown settings without which the run cannot be fitted -> what is wrong without each."""
+        if self.is_eval_only:
+            return {}
+        lacking = self.hyperparameters.lacking
+        if self.parameters is None:
+            lacking.append("parameters")
+        if self.step_unit == "refresh":
+            factors = ("minibatches_per_refresh", "epochs_per_refresh")
+            lacking += [name for name in factors if getattr(self.hyperparameters, name) is None]
+        if self.step_unit == "unknown":
+            lacking.append("step_unit")
+        return {name: WHY[name] for name in lacking}
+
+    @property
+    def questions(self) -> dict[str, str]:
+        """What the run needs, and what it is asked for though a fit can go on without."""
+        is_asked = self.parameters is not None and self.may_be_lora
+        return self.needs | ({"adapter": WHY["adapter"]} if is_asked else {})
+
+    @property
+    def may_be_lora(self) -> bool:
+        """Whether a log without an adapter has a rate of LoRA: it has one, or is no large model."""
+        known = self.hyperparameters
+        is_fast = (known.learning_rate or 0) > FAST and (self.parameters or math.inf) > LARGE
+        return known.adapter is None and is_fast and not self.is_eval_only
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of first rows and settings, which a longer or shorter log of the run shares."""
+        known = np.isfinite(self.reward)
+        rewards = [f"{round(float(r), DIGITS) + 0.0:.{DIGITS}g}" for r in self.reward[known]]
+        distinct = list(dict.fromkeys(rewards))
+        if len(distinct) < LEAST_DISTINCT:
+            return ""
+        count = rewards.index(distinct[LEAST_DISTINCT - 1]) + 1
+        settings = self.hyperparameters
+        steps = [f"{step:g}" for step in self.step[known][:count]]
+        rate = f"{settings.learning_rate:.3g}" if settings.learning_rate else ""
+        parts = ((rate, settings.group_size), steps, rewards[:count])
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    @property
+    def digest(self) -> str:
+        """Hash of the rows and settings."""
+        fields = self.model_dump(mode="json", include=DIGESTED)
+        # Only where they are stated: digests of other runs are what they were.
+        fields |= self.model_dump(include={"collapsed", "collapsed_at"}, exclude_none=True)
+        fields["path"] = fields["path"].replace("\\", "/").rpartition("/")[2]
+        sha = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
+        rows = {"step": self.step, "eval_step": self.eval_step, "eval_reward": self.eval_reward}
+        for kind in (rows, self.series, self.parts):
+            for name in sorted(kind):
+                sha.update(f"|{name}|".encode())
+                sha.update(np.ascontiguousarray(kind[name], dtype=float).tobytes())
+        return sha.hexdigest()
+
+    @staticmethod
+    def parameters_in(model: str) -> float | None:
+        """Parameter count in a model's name: 7e9 of ``Qwen/Qwen2.5-7B-Instruct``, or None."""
+        # An underscore between digits may stand for a point: 1_5b.
+        at = r"(?<![a-zA-Z0-9.])(?:(?<!\d_)|(?<=\.\d_))"
+        found = re.search(at + r"(\d+(?:\.\d+)?)\s*([bBmM])(?![a-zA-Z0-9])", model)
+        if found is None:
+            return None
+        return float(found.group(1)) * {"b": 1e9, "m": 1e6}[found.group(2).lower()]
+
+    @staticmethod
+    def weighty(warnings: Iterable[str]) -> list[str]:
+        """Sentences of those warnings of runs that bear on the answer, each once."""
+        found = dict.fromkeys(n for n in warnings if STARTS_APART in n or NOT_GRPO in n)
+        return [f"{note[0].upper()}{note[1:]}." for note in found]
+
+
+def _ends(values: FloatArray) -> tuple[float, float] | None:
     finite = values[np.isfinite(values)]
     if not finite.size:
         return None
     share = max(1, finite.size // 10)
     return float(finite[:share].mean()), float(finite[-share:].mean())
-
-
-def parameters_from_name(model: str) -> float | None:
-    """Read a parameter count off a model's name: 7e9 of ``Qwen/Qwen2.5-7B-Instruct``, or None."""
-    # An underscore between digits may stand for a point: 1_5b.
-    at = r"(?<![a-zA-Z0-9.])(?:(?<!\d_)|(?<=\.\d_))"
-    found = re.search(at + r"(\d+(?:\.\d+)?)\s*([bBmM])(?![a-zA-Z0-9])", model)
-    if found is None:
-        return None
-    return float(found.group(1)) * {"b": 1e9, "m": 1e6}[found.group(2).lower()]
-
-
-def mark_copies(runs: Sequence[PilotRun]) -> list[PilotRun]:
-    """Say of each run that repeats another one's numbers which that is."""
-    richness = [len(r.series) + len(r.hyperparameters.model_dump(exclude_none=True)) for r in runs]
-    order = sorted(range(len(runs)), key=lambda i: (-richness[i], i))
-    originals: dict[tuple[bool, int], list[tuple[float, PilotRun]]] = {}
-    marked = list(runs)
-    for i in order:
-        run, curve = runs[i], _curve(runs[i])
-        same = originals.setdefault((run.is_eval_only, curve.size), [])
-        known = curve[np.isfinite(curve)]
-        # Means differ by no more than rows do, and of a thousand runs they are quickly compared.
-        level, reach = (float(known.mean()), _reach(known)) if known.size else (0.0, 0.0)
-        near = (other for mean, other in same if abs(mean - level) <= 1.01 * reach)
-        agreeing = (other for other in near if _agree(curve, _curve(other)))
-        twin = next((other for other in agreeing if _is_proof(run, other, curve)), None)
-        if twin is None:
-            same.append((level, run))
-        else:
-            marked[i] = run.with_updates(copy_of=twin.id)
-    return marked
-
-
-def _curve(run: PilotRun) -> FloatArray:
-    return run.eval_reward if run.is_eval_only else run.reward
-
-
-def _is_proof(one: PilotRun, other: PilotRun, curve: FloatArray) -> bool:
-    """Whether two runs whose rewards agree cannot have come to that by chance."""
-    if _is_varied(curve):
-        return True
-    # A flat reward proves nothing; what else was logged may.
-    shared = set(one.series) & set(other.series) - {"reward", "learning_rate"}
-    pairs = [(one.series[name], other.series[name]) for name in shared]
-    return any(_is_varied(a) for a, _ in pairs) and all(_agree(a, b) for a, b in pairs)
-
-
-def _is_varied(values: FloatArray) -> bool:
-    return np.unique(values[np.isfinite(values)]).size >= LEAST_DISTINCT
-
-
-def _agree(a: FloatArray, b: FloatArray) -> bool:
-    """Whether two series agree up to printing, missing cells included."""
-    with np.errstate(invalid="ignore"):
-        worst = np.fmax.reduce(np.abs(a - b))
-    return bool(worst <= _reach(a)) and np.array_equal(np.isfinite(a), np.isfinite(b))
-
-
-def _reach(values: FloatArray) -> float:
-    """By how much copies of a series may differ: a share of its range, as consoles print it."""
-    with np.errstate(over="ignore"):
-        return 2e-3 * max(float(np.fmax.reduce(values) - np.fmin.reduce(values)), 1e-12)
-
-
-def fingerprint(run: PilotRun) -> str:
-    """Hash of a run's first rows and its settings, which a longer or shorter log of it shares."""
-    known = np.isfinite(run.reward)
-    rewards = [f"{round(float(r), DIGITS) + 0.0:.{DIGITS}g}" for r in run.reward[known]]
-    distinct = list(dict.fromkeys(rewards))
-    if len(distinct) < LEAST_DISTINCT:
-        return ""
-    count = rewards.index(distinct[LEAST_DISTINCT - 1]) + 1
-    settings = run.hyperparameters
-    steps = [f"{step:g}" for step in run.step[known][:count]]
-    rate = f"{settings.learning_rate:.3g}" if settings.learning_rate else ""
-    parts = ((rate, settings.group_size), steps, rewards[:count])
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
-def run_digest(run: PilotRun) -> str:
-    """Hash of a run's rows and settings."""
-    fields = run.model_dump(mode="json", include=DIGESTED)
-    # Only where they are stated: digests of other runs are what they were.
-    fields |= run.model_dump(include={"collapsed", "collapsed_at"}, exclude_none=True)
-    fields["path"] = fields["path"].replace("\\", "/").rpartition("/")[2]
-    sha = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
-    rows = {"step": run.step, "eval_step": run.eval_step, "eval_reward": run.eval_reward}
-    for kind in (rows, run.series, run.parts):
-        for name in sorted(kind):
-            sha.update(f"|{name}|".encode())
-            sha.update(np.ascontiguousarray(kind[name], dtype=float).tobytes())
-    return sha.hexdigest()

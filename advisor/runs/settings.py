@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -77,6 +77,12 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
         Token limit of a completion.
     """
 
+    CARRIED: ClassVar = (
+        *("adapter_rank", "adapter_alpha", "adapter_targets", "loss_averaging", "precision"),
+        *("max_prompt_length", "max_completion_length"),
+    )
+    """Settings that nothing is computed from; an exported configuration repeats the pilots'."""
+
     learning_rate: Positive | None = None
     group_size: GroupSize | None = None
     prompts_per_step: Positive | None = None
@@ -140,23 +146,23 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
         by_default = ASSUMED | (ASSUMED_OF_SGD if self.optimizer == "sgd" else {})
         return {name: found for name, found in by_default.items() if getattr(self, name) is None}
 
-
-def checked_settings(told: Mapping[str, Any], *, argument: str) -> PartialSettings:
-    """Settings stated by name, checked; numbers may stand as text. Raises `InputError`."""
-    try:
-        return PartialSettings.model_validate(dict(told))
-    except ValidationError as error:
-        first = error.errors()[0]
-        why, known = first["msg"].replace("Input should", "it should"), None
-        if first["type"] == "extra_forbidden":
-            why = "no setting is called so"
-            known = f"Known are {', '.join(PartialSettings.model_fields)}"
-        raise InputError(
-            f"{first['input']!r} is not allowed: {why}",
-            argument=argument,
-            key=".".join(str(part) for part in first["loc"]),
-            advice=known,
-        ) from error
+    @classmethod
+    def checked(cls, stated: Mapping[str, Any], *, argument: str) -> PartialSettings:
+        """Settings stated by name, checked; numbers may stand as text. Raises `InputError`."""
+        try:
+            return PartialSettings.model_validate(dict(stated))
+        except ValidationError as error:
+            first = error.errors()[0]
+            why, known = first["msg"].replace("Input should", "it should"), None
+            if first["type"] == "extra_forbidden":
+                why = "no setting is called so"
+                known = f"Known are {', '.join(PartialSettings.model_fields)}"
+            raise InputError(
+                f"{first['input']!r} is not allowed: {why}",
+                argument=argument,
+                key=".".join(str(part) for part in first["loc"]),
+                advice=known,
+            ) from error
 
 
 class Settings(PartialSettings):
@@ -221,12 +227,6 @@ ASSUMED: dict[str, tuple[Any, str]] = {
 
 ASSUMED_OF_SGD: dict[str, tuple[Any, str]] = {"momentum": (0.0, "default of torch's SGD")}
 """Those that differ with SGD."""
-
-CARRIED = (
-    *("adapter_rank", "adapter_alpha", "adapter_targets", "loss_averaging", "precision"),
-    *("max_prompt_length", "max_completion_length"),
-)
-"""Settings that nothing is computed from; an exported configuration repeats those of the pilots."""
 
 REQUIRED = {
     "learning_rate": "the learning rate is not known",

@@ -14,17 +14,12 @@ from advisor.errors import InputError
 from advisor.forecast import Interval, interval_of
 from advisor.model import INTERVAL, Meta, Posterior, RunSummary, prior_entries
 from advisor.runs import (
-    LEAST_ROWS,
-    MODES,
     Level,
     PilotRun,
     diagnose,
-    ends,
     inspect,
     is_source,
-    known_formats,
 )
-from advisor.runs import difference as standard_errors
 from advisor.study.outcomes import (
     Comparison,
     Judged,
@@ -120,12 +115,8 @@ def _runs(path: str, stated: dict[str, Any]) -> list[PilotRun]:
     found = inspect([path], **stated)
     runs = [run for run in found.runs if run.copy_of is None]
     if not runs:
-        why = "; ".join(f"{item.path.name}: {item.reason}" for item in found.unread[:3])
-        raise InputError(
-            "no run was found, and it is no study" + (f" ({why})" if why else ""),
-            path=path,
-            advice=f"Give a study, or a run in one of: {known_formats()}",
-        )
+        problem = "no run was found, and it is no study"
+        raise found.refused([path], problem, "a study, or a run in")
     return runs
 
 
@@ -370,10 +361,7 @@ def _lengths(run: PilotRun) -> Facts:
 def _levels(run: PilotRun) -> Facts:
     found = {}
     for name, values in (("reward", run.reward), ("held-out reward", run.eval_reward)):
-        finite = values[np.isfinite(values)]
-        # Of few rows the first and last value, since shares of them would overlap.
-        few = [Level(float(value), math.inf) for value in finite[[0, -1]]] if finite.size else []
-        levels = ends(finite) if finite.size >= 2 * LEAST_ROWS else few
+        levels = Level.first_and_last(values[np.isfinite(values)])
         for place, level in zip(("first", "last"), levels, strict=False):
             error = f" +- {level.error:.3f}" if math.isfinite(level.error) else ""
             value = {"mean": level.mean, "error": level.error}
@@ -385,7 +373,7 @@ def _judge_levels(one: dict[str, float], other: dict[str, float]) -> Judged:
     if not math.isfinite(one["error"] + other["error"]):
         # Too few rows for an error: what is written differently is shown.
         return f"{one['mean']:.3f}" != f"{other['mean']:.3f}", "too few to judge", None
-    apart = standard_errors(Level(**other), Level(**one))
+    apart = Level(**other).above(Level(**one))
     gap = other["mean"] - one["mean"]
     return abs(apart) >= APART, f"{gap:+.3f}, {apart:+.1f} standard errors", apart
 
@@ -401,7 +389,7 @@ def _verdicts(run: PilotRun) -> Facts:
         card.title: "not applicable"
         if card.status == "NOT APPLICABLE"
         else f"{card.status}: {card.headline}"
-        for card in map(found.card, MODES)
+        for card in found.by_cause
     }
     return {
         "verdict": found.verdict,

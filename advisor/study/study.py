@@ -28,7 +28,7 @@ from advisor.advice import (
 from advisor.errors import AdvisorError, InputError, StudyError, writing
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
-from advisor.runs import Diagnosis, diagnosis_json, exports
+from advisor.runs import Diagnosis, Trainer
 from advisor.study.outcomes import Comparison, Section, compare_outcomes
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Study:
             plot(posterior, advice, draft / "figures", drawn=drawn)
             progress("Writing the diagnosis", 4 / 6, "")
             if self.diagnoses:
-                _write(draft / DIAGNOSES, diagnosis_json(self.diagnoses))
+                _write(draft / DIAGNOSES, Diagnosis.json_of(self.diagnoses))
             progress("Writing the report", 5 / 6, "")
             report(posterior, advice, draft / REPORT, drawn=drawn, **self._page(configs))
             files = sorted(
@@ -441,10 +441,9 @@ def _write(file: Path, text: str) -> None:
 
 
 def _write_configs(configs: Mapping[str, str], missing: Mapping[str, str], folder: Path) -> None:
+    files = {name: export.file_name for name, export in Trainer.exports().items()}
     for name, text in configs.items():
-        _write(folder / exports()[name].file_name, text)
+        _write(folder / files[name], text)
     if missing:
-        lines = [
-            f"{exports()[name].file_name}: not written. {why}" for name, why in missing.items()
-        ]
+        lines = [f"{files[name]}: not written. {why}" for name, why in missing.items()]
         _write(folder / MISSING, "\n".join(lines) + "\n")

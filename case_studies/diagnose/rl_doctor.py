@@ -13,7 +13,7 @@ run is diagnosed in three ways, to give rl-doctor its best chance:
   with which rl-doctor estimates the share of silent groups where that was not logged.
 
 RUNS.jsonl holds one run per line with the keys id, label, step, series (by the names of
-`advisor.runs.pilot_run.SERIES`) and parts; eval_step, eval_reward, missing and hyperparameters are
+`advisor.PilotRun.SERIES`) and parts; eval_step, eval_reward, missing and hyperparameters are
 used where given. Absent cells are null or NaN; a series is written with its NaNs, which rl-doctor
 takes for a numerical failure, only where missing says "not finite".
 

@@ -32,7 +32,6 @@ from run import (  # noqa: E402
     on_engine,
     read_all,
     results,
-    run_digest,
     varied,
 )
 
@@ -96,7 +95,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     purses = [Purse(world) for world in read_all(given.tables)]
-    data = digest_of([[run_digest(run) for run in purse.world.runs] for purse in purses])
+    data = digest_of([[run.digest for run in purse.world.runs] for purse in purses])
     items = [
         Item(purse.world.name, (purses, number), (data, digest_of(number)))
         for number, purse in enumerate(purses)

@@ -32,7 +32,6 @@ from run import (
     on_engine,
     read_all,
     results,
-    run_digest,
     same_in,
     varied,
 )
@@ -173,7 +172,7 @@ def work_items(
 ) -> list[Item]:
     """What is to be done, first one world of every task, in the order of a draw."""
     by_name = {one.world.name: one for one in purses}
-    data = digest_of([[run_digest(run) for run in purse.world.runs] for purse in purses])
+    data = digest_of([[run.digest for run in purse.world.runs] for purse in purses])
     base_of = {one["world"]: one["run"] for one in records if one["method"] == FROM[known]}
     tasks = len({one.world.target.task for one in purses})
     seen: dict[str, int] = {}

@@ -37,7 +37,6 @@ from advisor.errors import InputError  # noqa: E402
 from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.survival import stability  # noqa: E402
 from advisor.model.posterior import Posterior  # noqa: E402
-from advisor.runs.pilot_run import run_digest  # noqa: E402
 from advisor.runs.settings import Settings  # noqa: E402
 
 COUNTS = (1, 2, 3, 5, 8)
@@ -409,7 +408,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     purses = [Purse(world) for world in read_all(given.tables)]
-    data = digest_of([[run_digest(run) for run in purse.world.runs] for purse in purses])
+    data = digest_of([[run.digest for run in purse.world.runs] for purse in purses])
     items = [
         Item(
             f"{purses[number].world.name}, repeat {repeat}",

@@ -35,7 +35,7 @@ from advisor.forecast.analogues import (
 )
 from advisor.forecast.survival import log_update_norm
 from advisor.model import sigmoid
-from advisor.runs import LEAST_REWARDS, find_final_fall
+from advisor.runs.diagnosis.collapse import find_final_fall
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import BoolArray, FloatArray
 
@@ -187,7 +187,7 @@ def looks_at(run: PilotRun, floor: float) -> list[FloatArray]:
     for share in SHARES:
         part = run.first_part(share)
         known = np.isfinite(part.reward)
-        if known.sum() < LEAST_REWARDS:
+        if known.sum() < PilotRun.LEAST_REWARDS:
             continue
         if not find_final_fall(part.step, part.reward, floor)[0].unstable:
             end = float(run.step[-1])

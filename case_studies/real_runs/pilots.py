@@ -14,7 +14,7 @@ import numpy as np
 from index import IndexedRun
 
 from advisor.backtesting.cases import bounds_of, grouped
-from advisor.runs.pilot_run import PilotRun, parameters_from_name
+from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import PartialSettings
 
 TAKEN_AS_ALIKE: dict[str, float] = {"learning_rate": 5e-6, "group_size": 8, "prompts_per_step": 8}
@@ -71,7 +71,7 @@ def _pilot(run: IndexedRun) -> PilotRun:
     model = re.split(r" \(", row["model"])[0] or "model"
     task = re.split(r"[(\[]", row["task"])[0].strip()
     size = _leading_number(row["params_B"])
-    parameters = 1e9 * size if size else parameters_from_name(model)
+    parameters = 1e9 * size if size else PilotRun.parameters_in(model)
     if parameters is None:
         alike["parameters"] = parameters = PARAMETERS
     first = np.diff(steps[kept])

@@ -57,7 +57,7 @@ from advisor.forecast.run_in_progress import (
     end_of_begun_run,
 )
 from advisor.model.priors import NO_LINE, KnownOptimum, Priors, load_priors
-from advisor.runs.pilot_run import PilotRun, run_digest
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
@@ -202,7 +202,7 @@ def pooled_curves(task: tuple[Sequence[Run], float, Priors]) -> dict[str, list[f
 def marks_of(cohort: Sequence[Run], share: float, priors: Priors) -> tuple[str, ...]:
     """What a pooled curve turns on: rows and settings of the runs, the cut, and the priors."""
     return (
-        digest_of([run_digest(run.pilot) for run in cohort], share),
+        digest_of([run.pilot.digest for run in cohort], share),
         digest_of(priors.model_dump(mode="json", exclude=NOT_SAMPLED)),
     )
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import advisor
-from advisor.runs.pilot_run import PilotRun, parameters_from_name
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import FloatArray
 
 HERE = Path(__file__).resolve().parent
@@ -148,7 +148,7 @@ def _agrees(name: str, said: Any, known: Any) -> bool:
     if name == "parameters":
         return bool(np.isclose(said, known, rtol=0.2))
     if name == "model":
-        sizes = parameters_from_name(str(said)), parameters_from_name(str(known))
+        sizes = PilotRun.parameters_in(str(said)), PilotRun.parameters_in(str(known))
         plain = [
             re.sub(r"[^a-z0-9]", "", str(value).split("/")[-1].lower()) for value in (said, known)
         ]

@@ -17,7 +17,6 @@ from advisor.advice import CostModel, advise, learn_cost
 from advisor.advice.cost import GENERATION_SHARE
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Target
-from advisor.runs.readiness import seconds_per_step
 
 SMALL, LARGE = Target("sort", "tiny-s", 1e5), Target("sort", "tiny-m", 4e5)
 
@@ -217,19 +216,19 @@ def logged(times, **updates):
 
 
 def test_step_time_is_the_median_of_the_rows():
-    assert seconds_per_step(logged([4.0])) == 4
+    assert logged([4.0]).seconds_per_step == 4
     # The first step compiles and the last evaluates: neither is typical.
-    assert seconds_per_step(logged([90.0, *[4.0] * 10, 60.0])) == 4
-    assert seconds_per_step(logged([np.nan, 0.0, 6.0])) == 6
-    assert seconds_per_step(Plan().run(rising(12))) is None
-    assert seconds_per_step(logged([np.nan])) is None
+    assert logged([90.0, *[4.0] * 10, 60.0]).seconds_per_step == 4
+    assert logged([np.nan, 0.0, 6.0]).seconds_per_step == 6
+    assert Plan().run(rising(12)).seconds_per_step is None
+    assert logged([np.nan]).seconds_per_step is None
 
 
 def test_step_time_of_a_refresh_is_shared_among_its_steps():
     eight_apart = 8 * np.arange(1.0, 13)
-    assert seconds_per_step(logged([40.0], step=eight_apart)) == 5
+    assert logged([40.0], step=eight_apart).seconds_per_step == 5
     # A trainer that logs the mean of every eighth step logs the time of one.
-    assert seconds_per_step(logged([40.0], step=eight_apart, logging_steps=8)) == 40
+    assert logged([40.0], step=eight_apart, logging_steps=8).seconds_per_step == 40
 
 
 def test_posterior_remembers_what_the_logs_say():

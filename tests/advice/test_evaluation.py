@@ -116,12 +116,12 @@ def option(group_size, reward, probability):
     return Evaluation(settings, settings, reward, chance, price, reward, chance.least)
 
 
-def asked(tried, objective=None, bounds=(0.0, 1.0), budget=None):
+def asked(tried, objective=None, span=1.0, budget=None):
     return SimpleNamespace(
         tried=tried,
         budget=budget or Budget(steps=100),
         objective=objective or Objective(),
-        forecaster=SimpleNamespace(outcome_bounds=bounds),
+        forecaster=SimpleNamespace(outcome_range=span),
     )
 
 
@@ -138,7 +138,7 @@ def test_cheapest_wins_among_equal_rewards():
     assert _cheapest_equal(asked(tried), best, 0.9, 0.01) is tried[3]
     assert _cheapest_equal(asked([best]), best, 0.9, 0.01) is best
     # A hundredth of the reward range, whatever its units.
-    wide = asked(tried, bounds=(0.0, 10.0))
+    wide = asked(tried, span=10.0)
     assert _cheapest_equal(wide, best, 0.9, 0.01) is tried[4]
     assert _cheapest_equal(asked(tried), best, 0.9, 0.02) is tried[4]
     # Of equal price and safety, the higher reward.

@@ -22,7 +22,7 @@ from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.survival import stability
 from advisor.model.run_fit import misfit_caution
-from advisor.runs.trainers.registry import recipes as trainer_recipes
+from advisor.runs.trainers import Trainer
 
 
 @pytest.mark.evidence
@@ -158,9 +158,9 @@ def test_nothing_binds_where_nothing_more_is_to_be_had(posterior):
 @pytest.mark.evidence
 def test_recipes_are_judged_under_the_same_posterior(posterior, advice):
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
-    assert [recipe.name for recipe in advice.recipes] == list(trainer_recipes())
+    assert [recipe.name for recipe in advice.recipes] == list(Trainer.all_recipes())
     for recipe in advice.recipes:
-        expected = advice.settings.model_copy(update=trainer_recipes()[recipe.name])
+        expected = advice.settings.model_copy(update=Trainer.all_recipes()[recipe.name])
         assert changed(recipe.settings, planned_steps=STEPS) == expected
         assert recipe.reward == pytest.approx(forecaster.reward(expected, [STEPS]).mean())
         assert recipe.stability == stability(forecaster, expected, STEPS)

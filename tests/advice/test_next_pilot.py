@@ -28,7 +28,7 @@ from advisor.advice.pilot_choice import (
 from advisor.common import DEFAULT_SEED
 from advisor.errors import CannotTellError
 from advisor.forecast.survival import stability
-from advisor.runs.readiness import NONE_MOVED
+from advisor.model import NONE_MOVED
 
 
 @pytest.fixture(scope="module")

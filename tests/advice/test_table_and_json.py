@@ -12,7 +12,7 @@ from simulated_runs import (
 )
 
 from advisor.advice import Recommendation, advise
-from advisor.runs.trainers.registry import recipes as trainer_recipes
+from advisor.runs.trainers import Trainer
 
 KINDS = ["advice", "infeasible", "first_contact"]
 
@@ -20,7 +20,7 @@ KINDS = ["advice", "infeasible", "first_contact"]
 def others(said):
     return [
         other.name for other in (*said.alternatives, *said.equal_completions, said.best_piloted)
-    ] + list(trainer_recipes())
+    ] + list(Trainer.all_recipes())
 
 
 @pytest.mark.evidence

@@ -18,7 +18,7 @@ from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target, named_target
 from advisor.model.priors import load_priors
-from advisor.runs.readiness import STARTS_APART
+from advisor.runs.pilot_run import STARTS_APART
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 90.0, float("nan")])

@@ -17,7 +17,6 @@ from advisor.backtesting.scores import score
 from advisor.errors import InputError
 from advisor.model.priors import load_priors
 from advisor.model.sampling import Sampling
-from advisor.runs.pilot_run import fingerprint
 from advisor.runs.settings import PartialSettings
 
 METHODS = [
@@ -276,13 +275,13 @@ def test_no_run_is_scored_under_a_preset_that_learned_from_it(fits):
     pilot = runs[2].first_part(0.1)
     for known in (runs[2], pilot):
         preset = load_priors("lora").model_copy(
-            update={"name": "team", "learned_from": (fingerprint(known),)}
+            update={"name": "team", "learned_from": (known.fingerprint,)}
         )
         with pytest.raises(InputError, match="'team' has learned from run 'sort2': its") as caught:
             backtest(runs, priors=preset)
         assert caught.value.argument == "priors"
         # Without that run it may.
         assert backtest(runs[:2], priors=preset).predictions
-    everything = preset.model_copy(update={"learned_from": tuple(map(fingerprint, runs))})
+    everything = preset.model_copy(update={"learned_from": tuple(run.fingerprint for run in runs)})
     with pytest.raises(InputError, match=r"learned from run 'sort\d' and 3 more"):
         backtest(runs, priors=everything)

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from studies import STUDIES, modules_of
 
-from advisor.runs.pilot_run import run_digest
-
 FOLDER = STUDIES / "scale"
 CAPTURED = {"stdout": subprocess.PIPE, "text": True}
 ENTRIES = ("log_slope", "headroom_logit", "rate_learning_rate", "rate_group_size")
@@ -31,7 +29,7 @@ def cohorts():
 
 def test_a_cohort_is_a_function_of_its_number_and_population(cohorts):
     def digests(number, population):
-        return [run_digest(run) for run in cohorts.made_cohort(number, population, 20)]
+        return [run.digest for run in cohorts.made_cohort(number, population, 20)]
 
     assert digests(3, cohorts.TEAM) == digests(3, cohorts.TEAM)
     assert not set(digests(3, cohorts.TEAM)) & set(digests(4, cohorts.TEAM))

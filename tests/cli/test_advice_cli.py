@@ -22,6 +22,7 @@ from simulated_runs import (
 from trainers.launched import words_of
 from undrawn import draw_nothing
 
+from advisor import demo_folder
 from advisor.advice import advise
 from advisor.advice.wording import gpu_time, percent
 from advisor.cli import main
@@ -29,7 +30,6 @@ from advisor.model.posterior import SCHEMA
 from advisor.model.storage import META
 from advisor.runs.logfiles.config_files import parse_command_line, parse_config, parse_overrides
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logs import demo_runs
 from advisor.runs.trainers import openrlhf, trl, verl
 from advisor.study.comparison import compare
 from advisor.study.study import MANIFEST, Study
@@ -142,7 +142,7 @@ def test_a_saved_answer_is_asked_without_slow_imports(infeasible, arguments):
 
 @pytest.mark.evidence
 def test_the_demo_ends_with_what_came_of_its_full_runs(demo, said):
-    _, full_runs = demo_runs()
+    full_runs = demo_folder().with_name("demo") / "full_runs"
     found = compare(demo, full_runs)
     ((lines, notes),) = ((section.lines, section.notes) for section in found.sections)
     assert [line.name.partition(":")[0] for line in lines[:3]] == [

@@ -12,7 +12,7 @@ from advisor.advice.pilot_plan import planned_settings
 from advisor.cli import main
 from advisor.common.shown import STEERING, harmless
 from advisor.runs.logs import demo_folder
-from advisor.runs.trainers.registry import export_config
+from advisor.runs.trainers import Trainer
 
 NAME = "a\x1b]0;owned\x07\x1b[2J\x1bc\u202eevil\u2066\x9b31m"
 
@@ -92,7 +92,7 @@ def test_no_error_lets_a_name_steer(run, arguments):
 def test_no_comment_of_a_config_steers_and_it_loads(trainer):
     told = {"learning_rate": "1e-6", "group_size": "8", "prompts_per_step": "16"}
     settings, _ = planned_settings(told)
-    text = export_config(settings, 100, trainer, model="m", note=f"A note on {NAME}.")
+    text = Trainer.export_config(settings, 100, trainer, model="m", note=f"A note on {NAME}.")
     assert not STEERING.search(text)
     if trainer == "trl":
         assert yaml.safe_load(text)["num_generations"] == 8

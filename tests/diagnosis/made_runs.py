@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from advisor.runs.pilot_run import SERIES, PilotRun
+from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import PartialSettings
 
 SEEDS = range(200)
@@ -95,7 +95,7 @@ def any_runs(draw):
     """Any numbers in any combination of series, down to no rows at all."""
     rows = draw(st.sampled_from([0, 1, 2, 3, 4, 5, 9, 10, 11, 20, 21, 40, 61, 130]))
     evaluations = draw(st.sampled_from([0, 0, 1, 3, 6, 11, 25]))
-    names = draw(st.sets(st.sampled_from(SERIES), max_size=6)) | {"reward"}
+    names = draw(st.sets(st.sampled_from(PilotRun.SERIES), max_size=6)) | {"reward"}
     if evaluations and draw(st.booleans()):
         rows, names = 0, set()
     gaps = draw(st.sampled_from([[1.0], [1.0, 7.0], [1000.0, 1.0, 31.0]]))

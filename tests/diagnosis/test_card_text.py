@@ -9,11 +9,8 @@ import numpy as np
 from made_runs import falling, make, noise, rising
 
 from advisor.runs.diagnosis import diagnose
-from advisor.runs.diagnosis.diagnose import (
-    card_lines,
-    diagnosis_json,
-    printable,
-)
+from advisor.runs.diagnosis.card import printable
+from advisor.runs.diagnosis.diagnose import Diagnosis
 
 ROWS = 60
 BAD = "<script>|"
@@ -30,18 +27,18 @@ def hacked(part):
 def test_a_hostile_name_is_text_in_json():
     found = diagnose(hacked(BAD))
     assert found.verdict == "FAIL"
-    assert json.loads(diagnosis_json([found]))[0]["id"] == f"a/{BAD}"
+    assert json.loads(Diagnosis.json_of([found]))[0]["id"] == f"a/{BAD}"
 
 
 def test_control_characters_do_not_reach_a_terminal():
     found = diagnose(hacked("\x1b[31mred\n"))
-    assert all(line.isprintable() for card in found.cards for line in card_lines(card))
+    assert all(line.isprintable() for card in found.cards for line in card.lines)
     assert printable("a\x07b\n") == "a b "
 
 
 def test_card_lines_give_number_interval_threshold_and_source():
     card = diagnose(make(falling(ROWS, 30) + 0.02 * noise(1, ROWS))).card("collapse")
-    lines = card_lines(card)
+    lines = card.lines
     assert lines[0].startswith("FAIL  Collapse: The reward fell")
     assert re.search(r"share of the reward lost: 0\.9\d+ \[.*\], threshold 0.333 \(", lines[1])
     assert lines[2].startswith("  steps 3")
@@ -49,8 +46,8 @@ def test_card_lines_give_number_interval_threshold_and_source():
 
 def test_json_is_a_list_of_whole_diagnoses():
     runs = [make(rising(ROWS)), make(np.full(ROWS, np.nan)), make(np.zeros(0))]
-    document = json.loads(diagnosis_json([diagnose(run) for run in runs]))
+    document = json.loads(Diagnosis.json_of([diagnose(run) for run in runs]))
     for one in document:
         assert set(one) == {"id", "path", "run", "verdict", "collapse_step", "cards"}
         assert len(one["cards"]) == 7
-    assert diagnosis_json([]) == "[]"
+    assert Diagnosis.json_of([]) == "[]"

@@ -14,8 +14,8 @@ from processor_time import at_most
 
 from advisor.runs.diagnosis import MODES, Card, diagnose
 from advisor.runs.diagnosis.card import SEVERITY
-from advisor.runs.diagnosis.diagnose import AFTER, card_lines, diagnosis_json, worst
-from advisor.runs.pilot_run import SERIES
+from advisor.runs.diagnosis.diagnose import AFTER, Diagnosis
+from advisor.runs.pilot_run import PilotRun
 
 ROWS = 100
 FALLEN = falling(ROWS, 60) + 0.02 * noise(1, ROWS)
@@ -99,13 +99,13 @@ def test_any_numbers_give_cards(run, margin):
         warnings.simplefilter("error")
         found = diagnose(run, margin)
         document = json.loads(
-            diagnosis_json([found]), parse_constant=lambda name: pytest.fail(name)
+            Diagnosis.json_of([found]), parse_constant=lambda name: pytest.fail(name)
         )
     times = np.concatenate([run.step, run.eval_step])
     assert document[0]["verdict"] == found.verdict
     assert len(found.cards) == len(MODES)
     for card in found.cards:
-        said = " ".join(card_lines(card)).split()
+        said = " ".join(card.lines).split()
         assert "nan" not in said
         assert "inf" not in said
         if card.steps is not None:
@@ -123,12 +123,12 @@ def test_any_long_run_gives_cards(seed):
     scales = [1e-300, 1e-3, 1.0, 1e9, 1e300]
     series = {
         name: rng.choice(scales) * rng.normal(rng.choice([0, 3]), 1, rows)
-        for name in rng.choice(SERIES, 6, replace=False)
+        for name in rng.choice(PilotRun.SERIES, 6, replace=False)
     }
     reward = series.get("reward", np.ones(rows))
     series["reward"] = np.where(rng.random(rows) < 0.1, np.nan, reward)
     run = make(reward, evals=rng.random(50), every=rows // 50).with_updates(series=series)
-    assert json.loads(diagnosis_json([diagnose(run)]))
+    assert json.loads(Diagnosis.json_of([diagnose(run)]))
 
 
 def test_a_card_holds_no_number_that_json_lacks():
@@ -163,7 +163,7 @@ def test_a_hundred_thousand_rows_take_no_time():
     rng = np.random.default_rng(1)
     parts = {"correct": rng.random(rows), "format": rng.random(rows)}
     run = make(np.zeros(rows), evals=rng.random(2000), every=50, parts=parts)
-    series = {name: rng.random(rows) for name in SERIES}
+    series = {name: rng.random(rows) for name in PilotRun.SERIES}
     series["reward"] = falling(rows, 60_000) + 0.1 * rng.random(rows)
     run = run.with_updates(series=series)
     with at_most(2):
@@ -290,6 +290,6 @@ def test_a_whole_log_of_noise_does_not_fail(colour, mean):
 
 def test_worst_says_collapse_first():
     found = diagnose(blown_up(45))
-    assert worst(found).startswith("Collapse: ")
-    assert worst(found).endswith("(1 more)")
-    assert worst(diagnose(make(rising(ROWS)))) == "nothing wrong"
+    assert found.headline.startswith("Collapse: ")
+    assert found.headline.endswith("(1 more)")
+    assert diagnose(make(rising(ROWS))).headline == "nothing wrong"

@@ -14,7 +14,6 @@ from advisor.runs.diagnosis.levels import (
     Z95,
     Level,
     as_normal,
-    difference,
     ends,
     lag_one,
     level,
@@ -39,23 +38,23 @@ def test_level_by_hand():
 def test_three_rows_have_no_error():
     assert level(np.array([1.0, 2.0, 3.0])) == Level(2.0, np.inf)
     assert np.isnan(level(np.zeros(0)).mean)
-    assert difference(level(np.ones(3)), level(np.zeros(9))) == 0.0
+    assert level(np.ones(3)).above(level(np.zeros(9))) == 0.0
 
 
 @FEW
 @given(value=st.floats(-1e90, 1e90), one=st.integers(4, 300), other=st.integers(4, 300))
 def test_a_constant_does_not_differ_from_itself(value, one, other):
-    assert abs(difference(level(np.full(one, value)), level(np.full(other, value)))) < 0.01
+    assert abs(level(np.full(one, value)).above(level(np.full(other, value)))) < 0.01
 
 
 def test_two_constants_differ():
-    assert difference(level(np.full(9, 0.5)), level(np.full(9, 0.4))) > 100
+    assert level(np.full(9, 0.5)).above(level(np.full(9, 0.4))) > 100
 
 
 @FEW
 @given(one=ROWS, other=ROWS)
 def test_difference_turns_its_sign(one, other):
-    assert difference(level(one), level(other)) == -difference(level(other), level(one))
+    assert level(one).above(level(other)) == -level(other).above(level(one))
 
 
 def test_correlation_widens():

@@ -8,7 +8,6 @@ from made_runs import make, noise, rate, rising
 
 from advisor.runs.diagnosis import diagnose
 from advisor.runs.diagnosis.collapse import too_short
-from advisor.runs.diagnosis.diagnose import worst
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 9])
@@ -42,11 +41,11 @@ def test_a_run_that_surely_gained_nothing_learned_nothing():
     card = too_short(flat)
     assert (card.status, card.title) == ("WARNING", "Nothing learned")
     assert card.headline.startswith("90 rows and no gain: 0.0318 at the start")
-    assert worst(diagnose(flat)).startswith("Nothing learned: 90 rows and no gain")
+    assert diagnose(flat).headline.startswith("Nothing learned: 90 rows and no gain")
     # Noise that hides a gain, and a level with little left to gain, say nothing of the kind.
     for reward in (0.3 + 0.3 * noise(1, 90), 0.93 + 0.01 * noise(1, 90)):
         assert too_short(make(reward)).status == "INFO"
-        assert worst(diagnose(make(reward))) == "no change beyond noise so far"
+        assert diagnose(make(reward)).headline == "no change beyond noise so far"
 
 
 def test_noise_seldom_moves():

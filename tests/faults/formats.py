@@ -189,13 +189,12 @@ def others(place: Path) -> list[Example]:
 
 def read_log(folder: Path) -> str:
     """Inspect and diagnose."""
-    from advisor.runs import as_json, inspect
+    from advisor.runs import Diagnosis, inspect
     from advisor.runs.diagnosis import diagnose
-    from advisor.runs.diagnosis.diagnose import diagnosis_json as cards
 
     found = inspect([folder])
-    json.loads(as_json(found))
-    json.loads(cards([diagnose(run) for run in found.runs[:5]]))
+    json.loads(found.to_json())
+    json.loads(Diagnosis.json_of([diagnose(run) for run in found.runs[:5]]))
     return "read" if found.runs else "refused" if found.unread else "nothing"
 
 

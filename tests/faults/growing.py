@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from commands import Stage
 
-from advisor.runs import LEAST_REWARDS
+from advisor.runs import PilotRun
 
 ROWS = 30
 REWARDS = [round(0.2 + 0.017 * n + 0.0013 * (n % 7), 6) for n in range(ROWS)]
@@ -41,7 +41,7 @@ def run(rounds: int, seed: int) -> dict[str, Any]:
                 found = _looked(path, follower)
                 wrong += [found] if isinstance(found, str) else []
                 refused += found == 0
-                if isinstance(found, int) and found < written and written >= LEAST_REWARDS:
+                if isinstance(found, int) and found < written and written >= PilotRun.LEAST_REWARDS:
                     lost.append(f"{kind.name}: {found} rows of {written} that stood there")
                 lost += _lost(follower, kind, "while it grew")
             wrong += _misread(asked.ended(), kind)

@@ -9,8 +9,6 @@ from simulated_runs import (
     rising,
 )
 
-from advisor.runs.pilot_run import fingerprint
-
 
 def noisy(seed=0, plan=None, rows=100):
     noise = 0.05 * np.random.default_rng(seed).standard_normal(rows)
@@ -20,14 +18,14 @@ def noisy(seed=0, plan=None, rows=100):
 @pytest.mark.parametrize("share", [0.04, 0.1, 0.5, 0.99])
 def test_part_of_a_run_is_known_again(share):
     run = noisy()
-    assert len(fingerprint(run)) == 64
-    assert fingerprint(run.first_part(share)) == fingerprint(run)
+    assert len(run.fingerprint) == 64
+    assert run.first_part(share).fingerprint == run.fingerprint
 
 
 def test_what_a_trainer_prints_is_known_again():
     run = noisy()
     printed = run.with_updates(series={"reward": np.round(run.reward, 4)})
-    assert fingerprint(printed) == fingerprint(run)
+    assert printed.fingerprint == run.fingerprint
 
 
 def test_names_and_settings_that_a_user_adds_do_not_count():
@@ -35,7 +33,7 @@ def test_names_and_settings_that_a_user_adds_do_not_count():
     other = run.with_updates(
         id="x", path="y", task="z", model="w", parameters=7e9, series={**run.series, "kl": run.step}
     )
-    assert fingerprint(other) == fingerprint(run)
+    assert other.fingerprint == run.fingerprint
 
 
 def test_other_runs_are_other_runs():
@@ -45,15 +43,15 @@ def test_other_runs_are_other_runs():
         noisy(plan=Plan(group_size=16)),
         noisy(plan=Plan(logging=5)),
     ]
-    assert len({fingerprint(run) for run in runs}) == len(runs)
+    assert len({run.fingerprint for run in runs}) == len(runs)
 
 
 def test_rewards_before_the_fourth_value_all_count():
     """A task that is rarely solved at first: zeros alone prove nothing."""
     late = [np.r_[np.zeros(10 + index), 0.1, 0.2, 0.3, np.ones(50)] for index in range(2)]
-    first, second = (fingerprint(Plan().run(rewards)) for rewards in late)
+    first, second = (Plan().run(rewards).fingerprint for rewards in late)
     assert first != second
-    assert fingerprint(Plan().run(late[0][:13])) == first
+    assert Plan().run(late[0][:13]).fingerprint == first
 
 
 def test_lost_rewards_are_passed_over():
@@ -61,9 +59,9 @@ def test_lost_rewards_are_passed_over():
     reward = run.reward.copy()
     reward[[1, 50]] = np.nan
     holed = run.with_updates(series={"reward": reward})
-    assert fingerprint(holed) == fingerprint(holed.first_part(0.3)) != fingerprint(run)
+    assert holed.fingerprint == holed.first_part(0.3).fingerprint != run.fingerprint
 
 
 @pytest.mark.parametrize("rewards", [np.zeros(100), np.tile([0.0, 0.5, 1.0], 30), np.ones(3)])
 def test_a_run_that_others_may_equal_by_chance_has_none(rewards):
-    assert fingerprint(Plan().run(rewards)) == ""
+    assert Plan().run(rewards).fingerprint == ""

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from advisor.errors import InputError
 from advisor.model.cohort import build_cohort
 from advisor.runs.logs import read_runs
-from advisor.runs.settings import CARRIED, PartialSettings, Settings, checked_settings
+from advisor.runs.settings import PartialSettings, Settings
 
 KNOWN = {"learning_rate": 1e-6, "group_size": 8, "prompts_per_step": 4}
 
@@ -56,7 +56,7 @@ def test_what_no_default_settles_is_asked_for(name: str) -> None:
 def test_complete_settings_have_nothing_unknown_that_is_computed_with() -> None:
     completed = PartialSettings(**KNOWN).completed()
     unknown = {name for name, value in completed.model_dump().items() if value is None}
-    assert unknown == {"planned_steps", *CARRIED}
+    assert unknown == {"planned_steps", *Settings.CARRIED}
     for name in set(Settings.model_fields) - unknown:
         with pytest.raises(ValidationError):
             Settings.model_validate({**completed.model_dump(), name: None})
@@ -96,7 +96,7 @@ def test_a_setting_that_cannot_be_is_refused_in_words_of_its_own(
     name: str, value: object, says: str
 ) -> None:
     with pytest.raises(InputError, match=says) as refused:
-        checked_settings({name: value}, argument="overrides")
+        PartialSettings.checked({name: value}, argument="overrides")
     assert refused.value.key == name
 
 

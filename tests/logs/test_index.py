@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from advisor.runs.logs import read_runs
-from advisor.runs.readiness import needs
 
 RUNS = 192
 TRACE = re.compile(r"(.+)\.(?:step_log|reward_trace)")
@@ -204,7 +203,7 @@ def test_what_is_missing_has_a_reason(runs):
 @pytest.mark.evidence
 def test_with_the_sidecar_most_can_be_fitted(runs):
     trained = [run for run in runs if not run.is_eval_only and run.copy_of is None]
-    ready = [run for run in trained if not needs(run)]
+    ready = [run for run in trained if not run.needs]
     assert len(ready) > 0.5 * len(trained)
 
 

@@ -12,7 +12,6 @@ import advisor
 from advisor.runs.logfiles.configs import launches_of
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.readiness import needs
 
 Writer = Callable[..., Path]
 
@@ -82,10 +81,10 @@ def known(run: PilotRun) -> dict[str, object]:
 @pytest.mark.parametrize("place", ["", "logs/", "out/logs/"])
 def test_verl(write: Writer, tmp_path: Path, place: str) -> None:
     write(f"{place}train.log", VERL_ROWS)
-    assert needs(only(tmp_path))
+    assert only(tmp_path).needs
     write("run_grpo.sh", VERL)
     run = only(tmp_path)
-    assert not needs(run)
+    assert not run.needs
     assert run.hyperparameters.learning_rate == 1e-6  # the log's rows come first
     assert known(run) == {
         "group_size": 8,
@@ -103,13 +102,13 @@ def test_trl(write: Writer, tmp_path: Path) -> None:
     write("train.log", TRL_ROWS)
     write("job.slurm", TRL)
     run = only(tmp_path)
-    assert not needs(run)
+    assert not run.needs
     assert run.hyperparameters.learning_rate == 5e-6
     assert known(run)["prompts_per_step"] == 8 * 2 * 4 / 8
     assert run.derivations["learning_rate"].endswith("[job.slurm, line 4]")
     # On how many devices is not known, so one is not assumed.
     write("job.slurm", TRL.replace("--num_processes=4", ""))
-    assert needs(only(tmp_path)) == ["prompts_per_step"]
+    assert list(only(tmp_path).needs) == ["prompts_per_step"]
     write("job.slurm", "trl grpo --num_generations 4 --learning_rate=3e-6\n")
     run = only(tmp_path)
     assert run.hyperparameters.learning_rate == 3e-6
@@ -130,7 +129,7 @@ def test_openrlhf(write: Writer, tmp_path: Path) -> None:
     write("metrics.jsonl", OPENRLHF_ROWS)
     write("train_ppo.sh", OPENRLHF)
     run = only(tmp_path)
-    assert not needs(run)
+    assert not run.needs
     assert known(run)["group_size"] == 8
     assert known(run)["prompts_per_step"] == 32
     assert run.parameters == 7e9
@@ -237,7 +236,7 @@ def test_a_command_that_the_log_prints(write: Writer, tmp_path: Path, line: str)
 
 
 def test_scripts_that_the_package_writes(write: Writer, tmp_path: Path) -> None:
-    from advisor.runs import export_config
+    from advisor.runs.trainers import Trainer
 
     settings = advisor.Settings(
         learning_rate=2e-6,
@@ -261,9 +260,12 @@ def test_scripts_that_the_package_writes(write: Writer, tmp_path: Path) -> None:
     for trainer, log in rows.items():
         name = "train.log" if trainer == "verl" else "metrics.jsonl"
         write(f"{trainer}/{name}", log.replace('"train/actor_lr": 1e-6, ', ""))
-        write(f"{trainer}/{trainer}_grpo.sh", export_config(settings, 100, trainer, model="a/b-3B"))
+        write(
+            f"{trainer}/{trainer}_grpo.sh",
+            Trainer.export_config(settings, 100, trainer, model="a/b-3B"),
+        )
         run = only(tmp_path / trainer)
-        assert not needs(run), (trainer, needs(run))
+        assert not run.needs, (trainer, run.needs)
         assert run.hyperparameters.learning_rate == 2e-6
         assert run.parameters == 3e9
         assert known(run) == {

@@ -11,9 +11,6 @@ import pytest
 from rich.console import Console
 
 import advisor
-from advisor.runs.logs import inspection
-from advisor.runs.pilot_run import parameters_from_name
-from advisor.runs.readiness import needs
 from advisor.runs.trainers.registry import settings_in_name
 
 Writer = Callable[..., Path]
@@ -26,7 +23,7 @@ def rows(shift: float = 0.0) -> str:
 def block(folder: Path) -> str:
     """The block that an inspection prints, as it is pasted."""
     console = Console(file=io.StringIO(), width=200)
-    inspection.show(advisor.inspect(folder), console)
+    advisor.inspect(folder).show(console)
     printed = console.file.getvalue().partition("Paste into pilots.toml beside the logs:\n")[2]  # type: ignore[attr-defined]
     return "\n".join(line for line in printed.split("\n") if line.startswith("  "))
 
@@ -115,7 +112,7 @@ def test_runs_whose_names_say_nothing_share_a_line(write: Writer, tmp_path: Path
     ],
 )
 def test_size_in_the_name_of_a_model(name: str, size: float | None) -> None:
-    assert parameters_from_name(name) == size
+    assert advisor.PilotRun.parameters_in(name) == size
 
 
 @pytest.mark.parametrize(
@@ -137,7 +134,7 @@ def test_model_in_the_name_of_a_run(
     write("other.csv", rows(0.01))
     (run,) = (run for run in advisor.inspect(tmp_path).runs if run.id != "other")
     assert (run.model, run.parameters) == (model, size)
-    assert ("parameters" in needs(run)) == (size is None)
+    assert ("parameters" in run.needs) == (size is None)
     if size:
         assert any(line.startswith(f"parameters = {size:g} assumed") for line in run.assumptions)
         write(f"{name}.json", {"model_name_or_path": "/ckpt/last", "num_generations": 8})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.diagnosis.collapse import as_stated, find_any_fall
+from advisor.runs.diagnosis.collapse import Collapse, find_any_fall
 from advisor.runs.diagnosis.diagnose import diagnose
 from advisor.runs.logs import inspect, read_runs
 from advisor.runs.logs.read import SIDECAR
@@ -48,7 +48,8 @@ def test_a_collapse_that_is_stated_is_one(write, tmp_path, stated, onset):
     (run,) = read_runs(tmp_path)
     shown = find_any_fall(run.step, run.reward, 0.0)
     assert shown.unstable is (onset is None)
-    assert as_stated(run, shown).onset_step == onset
+    assert shown.as_stated(run).onset_step == onset
+    assert Collapse.of_cohort([run])[run.id].fell_from == onset
     (fallen,) = [card for card in diagnose(run).cards if card.mode == "collapse"]
     assert fallen.status == ("PASS" if onset is None else "FAIL")
     assert "as was stated of it" in fallen.headline

@@ -14,7 +14,7 @@ from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import OPTIONS
 from advisor.runs.logs.sidecar import PLACES, read_sidecar
 from advisor.runs.logs.stated_settings import KEYS
-from advisor.runs.pilot_run import SERIES
+from advisor.runs.pilot_run import PilotRun
 
 ROOT = Path(__file__).parents[2]
 _SPEC = importlib.util.spec_from_file_location("sidecar_schema", ROOT / "scripts/sidecar_schema.py")
@@ -72,7 +72,7 @@ def test_the_schema_is_one_and_has_every_key():
     assert set(entry) == {*KEYS, *PLACES}
     assert set(SCHEMA["properties"]["defaults"]["properties"]) == set(KEYS)
     columns = SCHEMA["definitions"]["columns"]["properties"]
-    assert set(columns) == {*SERIES, *OPTIONS}
+    assert set(columns) == {*PilotRun.SERIES, *OPTIONS}
 
 
 def test_every_key_is_explained():

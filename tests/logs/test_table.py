@@ -10,7 +10,6 @@ import pytest
 from advisor.errors import InputError
 from advisor.model.cohort import build_cohort
 from advisor.runs.logs import read_runs
-from advisor.runs.readiness import needs
 from advisor.runs.settings import PartialSettings
 from advisor.theory import policy_steps, schedule_factors
 
@@ -196,9 +195,9 @@ def test_refreshes_without_a_known_interval(write):
     path = write("a.jsonl", ROLLOUTS)
     (run,) = read_runs(path, columns=REFRESH, overrides={"minibatches_per_refresh": 2})
     assert run.step_unit == "refresh"
-    assert needs(run) == [*ALWAYS_NEEDED, "epochs_per_refresh"]
+    assert list(run.needs) == [*ALWAYS_NEEDED, "epochs_per_refresh"]
     (run,) = read_runs(path, columns=REFRESH)
-    assert needs(run) == [*ALWAYS_NEEDED, "minibatches_per_refresh", "epochs_per_refresh"]
+    assert list(run.needs) == [*ALWAYS_NEEDED, "minibatches_per_refresh", "epochs_per_refresh"]
     with pytest.raises(InputError, match="batches of rollouts") as caught:
         build_cohort([run.with_updates(**KNOWN)], {}, {})
     assert "pilots.toml" in str(caught.value.advice)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from advisor.errors import InputError
 from advisor.runs.logs import read_runs
-from advisor.runs.pilot_run import SERIES
+from advisor.runs.pilot_run import PilotRun
 
 
 def test_every_series_and_fact_is_read(write_state):
@@ -25,7 +25,7 @@ def test_every_series_and_fact_is_read(write_state):
         "tokens",
     }
     absent |= {"importance_ess", "distinct_answers"}
-    assert set(run.series) == set(SERIES) - absent
+    assert set(run.series) == set(PilotRun.SERIES) - absent
     np.testing.assert_array_equal(run.parts["exact"], run.reward)
     assert run.hyperparameters.learning_rate == pytest.approx(3e-4)
     assert run.hyperparameters.schedule == "constant"

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from advisor import inspect
-from advisor.runs import PilotRun, weighty
-from advisor.runs.readiness import STARTS_APART, warn_of_starts
+from advisor.runs import PilotRun
+from advisor.runs.pilot_run import STARTS_APART
+from advisor.runs.several_runs import warn_of_starts
 
 
 def pilot(place: int, start: float, rng: np.random.Generator, gain: float = 0.3) -> PilotRun:
@@ -63,7 +64,9 @@ def test_named_tasks_are_not_compared():
     runs = [pilot(place, start, rng) for place, start in enumerate((-1.5, 0.2))]
     apart = [run.with_updates(task=name) for run, name in zip(runs, "ab", strict=True)]
     assert not any(run.warnings for run in warn_of_starts(apart))
-    (note,) = weighty(["something else", warn_of_starts(runs)[0].warnings[0] + " [2 runs]"])
+    (note,) = PilotRun.weighty(
+        ["something else", warn_of_starts(runs)[0].warnings[0] + " [2 runs]"]
+    )
     assert note.startswith("Runs that count as one model on one task start at -1.")
 
 
@@ -83,4 +86,4 @@ def test_a_model_of_values_is_ppo(tmp_path, cells, is_ppo):
     (tmp_path / "run.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (run,) = inspect(tmp_path).runs
     assert any("PPO" in line for line in run.warnings) == is_ppo
-    assert len(weighty(run.warnings)) == is_ppo
+    assert len(PilotRun.weighty(run.warnings)) == is_ppo

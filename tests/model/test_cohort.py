@@ -15,6 +15,7 @@ from simulated_runs import (
 
 from advisor.errors import FlatRewardError, InputError
 from advisor.forecast import fitting
+from advisor.model import NONE_MOVED
 from advisor.model.cohort import (
     CLOCK_EXPONENTS,
     MAX_BINS,
@@ -25,8 +26,7 @@ from advisor.model.cohort import (
 )
 from advisor.model.pymc_model import build_model
 from advisor.model.sampling import cohort_of
-from advisor.runs.readiness import NONE_MOVED, needs, questions
-from advisor.runs.trainers.registry import asked_of
+from advisor.runs.trainers import Trainer
 from advisor.theory import policy_steps, schedule_factors
 
 BINARY = Plan(steps=60, group_size=8, prompts=16.0)
@@ -738,10 +738,10 @@ def test_an_adapter_is_asked_for_at_rates_of_lora(parameters, rate, adapter, is_
     run = Plan(rate, parameters=parameters).run(rising(), "mine")
     known = run.hyperparameters.model_copy(update={"adapter": adapter})
     run = run.with_updates(hyperparameters=known)
-    assert ("adapter" in questions(run)) == is_asked
-    assert needs(run) == []
+    assert ("adapter" in run.questions) == is_asked
+    assert run.needs == {}
     if is_asked:
-        assert 'adapter = ...  # "lora" or "full"' in asked_of([run]).text
+        assert 'adapter = ...  # "lora" or "full"' in Trainer.asked_of([run]).text
         (told,) = [line for line in build(run).notes if line.startswith("adapter = full")]
         assert "the learning rate is one of LoRA" in told
     else:

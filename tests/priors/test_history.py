@@ -20,7 +20,6 @@ from advisor.findings.learned_priors import PastStudy, learn_from_studies, learn
 from advisor.model.presets import write_preset
 from advisor.model.priors import AS_THE_CURVE, load_priors
 from advisor.runs.logs import inspect
-from advisor.runs.pilot_run import fingerprint
 
 BASE = load_priors("small_models")
 TEAM = {"rate_group_size": (0.45, 0.06), "log_misfit": (-4.0, 0.2)}
@@ -290,7 +289,7 @@ def never(task):
 
 
 def base_that_knows(runs, at):
-    marks = tuple(fingerprint(run) for run in runs)
+    marks = tuple(run.fingerprint for run in runs)
     write_preset(at, BASE.model_copy(update={"name": "old", "learned_from": marks}))
     return "--base", str(at)
 
@@ -340,7 +339,7 @@ def test_runs_that_a_posterior_was_fitted_to_and_runs_that_begin_alike_are_passe
     runs = inspect(folder, overrides=SETTINGS).runs
     posterior = past("beside", TEAM)
     own = posterior.meta.runs
-    marked = own[0].model_copy(update={"fingerprint": fingerprint(runs[0])})
+    marked = own[0].model_copy(update={"fingerprint": runs[0].fingerprint})
     posterior = replace(
         posterior, meta=posterior.meta.model_copy(update={"runs": (marked, *own[1:])})
     )

@@ -20,7 +20,7 @@ from advisor.forecast.survival import stability
 from advisor.model.posterior import Posterior
 from advisor.model.priors import load_priors
 from advisor.runs.settings import PartialSettings, Settings
-from advisor.runs.trainers.registry import recipes as trainer_recipes
+from advisor.runs.trainers import Trainer
 
 Pilot = Plan
 
@@ -80,7 +80,7 @@ def make_advice(
     chosen = settings(pilot).model_copy(update={"planned_steps": steps})
     last = forecaster.reward(chosen, steps)[:, 0]
     recipes = [
-        (name, chosen.model_copy(update=values)) for name, values in trainer_recipes().items()
+        (name, chosen.model_copy(update=values)) for name, values in Trainer.all_recipes().items()
     ]
     pilot_ahead = chosen.model_copy(update={"learning_rate": 6e-4})
     price = CostModel(source="made up")

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, rising, simulate_runs
 
-from advisor.runs.pilot_run import run_digest
-
 
 def run():
     return Plan().run(rising(), "a").with_updates(path="folder/a.jsonl")
@@ -30,16 +28,16 @@ def run():
     ],
 )
 def test_another_row_setting_or_name_is_another_digest(change):
-    assert run_digest(run().with_updates(**change)) != run_digest(run())
+    assert run().with_updates(**change).digest != run().digest
 
 
 @pytest.mark.parametrize(
     "change", [{"path": "moved/a.jsonl"}, {"warnings": ("odd",)}, {"keys_ignored": ("x",)}]
 )
 def test_where_it_lies_and_what_the_reader_noted_do_not_count(change):
-    assert run_digest(run().with_updates(**change)) == run_digest(run())
+    assert run().with_updates(**change).digest == run().digest
 
 
 def test_the_same_simulation_has_the_same_digest():
     one, again = (simulate_runs([Plan()])[0] for _ in range(2))
-    assert run_digest(one) == run_digest(again)
+    assert one.digest == again.digest

@@ -9,13 +9,13 @@ import yaml
 from launched import STEPS, changed, run_script, words_of
 
 from advisor.errors import InputError
+from advisor.runs.trainers import Trainer
 from advisor.runs.trainers.export import make_launch, per_device
-from advisor.runs.trainers.registry import export_config, exports
 
 SCRIPTS = ("verl", "openrlhf")
 
 
-@pytest.mark.parametrize("framework", exports())
+@pytest.mark.parametrize("framework", Trainer.exports())
 @pytest.mark.parametrize(
     ("updates", "steps", "devices", "problem", "key", "advice"),
     [
@@ -46,7 +46,7 @@ def test_what_is_missing_or_does_not_divide(
     framework, updates, steps, devices, problem, key, advice
 ):
     with pytest.raises(InputError) as refused:
-        export_config(changed(**updates), steps, framework, devices=devices)
+        Trainer.export_config(changed(**updates), steps, framework, devices=devices)
     assert problem in refused.value.problem
     assert refused.value.key == key
     assert refused.value.advice is not None
@@ -72,30 +72,32 @@ def test_what_is_missing_or_does_not_divide(
 )
 def test_what_one_trainer_cannot_be_told(framework, updates, steps, problem, key, advice):
     with pytest.raises(InputError) as refused:
-        export_config(changed(**updates), steps, framework)
+        Trainer.export_config(changed(**updates), steps, framework)
     assert problem in refused.value.problem
     assert refused.value.key == key
     assert advice in str(refused.value.advice)
 
 
-@pytest.mark.parametrize("framework", exports())
+@pytest.mark.parametrize("framework", Trainer.exports())
 def test_a_fresh_sample_needs_no_importance_ratio(framework):
     fresh = changed(minibatches_per_refresh=1, epochs_per_refresh=1, importance_ratio=False)
-    assert export_config(fresh, STEPS, framework)
+    assert Trainer.export_config(fresh, STEPS, framework)
 
 
-@pytest.mark.parametrize("framework", exports())
+@pytest.mark.parametrize("framework", Trainer.exports())
 def test_the_head_gives_the_arithmetic(framework):
-    text = export_config(changed(schedule="constant"), STEPS, framework, devices=2)
+    text = Trainer.export_config(changed(schedule="constant"), STEPS, framework, devices=2)
     assert "# Refresh interval K = 8 optimizer steps = 4 mini-batches x 2 epochs:" in text
     assert "6 prompts x 8 completions" in text
     assert "2.1544346900318822e-06" in text
 
 
-@pytest.mark.parametrize("framework", exports())
+@pytest.mark.parametrize("framework", Trainer.exports())
 def test_a_note_changes_comments_only(framework, tmp_path):
-    plain = export_config(changed(), STEPS, framework)
-    noted = export_config(changed(), STEPS, framework, note="NOT a recommendation\n$(false)\n'")
+    plain = Trainer.export_config(changed(), STEPS, framework)
+    noted = Trainer.export_config(
+        changed(), STEPS, framework, note="NOT a recommendation\n$(false)\n'"
+    )
     added = set(noted.splitlines()) - set(plain.splitlines())
     assert added == {"# NOT a recommendation", "# $(false)", "# '"}
     assert noted.index("NOT a recommendation") < noted.index("Refresh interval")
@@ -106,7 +108,7 @@ def test_a_note_changes_comments_only(framework, tmp_path):
 @pytest.mark.parametrize("framework", SCRIPTS)
 @pytest.mark.parametrize("model", ["org/other-1B", "it's $HOME", 'a "b" `c`\nd'])
 def test_a_model_arrives_as_it_was_named(framework, model, tmp_path):
-    script = export_config(changed(), STEPS, framework, model=model)
+    script = Trainer.export_config(changed(), STEPS, framework, model=model)
     done = run_script(script, tmp_path, without="MODEL")
     words = done.stdout.split("\0")
     assert model in [word.removeprefix("actor_rollout_ref.model.path=") for word in words]
@@ -122,7 +124,9 @@ def test_a_model_arrives_as_it_was_named(framework, model, tmp_path):
     ],
 )
 def test_a_script_says_which_variable_it_lacks(framework, variable, tmp_path):
-    done = run_script(export_config(changed(), STEPS, framework), tmp_path, without=variable)
+    done = run_script(
+        Trainer.export_config(changed(), STEPS, framework), tmp_path, without=variable
+    )
     assert done.returncode != 0
     assert f"set {variable} to" in done.stderr
     assert not done.stdout
@@ -130,7 +134,7 @@ def test_a_script_says_which_variable_it_lacks(framework, variable, tmp_path):
 
 @pytest.mark.parametrize("framework", SCRIPTS)
 def test_a_script_takes_further_arguments_last(framework, tmp_path):
-    script = export_config(changed(), STEPS, framework)
+    script = Trainer.export_config(changed(), STEPS, framework)
     plain = words_of(script, tmp_path)
     assert words_of(script, tmp_path, "trainer.test_freq=5", "a b") == [
         *plain,
@@ -192,9 +196,9 @@ def asking_lines(text: str) -> list[str]:
     return [line for line in lines[heads[0] + 1 :] if line.startswith("#")] if heads else []
 
 
-@pytest.mark.parametrize("framework", exports())
+@pytest.mark.parametrize("framework", Trainer.exports())
 def test_what_the_pilots_tell_is_not_asked_for(framework):
-    assert asking_lines(export_config(changed(**ALL), STEPS, framework)) == []
+    assert asking_lines(Trainer.export_config(changed(**ALL), STEPS, framework)) == []
 
 
 @pytest.mark.parametrize(
@@ -204,7 +208,7 @@ def test_what_the_pilots_tell_is_not_asked_for(framework):
 def test_what_the_pilots_do_not_tell_is_asked_for_and_not_made_up(
     framework, setting, line, tmp_path
 ):
-    text = export_config(changed(**{**ALL, setting: None}), STEPS, framework)
+    text = Trainer.export_config(changed(**{**ALL, setting: None}), STEPS, framework)
     asked = asking_lines(text)
     assert [each.startswith(f"# {line}") for each in asked].count(True) == 1
     assert all("default: " in each for each in asked)
@@ -216,10 +220,10 @@ def test_what_the_pilots_do_not_tell_is_asked_for_and_not_made_up(
         assert name not in yaml.safe_load(text)
 
 
-@pytest.mark.parametrize("framework", exports())
+@pytest.mark.parametrize("framework", Trainer.exports())
 def test_full_fine_tuning_is_not_asked_about_adapters(framework):
     plain = changed(**{**dict.fromkeys(ALL), "adapter": "full"})
-    asked = asking_lines(export_config(plain, STEPS, framework))
+    asked = asking_lines(Trainer.export_config(plain, STEPS, framework))
     assert asked
     assert not [line for line in asked if "lora" in line]
 
@@ -234,13 +238,13 @@ def test_full_fine_tuning_is_not_asked_about_adapters(framework):
     ],
 )
 def test_a_choice_that_a_trainer_lacks_is_said(framework, updates):
-    text = export_config(changed(**{**ALL, **updates}), STEPS, framework)
+    text = Trainer.export_config(changed(**{**ALL, **updates}), STEPS, framework)
     (line,) = asking_lines(text)
     assert f"no word for the pilots' {next(iter(updates.values()))}" in line
 
 
 def test_modules_of_an_adapter_stand_in_the_command_of_trl():
-    text = export_config(changed(**ALL), STEPS, "trl")
+    text = Trainer.export_config(changed(**ALL), STEPS, "trl")
     assert "--lora_r 16 --lora_alpha 32 --lora_target_modules q_proj v_proj " in text
     assert "longer than the 300 tokens of your pilots" in text
 
@@ -252,8 +256,8 @@ SAVED = {
 }
 
 
-@pytest.mark.parametrize("framework", exports())
+@pytest.mark.parametrize("framework", Trainer.exports())
 @pytest.mark.parametrize(("steps", "every"), [(200, 200), (160, 40), (96, 24), (8, 8)])
 def test_a_run_is_saved_at_its_end_and_between_batches_of_rollouts(framework, steps, every):
-    text = export_config(changed(), steps, framework)
+    text = Trainer.export_config(changed(), steps, framework)
     assert SAVED[framework].format(steps=every, batches=every // 8) in text

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
 
+from advisor.runs.trainers import Trainer
 from advisor.runs.trainers.openrlhf import TRAINER, warmup_ratio
-from advisor.runs.trainers.registry import export_config
 
 KEY_TABLE = TRAINER.keys[0]
 
@@ -69,7 +69,7 @@ def folder(tmp_path_factory):
 @rules(max_examples=100, deadline=None)
 def test_everything_comes_back_exactly(folder, launch):
     settings, steps, devices = launch
-    text = export_config(settings, steps, "openrlhf", devices=devices)
+    text = Trainer.export_config(settings, steps, "openrlhf", devices=devices)
     facts = read_back(text, folder)
     foreign = without_words_for(
         settings, loss_averaging={"sequence", "token"}, precision={"bf16", "fp16"}
@@ -98,30 +98,30 @@ def test_everything_comes_back_exactly(folder, launch):
     ],
 )
 def test_another_number_in_the_file_is_read_as_another_setting(folder, old, new, factor, value):
-    text = export_config(changed(), STEPS, "openrlhf")
+    text = Trainer.export_config(changed(), STEPS, "openrlhf")
     assert old in text
     before, after = read_back(text, folder), read_back(text.replace(old, new), folder)
     assert after[factor] == value != before[factor]
 
 
 def test_rollouts_that_run_ahead(folder):
-    text = export_config(changed(lag=16.0), STEPS, "openrlhf")
+    text = Trainer.export_config(changed(lag=16.0), STEPS, "openrlhf")
     assert read_back(text, folder)["lag"] == 16
     arguments = parse(text, folder)
     assert arguments["train.async_queue_size"] == "2"
     assert not arguments["vllm.enable_sleep"]  # which it forbids in asynchronous runs
-    assert parse(export_config(changed(), STEPS, "openrlhf"), folder)["vllm.enable_sleep"]
+    assert parse(Trainer.export_config(changed(), STEPS, "openrlhf"), folder)["vllm.enable_sleep"]
 
 
 def test_adapter_comes_back(folder):
     lora = {"adapter": "lora", "adapter_rank": 16, "adapter_alpha": 32}
     lora["adapter_targets"] = "q_proj,v_proj"
-    facts = read_back(export_config(changed(**lora), STEPS, "openrlhf"), folder)
+    facts = read_back(Trainer.export_config(changed(**lora), STEPS, "openrlhf"), folder)
     assert {name: facts[name] for name in lora} == lora
 
 
 def test_a_flag_that_is_none_of_openrlhf_is_refused(folder):
-    text = export_config(changed(), STEPS, "openrlhf")
+    text = Trainer.export_config(changed(), STEPS, "openrlhf")
     # The same setting under its name up to 0.10.1.
     with pytest.raises((SystemExit, argparse.ArgumentError)):
         parse(text, folder, "--actor_learning_rate", "1e-6")
@@ -129,9 +129,9 @@ def test_a_flag_that_is_none_of_openrlhf_is_refused(folder):
 
 def test_room_for_prompt_and_completion(folder):
     both = changed(max_completion_length=512, max_prompt_length=300)
-    assert parse(export_config(both, STEPS, "openrlhf"), folder)["data.max_len"] == "812"
+    assert parse(Trainer.export_config(both, STEPS, "openrlhf"), folder)["data.max_len"] == "812"
     # No limit of the prompt is made up: the file asks for it.
-    text = export_config(changed(max_completion_length=512), STEPS, "openrlhf")
+    text = Trainer.export_config(changed(max_completion_length=512), STEPS, "openrlhf")
     assert parse(text, folder)["data.max_len"] is None
     assert "# --data.max_len TOKENS" in text
 

@@ -13,7 +13,7 @@ from launched import STEPS, changed, launches, told, without_words_for
 
 from advisor.runs.logfiles.config_files import parse_config
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.trainers.registry import export_config
+from advisor.runs.trainers import Trainer
 from advisor.runs.trainers.trl import KEY_TABLE
 
 
@@ -35,7 +35,9 @@ def folder(tmp_path_factory):
 @rules(max_examples=150, deadline=None)
 def test_everything_comes_back_exactly(folder, launch):
     settings, steps, devices = launch
-    facts = read_back(export_config(settings, steps, "trl", devices=devices), folder, devices)
+    facts = read_back(
+        Trainer.export_config(settings, steps, "trl", devices=devices), folder, devices
+    )
     foreign = without_words_for(
         settings, loss_averaging={"sequence", "token", "local_token", "fixed_length"}
     )
@@ -45,7 +47,7 @@ def test_everything_comes_back_exactly(folder, launch):
 
 
 def test_steps_need_not_fill_the_last_batch_of_rollouts(folder):
-    facts = read_back(export_config(changed(), 197, "trl"), folder)
+    facts = read_back(Trainer.export_config(changed(), 197, "trl"), folder)
     assert facts["planned_steps"] == 197
 
 
@@ -63,14 +65,14 @@ def test_steps_need_not_fill_the_last_batch_of_rollouts(folder):
     ],
 )
 def test_another_number_in_the_file_is_read_as_another_setting(folder, old, new, factor, value):
-    text = export_config(changed(), STEPS, "trl")
+    text = Trainer.export_config(changed(), STEPS, "trl")
     assert old in text
     before, after = read_back(text, folder), read_back(text.replace(old, new), folder)
     assert after[factor] == value != before[factor]
 
 
 def test_sgd_keeps_its_momentum(folder):
-    text = export_config(changed(optimizer="sgd", momentum=0.8), STEPS, "trl")
+    text = Trainer.export_config(changed(optimizer="sgd", momentum=0.8), STEPS, "trl")
     assert read_back(text, folder)["momentum"] == 0.8
     arguments = yaml.safe_load(text)
     assert (arguments["optim"], arguments["optim_args"]) == ("sgd", "momentum=0.8")
@@ -79,8 +81,10 @@ def test_sgd_keeps_its_momentum(folder):
 
 def test_the_command_names_devices_model_and_adapter():
     lora = changed(adapter="lora", adapter_rank=16)
-    text = export_config(lora, STEPS, "trl", devices=4, model="org/it's\n mine")
+    text = Trainer.export_config(lora, STEPS, "trl", devices=4, model="org/it's\n mine")
     (command,) = (line for line in text.splitlines() if "trl grpo" in line)
     assert "--num_processes 4 " in command
     assert """--model_name_or_path 'org/it'"'"'s mine' --use_peft --lora_r 16 """ in command
-    assert yaml.safe_load(text) == yaml.safe_load(export_config(lora, STEPS, "trl", devices=4))
+    assert yaml.safe_load(text) == yaml.safe_load(
+        Trainer.export_config(lora, STEPS, "trl", devices=4)
+    )

@@ -14,7 +14,7 @@ from launched import STEPS, changed, launches, told, without_words_for, words_of
 from advisor.runs.logfiles.config_files import parse_config
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.settings import Settings
-from advisor.runs.trainers.registry import export_config
+from advisor.runs.trainers import Trainer
 from advisor.runs.trainers.verl import TRAINER
 
 KEY_TABLE = TRAINER.keys[0]
@@ -65,7 +65,7 @@ def folder(tmp_path_factory):
 @rules(max_examples=100, deadline=None)
 def test_everything_comes_back_exactly(folder, launch):
     settings, steps, devices = launch
-    facts = read_back(export_config(settings, steps, "verl", devices=devices), folder)
+    facts = read_back(Trainer.export_config(settings, steps, "verl", devices=devices), folder)
     foreign = without_words_for(
         settings, loss_averaging={"sequence", "token", "sequence_sum", "fixed_length"}
     )
@@ -83,7 +83,7 @@ def test_everything_comes_back_exactly(folder, launch):
     ],
 )
 def test_another_number_in_the_file_is_read_as_another_setting(folder, old, new, factor, value):
-    text = export_config(changed(), STEPS, "verl")
+    text = Trainer.export_config(changed(), STEPS, "verl")
     head, _, arguments = text.partition("arguments=(")
     assert old in arguments
     before = read_back(text, folder)
@@ -92,22 +92,24 @@ def test_another_number_in_the_file_is_read_as_another_setting(folder, old, new,
 
 
 def test_variants_come_back(folder):
-    lora = read_back(export_config(changed(**VARIANTS["all"]), STEPS, "verl"), folder)
+    lora = read_back(Trainer.export_config(changed(**VARIANTS["all"]), STEPS, "verl"), folder)
     assert (lora["adapter"], lora["adapter_rank"]) == ("lora", 16)
     assert (lora["adapter_alpha"], lora["adapter_targets"]) == (32, "q_proj,v_proj")
-    everywhere = export_config(changed(**LORA, adapter_targets="all-linear"), STEPS, "verl")
+    everywhere = Trainer.export_config(changed(**LORA, adapter_targets="all-linear"), STEPS, "verl")
     assert read_back(everywhere, folder)["adapter_targets"] == "all-linear"
-    uncorrected = read_back(export_config(changed(**VARIANTS["no ratio"]), STEPS, "verl"), folder)
+    uncorrected = read_back(
+        Trainer.export_config(changed(**VARIANTS["no ratio"]), STEPS, "verl"), folder
+    )
     assert uncorrected["importance_ratio"] is False
     sgd = changed(optimizer="sgd", momentum=0.8)
-    plain = read_back(export_config(sgd, STEPS, "verl"), folder)
+    plain = read_back(Trainer.export_config(sgd, STEPS, "verl"), folder)
     assert (plain["optimizer"], plain["momentum"]) == ("sgd", 0.8)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_key_is_one_of_verl(variant, folder):
     settings: Settings = changed(**VARIANTS[variant])
-    overrides = words_of(export_config(settings, STEPS, "verl", devices=2), folder)[2:]
+    overrides = words_of(Trainer.export_config(settings, STEPS, "verl", devices=2), folder)[2:]
     keys = [override.partition("=")[0] for override in overrides]
     assert len(keys) == len(set(keys)) > 25
     assert not set(keys) - KNOWN
@@ -120,7 +122,7 @@ def test_the_list_tells_a_key_that_is_none_of_verl():
 
 
 def test_devices_and_epochs_leave_the_run_its_length(folder):
-    words = words_of(export_config(changed(), STEPS, "verl", devices=8), folder)
+    words = words_of(Trainer.export_config(changed(), STEPS, "verl", devices=8), folder)
     assert "trainer.n_gpus_per_node=8" in words
     # Even a dataset of one batch of rollouts per epoch lasts to the end.
     assert {"trainer.total_training_steps=25", "trainer.total_epochs=25"} <= set(words)

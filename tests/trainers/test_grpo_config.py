@@ -7,7 +7,7 @@ import pytest
 import yaml
 from launched import changed
 
-from advisor.runs.trainers.registry import export_config
+from advisor.runs.trainers import Trainer
 from advisor.theory.clock import schedule_factors
 
 pytestmark = pytest.mark.filterwarnings("default")  # TRL's own warnings are not ours to mend
@@ -32,7 +32,7 @@ def build(trl, monkeypatch, tmp_path):
     """A `GRPOConfig` from an export, as each of some processes would see it."""
 
     def construct(settings, steps, devices=1):
-        arguments = yaml.safe_load(export_config(settings, steps, "trl", devices=devices))
+        arguments = yaml.safe_load(Trainer.export_config(settings, steps, "trl", devices=devices))
         monkeypatch.setattr(trl.GRPOConfig, "world_size", property(lambda _: devices))
         where = {"output_dir": str(tmp_path), "use_cpu": True, "bf16": False, "report_to": "none"}
         return trl.GRPOConfig(**arguments, **where)

@@ -14,8 +14,7 @@ from made_up import TRAINER
 from advisor import InputError, read_runs
 from advisor.advice.wording import in_trainer_names
 from advisor.runs.diagnosis import diagnose
-from advisor.runs.trainers import register, trainers, unregister
-from advisor.runs.trainers.registry import export_config, exports, recipes
+from advisor.runs.trainers import Trainer, register, trainers, unregister
 
 REWARDS = [*np.linspace(0.2, 0.8, 40).round(4).tolist(), *[0.05] * 40]
 """A run that learns and collapses, so that its diagnosis advises another learning rate."""
@@ -73,12 +72,12 @@ def test_its_names_stand_in_cards_and_advice(console: Path) -> None:
     (run,) = read_runs(console)
     assert "a third of the pace" in diagnose(run).card("collapse").change
     assert in_trainer_names(SETTINGS, "made-up") == f"pace={SETTINGS.learning_rate!r}, siblings=8"
-    assert recipes()["made-up defaults"] == {"learning_rate": 2e-6, "group_size": 6}
+    assert Trainer.all_recipes()["made-up defaults"] == {"learning_rate": 2e-6, "group_size": 6}
 
 
 @pytest.mark.usefixtures("made_up")
 def test_its_configuration_is_written() -> None:
-    text = export_config(SETTINGS, 200, "made-up", model="org/model", note="by a test")
+    text = Trainer.export_config(SETTINGS, 200, "made-up", model="org/model", note="by a test")
     assert text.splitlines()[:3] == [
         "# by a test",
         "model = 'org/model'",
@@ -99,13 +98,13 @@ def test_nothing_of_it_is_left(console: Path, jsonl: Path) -> None:
     read_runs(jsonl)
     unregister(TRAINER)
     assert TRAINER not in trainers()
-    assert "made-up" not in exports()
-    assert "made-up defaults" not in recipes()
+    assert "made-up" not in Trainer.exports()
+    assert "made-up defaults" not in Trainer.all_recipes()
     for path in (console, jsonl):
         with pytest.raises(InputError):
             read_runs(path)
     with pytest.raises(InputError, match="none of the trainers"):
-        export_config(SETTINGS, 200, "made-up")
+        Trainer.export_config(SETTINGS, 200, "made-up")
     assert "pace" not in in_trainer_names(SETTINGS, "made-up")
     with pytest.raises(InputError, match="not registered"):
         unregister(TRAINER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.runs.trainers import find_trainer
+from advisor.runs.trainers import Trainer
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,7 @@ from advisor.runs.trainers import find_trainer
     ],
 )
 def test_keys_of_four_ages_are_understood(keys: str) -> None:
-    trainer = find_trainer("prime-rl")
-    assert trainer is not None
+    trainer = Trainer.named("prime-rl")
     bare = [key.removeprefix("train/") for key in keys.split()]
     assert [key for key in bare if not trainer.keys[0].understands(key)] == []
     assert trainer.keys[0].score(bare) >= 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from advisor.runs.logs.stated_settings import KEYS, check_settings
-from advisor.runs.pilot_run import SERIES
+from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import plain, spellings
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.trl import TRAINER
@@ -30,8 +30,8 @@ def understands(key: str) -> bool:
 
 
 def test_names_of_series_are_the_package_s() -> None:
-    assert set(KEY_TABLE.series) <= set(SERIES)
-    assert set(ASYNC_KEY_TABLE.series) <= set(SERIES)
+    assert set(KEY_TABLE.series) <= set(PilotRun.SERIES)
+    assert set(ASYNC_KEY_TABLE.series) <= set(PilotRun.SERIES)
 
 
 @pytest.mark.parametrize(

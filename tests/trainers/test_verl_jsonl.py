@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from reader_conformance import ReaderConformance
 
-from advisor.runs import diagnose, read_runs, seconds_per_step
+from advisor.runs import diagnose, read_runs
 from advisor.runs.diagnosis.card import Card
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
@@ -79,7 +79,7 @@ def test_a_batch_of_rollouts_takes_as_long_as_its_steps(tmp_path: Path) -> None:
     (tmp_path / "pilots.toml").write_text(f"[defaults]\n{settings}", encoding="utf-8")
     (run,) = read_runs(tmp_path)
     assert run.step.tolist() == [4 * n for n in range(1, 9)]
-    assert seconds_per_step(run) == 30.0
+    assert run.seconds_per_step == 30.0
 
 
 def test_of_several_benchmarks_the_one_that_does_not_follow_is_named(tmp_path: Path) -> None:

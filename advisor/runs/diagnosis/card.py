@@ -10,7 +10,7 @@ from pydantic import BaseModel, field_validator
 
 from advisor.runs.logfiles import read_toml
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import setting_name
+from advisor.runs.trainers import Trainer
 
 Status = Literal["PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"]
 
@@ -73,6 +73,27 @@ class Card(BaseModel, frozen=True):
     def _is_finite(cls, measured: Any) -> Any:
         return measured if measured is not None and np.isfinite(measured).all() else None
 
+    @property
+    def lines(self) -> list[str]:
+        """Verdict, number against threshold, witnesses, change, what is unknown."""
+        lines = [f"{self.status}  {self.title}: {self.headline}"]
+        if self.number is not None:
+            between = " [{:.3g}, {:.3g}]".format(*self.interval) if self.interval else ""
+            limit = "" if self.threshold is None else f", threshold {self.threshold:.3g}"
+            lines.append(f"  {self.unit}: {self.number:.3g}{between}{limit} ({self.source})")
+        if self.steps is not None:
+            lines.append(f"  steps {self.steps[0]:.0f} to {self.steps[1]:.0f}")
+        lines += [f"  also: {line}" for line in self.witnesses]
+        if self.change:
+            lines.append(f"  change: {self.change}")
+        lines += [f"  cannot tell: {line}" for line in self.unknown]
+        return [printable(line) for line in lines]
+
+
+def printable(text: str) -> str:
+    """Text without line ends and control characters, which would steer a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
 
 class Finding(NamedTuple):
     """One fact about a run, as the card words it; what the finders of a mode return."""
@@ -102,7 +123,8 @@ def finding(
 def filled(text: str, run: PilotRun, facts: dict[str, Any]) -> str:
     """A sentence with its facts, and settings as the run's trainer calls them."""
     names = {name.partition(".")[0] for _, name, _, _ in Formatter().parse(text) if name}
-    return text.format(**{each: setting_name(run, each) for each in names} | facts)
+    trainer = Trainer.named(run.framework)
+    return text.format(**{each: trainer.setting_name(each) for each in names} | facts)
 
 
 def card_of(mode: str, found: Finding, **judged: Any) -> Card:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel
@@ -50,6 +50,60 @@ class Collapse(BaseModel, frozen=True):
     healthy_until: float | None
     best: float
     last: float
+
+    LOST_SHARE: ClassVar = levels.LOST_SHARE
+    """Of its best that an unstable run has lost."""
+
+    @classmethod
+    def of(cls, run: PilotRun, floor: float) -> Collapse:
+        """Verdict on train rewards: whether they fell for good, beyond what noise does."""
+        return find_final_fall(run.step, run.reward, floor)[0]
+
+    @classmethod
+    def of_cohort(cls, runs: Sequence[PilotRun]) -> dict[str, Collapse]:
+        """Verdicts on runs with train rewards that are fitted together, by id.
+
+        What came back from a fall has fallen too, as has what was dead from the start; what users
+        say comes first. ``fell_from`` is the step that is shown.
+        """
+        trained = [run for run in runs if not run.is_eval_only]
+        # Where no floor is given a loss is measured from the one that the cohort will infer.
+        given = [run.reward_floor for run in trained if run.reward_floor is not None]
+        lowest = (float(np.nanmin(run.reward, initial=0.0)) for run in trained)
+        floor = given[0] if given else min(lowest, default=0.0)
+        dead = dead_from_the_start(trained, floor)
+        verdicts = {}
+        for run in trained:
+            # What noise can do is no collapse: it must not teach that a setting kills.
+            verdict = find_any_fall(run.step, run.reward, floor)
+            if run.id in dead:
+                verdict = _fallen(verdict, run.step, float(run.step[0]))
+            verdict = verdict.as_stated(run)
+            fell = verdict.fell_from if run.id in dead else verdict.shown_onset(run)
+            verdicts[run.id] = verdict.model_copy(update={"fell_from": fell})
+        return verdicts
+
+    def as_stated(self, run: PilotRun) -> Collapse:
+        """The verdict, or what the user says of the run."""
+        if run.collapsed is None and run.collapsed_at is None:
+            return self
+        if run.collapsed is False:
+            nothing = dict.fromkeys(("onset_step", "fell_from", "healthy_until"))
+            return self.model_copy(update={"unstable": False, **nothing})
+        if run.collapsed_at is None and self.unstable:
+            return self
+        step, _ = judged_series(run)
+        # Where no step is said it had by its last row.
+        onset = float(step[-1]) if run.collapsed_at is None else run.collapsed_at
+        return _fallen(self, step, onset)
+
+    def shown_onset(self, run: PilotRun) -> float | None:
+        """Step from which the run fell, wherever one is shown; None where the verdict is stable."""
+        if not self.unstable:
+            return None
+        # A verdict may rest on the floor of many runs; the step is the run's own, as on its card.
+        own = find_any_fall(*judged(run)).as_stated(run)
+        return own.fell_from if own.unstable else self.fell_from
 
 
 def find_collapse(
@@ -248,31 +302,7 @@ def judged(run: PilotRun) -> tuple[FloatArray, FloatArray, float, int]:
 
 def has_collapsed(run: PilotRun) -> bool:
     """Whether a run fell for good, or to less than half, beyond what noise does, or as stated."""
-    return as_stated(run, find_any_fall(*judged(run))).unstable
-
-
-def as_stated(run: PilotRun, verdict: Collapse) -> Collapse:
-    """Verdict on a run, or what its user says of it."""
-    if run.collapsed is None and run.collapsed_at is None:
-        return verdict
-    if run.collapsed is False:
-        nothing = dict.fromkeys(("onset_step", "fell_from", "healthy_until"))
-        return verdict.model_copy(update={"unstable": False, **nothing})
-    if run.collapsed_at is None and verdict.unstable:
-        return verdict
-    step, _ = judged_series(run)
-    # Where no step is said it had by its last row.
-    onset = float(step[-1]) if run.collapsed_at is None else run.collapsed_at
-    return _fallen(verdict, step, onset)
-
-
-def collapse_onset(run: PilotRun, verdict: Collapse) -> float | None:
-    """Step from which a run fell, wherever one is shown; None where the verdict is stable."""
-    if not verdict.unstable:
-        return None
-    # A verdict may rest on the floor of many runs; the step is the run's own, as on its card.
-    own = as_stated(run, find_any_fall(*judged(run)))
-    return own.fell_from if own.unstable else verdict.fell_from
+    return find_any_fall(*judged(run)).as_stated(run).unstable
 
 
 def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
@@ -327,7 +357,8 @@ def _far_below(rows: FloatArray, others: FloatArray) -> bool:
         return False
     if not rows.any():
         return _shows_nothing(rows, others)
-    error = float(np.sqrt(sum(levels.row_noise(one) ** 2 / one.size for one in (rows, others))))
+    squares = (levels.Level.row_noise(one) ** 2 / one.size for one in (rows, others))
+    error = float(np.sqrt(sum(squares)))
     return bool(others.mean() - rows.mean() > levels.SURE * error)
 
 
@@ -335,7 +366,7 @@ def collapse(run: PilotRun) -> Card:
     """Judge the reward's last fall."""
     step, reward, floor, least = judged(run)
     if run.collapsed is not None or run.collapsed_at is not None:
-        stated = as_stated(run, find_any_fall(step, reward, floor, least))
+        stated = find_any_fall(step, reward, floor, least).as_stated(run)
         first = stated.onset_step or 0.0
         kind = "collapse.stated" if stated.unstable else "collapse.denied"
         return card_of("collapse", finding(kind, run, (first, float(step[-1])), step=first))
@@ -432,7 +463,7 @@ def witnesses(run: PilotRun, fall: levels.Fall) -> tuple[str, ...]:
         step, values = series
         before, after = values[step < fall.onset_step], values[step >= fall.onset_step]
         one, other = levels.level(before[-max(4, before.size // 2) :]), levels.level(after)
-        changed = abs(levels.difference(other, one))
+        changed = abs(other.above(one))
         if not np.isfinite(changed) or changed < levels.Z95:
             continue
         low, high = sorted([abs(one.mean), abs(other.mean)])
@@ -455,7 +486,7 @@ def too_short(run: PilotRun) -> Card:
     first, last = levels.ends(reward)
     gap, error = last.mean - first.mean, levels.Z95 * (first.error**2 + last.error**2) ** 0.5
     kind = "moved"
-    if abs(levels.difference(last, first)) < levels.Z95:
+    if abs(last.above(first)) < levels.Z95:
         judged = {"number": gap, "unit": "change of the reward", "threshold": 0.0}
         judged["interval"] = (gap - error, gap + error)
         is_nothing = _learned_nothing(run, first, gap + error, reward)

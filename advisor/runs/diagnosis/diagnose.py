@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy.typing as npt
 from pydantic import BaseModel
 
-from advisor.runs.diagnosis.card import MODES, SEVERITY, Card, Status
+from advisor.runs.diagnosis.card import MODES, SEVERITY, Card, Status, printable
 from advisor.runs.diagnosis.collapse import (
     collapse,
     dead_at_once,
@@ -56,6 +56,33 @@ class Diagnosis(BaseModel, frozen=True):
     def causes(self) -> list[Card]:
         """Cards of what did not begin with or after the collapse."""
         return [card for card in self.cards if AFTER not in card.witnesses]
+
+    @property
+    def shown_id(self) -> str:
+        """Its id, as a terminal can print it."""
+        return printable(self.id)
+
+    @property
+    def by_cause(self) -> list[Card]:
+        """Cards, causes before consequences, whatever their status."""
+        return [self.card(mode) for mode in MODES]
+
+    @property
+    def headline(self) -> str:
+        """What to say of the run in one line."""
+        bad = [card for card in self.cards if SEVERITY[card.status] >= SEVERITY["WARNING"]]
+        if not bad:
+            young = next((card for card in self.cards if card.mode == "too_short"), None)
+            is_flat = young is not None and young.status == "INFO"
+            return "no change beyond noise so far" if is_flat else "nothing wrong"
+        named = sorted(bad, key=lambda card: (-SEVERITY[card.status], card.mode != "collapse"))
+        more = f" ({len(bad) - 1} more)" if len(bad) > 1 else ""
+        return printable(f"{named[0].title}: {named[0].headline}{more}")
+
+    @staticmethod
+    def json_of(found: Sequence[Diagnosis]) -> str:
+        """Diagnoses as a JSON list; what is missing or infinite is null."""
+        return json.dumps([one.model_dump(mode="json") for one in found], indent=1, allow_nan=False)
 
     def __repr__(self) -> str:
         """Verdict, and a line for each card that is not passed."""
@@ -145,43 +172,3 @@ def _placed(card: Card, onset: float | None) -> Card:
     if onset is None or not is_bad or card.steps is None or card.steps[0] < onset:
         return card
     return card.model_copy(update={"witnesses": (*card.witnesses, AFTER)})
-
-
-def diagnosis_json(found: Sequence[Diagnosis]) -> str:
-    """Diagnoses as a JSON list; what is missing or infinite is null."""
-    return json.dumps([one.model_dump(mode="json") for one in found], indent=1, allow_nan=False)
-
-
-def worst(diagnosis: Diagnosis) -> str:
-    """What to say of a run in one line."""
-    bad = [card for card in diagnosis.cards if SEVERITY[card.status] >= SEVERITY["WARNING"]]
-    if not bad:
-        young = next((card for card in diagnosis.cards if card.mode == "too_short"), None)
-        is_flat = young is not None and young.status == "INFO"
-        return "no change beyond noise so far" if is_flat else "nothing wrong"
-    named = sorted(bad, key=lambda card: (-SEVERITY[card.status], card.mode != "collapse"))
-    more = f" ({len(bad) - 1} more)" if len(bad) > 1 else ""
-    return printable(f"{named[0].title}: {named[0].headline}{more}")
-
-
-def card_lines(card: Card) -> list[str]:
-    """A card as lines: verdict, number against threshold, witnesses, change, what is unknown."""
-    lines = [f"{card.status}  {card.title}: {card.headline}"]
-    if card.number is not None:
-        between = (
-            "" if card.interval is None else f" [{card.interval[0]:.3g}, {card.interval[1]:.3g}]"
-        )
-        limit = "" if card.threshold is None else f", threshold {card.threshold:.3g}"
-        lines.append(f"  {card.unit}: {card.number:.3g}{between}{limit} ({card.source})")
-    if card.steps is not None:
-        lines.append(f"  steps {card.steps[0]:.0f} to {card.steps[1]:.0f}")
-    lines += [f"  also: {line}" for line in card.witnesses]
-    if card.change:
-        lines.append(f"  change: {card.change}")
-    lines += [f"  cannot tell: {line}" for line in card.unknown]
-    return [printable(line) for line in lines]
-
-
-def printable(text: str) -> str:
-    """Text without line ends and control characters, which would steer a terminal."""
-    return "".join(c if c.isprintable() else " " for c in text)

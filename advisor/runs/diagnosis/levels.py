@@ -57,6 +57,30 @@ class Level(NamedTuple):
         lower, upper = self.interval
         return max(0.0, lower), min(1.0, upper)
 
+    def above(self, other: Level) -> float:
+        """By how many standard errors it is above another; 0 where an error is unknown."""
+        error = np.hypot(self.error, other.error)
+        if not np.isfinite(error):
+            return 0.0
+        gap = self.mean - other.mean
+        return float(np.sign(gap) * np.inf if error == 0 and gap else gap / error if error else 0.0)
+
+    @staticmethod
+    def first_and_last(values: FloatArray) -> tuple[Level, ...]:
+        """Levels of both ends of finite values; of few the first and the last, without errors."""
+        if values.size >= 2 * LEAST_ROWS:
+            return ends(values)
+        # Shares of them would overlap.
+        return (
+            tuple(Level(float(value), np.inf) for value in values[[0, -1]]) if values.size else ()
+        )
+
+    @staticmethod
+    def row_noise(reward: FloatArray) -> float:
+        """Noise of one row, from finite neighbours: by their median, so that a jump is no noise."""
+        # Median of squared differences of normal values of variance one: twice that of chi-squared.
+        return float(np.sqrt(np.median(np.diff(reward) ** 2) / 0.91))
+
 
 def level(values: FloatArray) -> Level:
     """Mean of finite values and its error."""
@@ -88,15 +112,6 @@ def as_normal(ratio: float, freedom: float) -> float:
 
     tail = max(float(stdtr(freedom, -abs(ratio))), np.finfo(float).tiny)
     return float(np.sign(ratio) * -ndtri(tail))
-
-
-def difference(one: Level, other: Level) -> float:
-    """``one - other`` in standard errors; 0 where an error is unknown."""
-    error = np.hypot(one.error, other.error)
-    if not np.isfinite(error):
-        return 0.0
-    gap = one.mean - other.mean
-    return float(np.sign(gap) * np.inf if error == 0 and gap else gap / error if error else 0.0)
 
 
 def finite(step: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -137,6 +152,12 @@ def ends(values: FloatArray, share: float = 0.2) -> tuple[Level, Level]:
     return level(values[:rows]), level(values[-rows:])
 
 
+def rise(values: FloatArray, share: float = 0.2) -> float:
+    """By how many standard errors the last share of a series is above the first."""
+    first, last = ends(values, share)
+    return last.above(first)
+
+
 def tamed(values: npt.ArrayLike) -> FloatArray:
     """Values whose squares and sums neither overflow nor vanish; what is not finite is NaN."""
     values = np.asarray(values, dtype=float)
@@ -153,12 +174,6 @@ def trailing_mean(values: FloatArray, window: int) -> FloatArray:
     behind = np.cumsum(blocks, axis=1).ravel()[window - 1 : rows]
     is_whole = np.arange(ahead.size) % window == 0
     return np.asarray(np.where(is_whole, ahead, ahead + behind) / window)
-
-
-def row_noise(reward: FloatArray) -> float:
-    """Noise of one row, from finite neighbours: by their median, so that a jump is no noise."""
-    # The median of squared differences of normal values of variance one: twice that of chi-squared.
-    return float(np.sqrt(np.median(np.diff(reward) ** 2) / 0.91))
 
 
 def window_rows(rows: int, least: int = WINDOW_ROWS) -> int:

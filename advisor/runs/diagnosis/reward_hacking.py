@@ -107,10 +107,10 @@ def _findings(
     parts = [one for one in scores if one.is_part and one.values.size >= MANY]
     biggest = max((float(np.abs(one.values.max())) for one in parts), default=0.0)
     reward = run.reward[np.isfinite(run.reward)]
-    rose = reward.size >= MANY and levels.difference(*levels.ends(reward)[::-1]) >= levels.SURE
+    rose = reward.size >= MANY and levels.rise(reward) >= levels.SURE
     for one in parts if rose else ():
         begun, end = levels.ends(one.values)
-        is_still = abs(levels.difference(end, begun)) < 2 and abs(end.mean) < 0.05 * biggest
+        is_still = abs(end.above(begun)) < 2 and abs(end.mean) < 0.05 * biggest
         if one.is_meant and is_still:
             yield card.finding("reward_hacking.never_moved", run, span, name=one.name)
     # Meant scores that gained nothing while the train reward rose.
@@ -143,7 +143,7 @@ def _goes_down(run: PilotRun, last: Coupling) -> bool:
     step, reward = levels.finite(run.step, run.reward)
     own = reward[(step >= last.first_step) & (step <= last.last_step)]
     is_long = own.size >= 2 * levels.LEAST_ROWS
-    return is_long and levels.difference(*levels.ends(own, 1 / 3)[::-1]) > UP
+    return is_long and levels.rise(own, 1 / 3) > UP
 
 
 def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> levels.Fall | None:
@@ -173,7 +173,7 @@ def _moved_since(run: PilotRun, since: float, least: float) -> bool:
     size = max(levels.LEAST_ROWS, min(around.size, after.size) // 3)
     if min(around.size, after.size) < levels.LEAST_ROWS:
         return False
-    return levels.difference(levels.level(after[-size:]), levels.level(around[-size:])) > least
+    return levels.level(after[-size:]).above(levels.level(around[-size:])) > least
 
 
 def _turned(slopes: list[Coupling]) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ def _witnesses(run: PilotRun) -> tuple[str, ...]:
         if series is None:
             continue
         first, last = levels.ends(series[1])
-        if levels.difference(last, first) > UP and last.mean > 1.5 * abs(first.mean):
+        if last.above(first) > UP and last.mean > 1.5 * abs(first.mean):
             lines.append(f"{name.replace('_', ' ')} {first.mean:.3g} -> {last.mean:.3g}")
     # Benchmarks whose mean is the held-out reward: what transfers to one may not to another.
     for name in run.keys_read.get("eval_reward", "").split(", "):
@@ -281,7 +281,7 @@ def stays_behind(run: PilotRun, score: OtherScore) -> bool:
     first, last = _ends(reward)
     # A reward that rises within some rows has no first level of many: the first few tell.
     begun = levels.level(reward[: levels.LEAST_ROWS])
-    if max(levels.difference(last, first), levels.difference(last, begun)) < levels.SURE:
+    if max(last.above(first), last.above(begun)) < levels.SURE:
         return False
     first = min(first, begun, key=lambda one: one.mean)
     room = _room(reward, first.mean, run.reward_ceiling)

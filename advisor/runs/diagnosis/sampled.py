@@ -13,7 +13,7 @@ import numpy as np
 from advisor.runs.diagnosis import card, levels
 from advisor.runs.diagnosis.collapse import has_collapsed, judged_series
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import find_trainer
+from advisor.runs.trainers import Trainer
 from advisor.theory import (
     FloatArray,
     PromptDifficulty,
@@ -134,8 +134,9 @@ def drift_lost(run: PilotRun) -> float | None:
     group, mix = run.hyperparameters.group_size, difficulty(run)
     if mix is None or group is None:
         return None
-    scaling, trainer = run.hyperparameters.advantage_scaling or "group", find_trainer(run.framework)
-    return 1 - drift_factor(group, mix, scaling=scaling, bessel=bool(trainer and trainer.bessel))
+    scaling = run.hyperparameters.advantage_scaling or "group"
+    bessel = Trainer.named(run.framework).bessel
+    return 1 - drift_factor(group, mix, scaling=scaling, bessel=bessel)
 
 
 def difficulty(run: PilotRun) -> PromptDifficulty | None:
@@ -189,7 +190,7 @@ def truncation(run: PilotRun) -> card.Card:
         return card.not_applicable("truncation.absent", run)
     step, values, what = found
     first, last = levels.ends(values)
-    has_risen = last.mean - first.mean >= 0.3 and levels.difference(last, first) > 2
+    has_risen = last.mean - first.mean >= 0.3 and last.above(first) > 2
     kind = "most" if last.mean >= CUT_WARNING else "few"
     status: card.Status | None = "INFO" if 0.1 <= last.mean < CUT_WARNING else None
     if last.mean >= 0.9 and has_risen and has_collapsed(run):
@@ -251,7 +252,7 @@ class Choice(NamedTuple):
     @property
     def is_lower(self) -> bool:
         """Whether the end lies below the start beyond noise."""
-        return levels.difference(self.first, self.last) > 2
+        return self.first.above(self.last) > 2
 
 
 def policy_concentration(run: PilotRun) -> card.Card:
@@ -325,7 +326,7 @@ def _stalled(run: PilotRun) -> bool:
     """Whether the reward gained nothing over the last half."""
     reward = judged_series(run)[1]
     half = reward[reward.size // 2 :]
-    return half.size >= LEAST_ROWS and levels.difference(*levels.ends(half, 0.5)[::-1]) < 2
+    return half.size >= LEAST_ROWS and levels.rise(half, 0.5) < 2
 
 
 def _law(run: PilotRun) -> tuple[str, ...]:

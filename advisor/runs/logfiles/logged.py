@@ -18,7 +18,7 @@ import numpy.typing as npt
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
-from advisor.runs.pilot_run import SERIES
+from advisor.runs.pilot_run import PilotRun
 from advisor.theory import BoolArray, FloatArray, IntArray
 
 
@@ -238,7 +238,7 @@ def parse_columns(
             conditions[key] = value
         return conditions
 
-    allowed = (*SERIES, *OPTIONS)
+    allowed = (*PilotRun.SERIES, *OPTIONS)
     given: dict[str, str] = {}
     for name, value in (columns or {}).items():
         if name not in allowed:

@@ -28,7 +28,7 @@ from advisor.runs.logs.series import (
     unit_of,
 )
 from advisor.runs.logs.stated_settings import column_settings, place_row
-from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS, SERIES, Missing, Score
+from advisor.runs.pilot_run import IN_NO_RUN, Missing, PilotRun, Score
 from advisor.runs.trainers import Derived, KeyTable, plain, spellings
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers.key_table import COMMON_KEYS
@@ -261,7 +261,7 @@ class _Attempt:
         for name, key in found.items():
             values = others.column(key)
             there = np.isfinite(values) & np.isfinite(counts)
-            if name in series or name not in SERIES or not there.any():
+            if name in series or name not in PilotRun.SERIES or not there.any():
                 continue
             steps, place = np.unique(counts[there], return_inverse=True)
             means = np.bincount(place, values[there]) / np.bincount(place)
@@ -337,7 +337,7 @@ class _Attempt:
                 if not EVALUATION.isdisjoint(words(name)) and there.any():
                     there[there] = measured_evaluations(values[there])
                 score = Score(*_means_in_a_row(step[there] * placed.stretch, values[there]))
-                if score.step.size >= LEAST_REWARDS:
+                if score.step.size >= PilotRun.LEAST_REWARDS:
                     found[prefix + name] = score
         return found
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,39 +16,125 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.common import counted
+from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.configs import BESIDE_SEVERAL
 from advisor.runs.logfiles.logged import Unread
-from advisor.runs.logs.read import SIDECAR, Inspection
+from advisor.runs.logs.readers import known_formats
+from advisor.runs.logs.sidecar import SIDECAR
 from advisor.runs.logs.sources import SOURCE
-from advisor.runs.pilot_run import IN_NO_RUN, NOT_GRPO, PilotRun, first_and_last
-from advisor.runs.readiness import (
-    AS_REWARDS,
-    STARTS_APART,
-    WHY,
-    at_the_floor,
-    may_be_lora,
-    needs,
-    questions,
-)
-from advisor.runs.trainers.registry import asked_of, words_of
+from advisor.runs.pilot_run import IN_NO_RUN, NOT_GRPO, STARTS_APART, PilotRun
+from advisor.runs.several_runs import AS_REWARDS
+from advisor.runs.trainers.registry import Trainer
 
 NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
 """Reasons that are counted rather than shown, since the file was never meant to be a log."""
 
+SHOWN = 5
+"""Runs that the short form of an inspection names."""
 
-def as_json(inspection: Inspection) -> str:
-    """An inspection as JSON."""
-    document = {
-        "runs": [_run(run) for run in inspection.runs],
-        "unread": [{"path": str(path), "reason": reason} for path, reason in inspection.unread],
-    }
-    return json.dumps(document, indent=1, allow_nan=False)
+
+@dataclass(frozen=True)
+class Inspection:
+    """What files and folders hold.
+
+    Attributes
+    ----------
+    runs : list of PilotRun
+        Sorted by path, with unique ids; copies of a run are there and say so.
+    unread : list of Unread
+        Files that gave no run, and why.
+    """
+
+    runs: list[PilotRun]
+    unread: list[Unread]
+
+    @property
+    def train_runs(self) -> list[PilotRun]:
+        """Runs with train rewards, copies left out."""
+        return [run for run in self.runs if run.copy_of is None and not run.is_eval_only]
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether there are train rewards, and none moved by more than its noise."""
+        return bool(self.train_runs) and not any(run.has_moved for run in self.train_runs)
+
+    @property
+    def unread_logs(self) -> list[Unread]:
+        """Files that gave no run and were meant to be logs."""
+        return [item for item in self.unread if item.reason not in NO_LOG]
+
+    def __repr__(self) -> str:
+        """How many runs and other files there are, and the first runs."""
+        files = counted(len(self.unread), "file")
+        lines = [f"Inspection({counted(len(self.runs), 'run')}, {files} without one)"]
+        lines += [f"  {run!r}" for run in self.runs[:SHOWN]]
+        lines += [f"  and {len(self.runs) - SHOWN} more"] if len(self.runs) > SHOWN else []
+        return "\n".join(lines)
+
+    def refused(self, given: Sequence[str | Path], problem: str, instead: str | None) -> InputError:
+        """Error of paths that hold no run, with a few reasons; `instead` is to be given."""
+        why = "; ".join(f"{path.name}: {reason}" for path, reason in self.unread[:3])
+        return InputError(
+            problem + (f" ({why})" if why else ""),
+            path=", ".join(str(path) for path in given[:3]),
+            advice=instead and f"Give {instead} one of: {known_formats()}",
+        )
+
+    def to_json(self) -> str:
+        """All of it as JSON."""
+        document = {
+            "runs": [_run(run) for run in self.runs],
+            "unread": [{"path": str(path), "reason": reason} for path, reason in self.unread],
+        }
+        return json.dumps(document, indent=1, allow_nan=False)
+
+    def show(self, console: Console, *, quiet: bool = False) -> None:
+        """Print the runs and, unless quiet, what they lack and what was not read."""
+        copies = sum(run.copy_of is not None for run in self.runs)
+        title = counted(len(self.runs), "run") + (f", {copies} of them copies" if copies else "")
+        table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
+        for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
+            is_number = name in ("size", "G", "lr", "K", "steps", "reward")
+            side: Literal["left", "right"] = "right" if is_number else "left"
+            table.add_column(name, justify=side, overflow="fold", no_wrap=is_number)
+        groups: dict[object, list[PilotRun]] = {}
+        for place, run in enumerate(self.runs):
+            cells = _cells([run])
+            key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
+            # Runs from which on those that are alike share a row.
+            groups.setdefault(key if len(self.runs) > 30 else place, []).append(run)
+        for group in groups.values():
+            table.add_row(*map(Text, _cells(group)))
+        if self.runs:
+            if not console.is_terminal:  # nobody reads names over several lines in a file
+                wide = console.options.update(max_width=10_000)
+                console.width = max(console.width, table.__rich_measure__(console, wide).maximum)
+            console.print(table)
+        if quiet:
+            return
+        _show_needs(self, console)
+        _show_left_out(self.runs, console)
+        _show_unread(self, console)
+
+    def explain(self, console: Console) -> None:
+        """Print which keys were read and how each setting was reached, once for runs that agree."""
+        alike: dict[tuple[tuple[str, tuple[str, ...]], ...], list[PilotRun]] = {}
+        for run in self.runs:
+            alike.setdefault(tuple(_blocks(run)), []).append(run)
+        for blocks, runs in alike.items():
+            console.print()
+            for run in runs:
+                console.print(Text(run.id, style="bold"), Text(f"({run.path})"), soft_wrap=True)
+            for title, lines in blocks:
+                for place, line in enumerate(line for line in lines if line):
+                    head = f"  {title + ':':<24}" if place == 0 else " " * 26
+                    console.print(Text(head + line), soft_wrap=True)
 
 
 def _run(run: PilotRun) -> dict[str, Any]:
-    reward = first_and_last(run.reward) or (None, None)
-    held_out = first_and_last(run.eval_reward) or (None, None)
+    reward = run.reward_ends or (None, None)
+    held_out = run.eval_ends or (None, None)
     own = ("id", "path", "format", "framework", "copy_of", "model", "parameters", "task")
     reading = ("keys_read", "keys_understood", "keys_ignored", "derivations", "assumptions")
     return {
@@ -65,38 +153,9 @@ def _run(run: PilotRun) -> dict[str, Any]:
         "eval_last": held_out[1],
         "series": sorted(run.series),
         "missing": run.missing,
-        "needs": needs(run),
+        "needs": list(run.needs),
         **{name: getattr(run, name) for name in (*reading, "warnings")},
     }
-
-
-def show(inspection: Inspection, console: Console, *, quiet: bool = False) -> None:
-    """Print the runs and, unless quiet, what they lack and what was not read."""
-    copies = sum(run.copy_of is not None for run in inspection.runs)
-    title = counted(len(inspection.runs), "run") + (f", {copies} of them copies" if copies else "")
-    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
-    for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
-        is_number = name in ("size", "G", "lr", "K", "steps", "reward")
-        side: Literal["left", "right"] = "right" if is_number else "left"
-        table.add_column(name, justify=side, overflow="fold", no_wrap=is_number)
-    groups: dict[object, list[PilotRun]] = {}
-    for place, run in enumerate(inspection.runs):
-        cells = _cells([run])
-        key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
-        # Runs from which on those that are alike share a row.
-        groups.setdefault(key if len(inspection.runs) > 30 else place, []).append(run)
-    for group in groups.values():
-        table.add_row(*map(Text, _cells(group)))
-    if inspection.runs:
-        if not console.is_terminal:  # nobody reads names over several lines in a file
-            wide = console.options.update(max_width=10_000)
-            console.width = max(console.width, table.__rich_measure__(console, wide).maximum)
-        console.print(table)
-    if quiet:
-        return
-    _show_needs(inspection, console)
-    _show_left_out(inspection.runs, console)
-    _show_unread(inspection.unread, console)
 
 
 def _cells(runs: Sequence[PilotRun]) -> list[str]:
@@ -107,18 +166,18 @@ def _cells(runs: Sequence[PilotRun]) -> list[str]:
     elif run.is_eval_only:
         lacks = "evaluations only"
     else:
-        lacks = ", ".join(needs(run)) or "-"
+        lacks = ", ".join(run.needs) or "-"
     units = {"refresh": " refreshes", "unknown": " (?)"}
     steps = ((each.eval_step if each.is_eval_only else each.step, each) for each in runs)
     texts = {f"{step[-1]:.0f}{units.get(each.step_unit, '')}" for step, each in steps}
     lengths = sorted(texts, key=lambda text: (len(text), text))
-    ends = (first_and_last(r.reward) or first_and_last(r.eval_reward) for r in runs)
+    ends = (each.reward_ends or each.eval_ends for each in runs)
     found = [both for both in ends if both]
     sides = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
     mark = ""
     if len(runs) == 1:
         sides = [f"{value:.2f}" for both in found for value in both]
-        mark = "" if first_and_last(run.reward) else " (held out)"
+        mark = "" if run.reward_ends else " (held out)"
     return [
         run.id + (f" and {len(runs) - 1} more" if len(runs) > 1 else ""),
         run.model or "-",
@@ -144,10 +203,10 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
     own = inspection.train_runs
     if not own:
         return
-    ready = sum(not needs(run) for run in own)
+    ready = sum(not run.needs for run in own)
     as_is = "it is" if len(own) == 1 else "they are"
     console.print(Text(f"\n{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."))
-    asked = asked_of(own, [*_adapter_assumed(own), *_bounds_assumed(own)])
+    asked = Trainer.asked_of(own, [*_adapter_assumed(own), *_bounds_assumed(own)])
     if asked is not None:
         is_ready = ready == len(own)
         console.print(Text("Say as well, or it is assumed:" if is_ready else "To fit the others:"))
@@ -167,7 +226,7 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
         who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
         line = f"{who} moved by no more than its noise: that tells that these settings are slow,"
         advice = "and no more. Run the next pilot at three times the largest learning rate."
-        if all(at_the_floor(run) for run in own):
+        if all(run.is_at_floor for run in own):
             line = f"{who} shows nothing but its floor: whether it is slow to start or dead"
             advice = "cannot be seen. Run the next pilot at a third of the smallest learning rate."
         elif all(np.ptp(run.reward[np.isfinite(run.reward)]) == 0 for run in own):
@@ -179,13 +238,13 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
 def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
     """Lines for an adapter that nobody told of, and for its rank: a config needs it."""
     lines: list[str] = []
-    asked = [run for run in runs if may_be_lora(run)]
+    asked = [run for run in runs if run.may_be_lora]
     if any(run.parameters is None for run in asked):
         lines.append('  # adapter = ...  # "lora" or "full", of a model above 1e9 parameters')
     ranked = [run for run in runs if run.hyperparameters.adapter == "lora"] + asked
     unknown = [run for run in ranked if run.hyperparameters.adapter_rank is None]
     if unknown:
-        name = words_of(unknown[0], "adapter_rank")
+        name = Trainer.named(unknown[0].framework).words_for("adapter_rank")
         told = "of a LoRA adapter: the config to launch needs it" + (f"; {name}" if name else "")
         lines.append(f"  # adapter_rank = ...  # {told}")
     return lines
@@ -223,8 +282,8 @@ def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:
         console.print(Text(f"  ... and {len(found) - limits.MOST_UNREAD_SHOWN} more; --explain"))
 
 
-def _show_unread(unread: Sequence[Unread], console: Console) -> None:
-    shown = [item for item in unread if item.reason not in NO_LOG]
+def _show_unread(inspection: Inspection, console: Console) -> None:
+    shown, unread = inspection.unread_logs, inspection.unread
     if shown:
         console.print(Text(f"\nNot read ({len(shown)}):"))
     for path, reason in shown[: limits.MOST_UNREAD_SHOWN]:
@@ -241,25 +300,10 @@ def _show_unread(unread: Sequence[Unread], console: Console) -> None:
         console.print(Text(f"{files} no log (configs, code, weights, ...)."))
 
 
-def explain(inspection: Inspection, console: Console) -> None:
-    """Print which keys were read and how each setting was reached, once for runs that agree."""
-    alike: dict[tuple[tuple[str, tuple[str, ...]], ...], list[PilotRun]] = {}
-    for run in inspection.runs:
-        alike.setdefault(tuple(_blocks(run)), []).append(run)
-    for blocks, runs in alike.items():
-        console.print()
-        for run in runs:
-            console.print(Text(run.id, style="bold"), Text(f"({run.path})"), soft_wrap=True)
-        for title, lines in blocks:
-            for place, line in enumerate(line for line in lines if line):
-                head = f"  {title + ':':<24}" if place == 0 else " " * 26
-                console.print(Text(head + line), soft_wrap=True)
-
-
 def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
     """What is told of one run, by title."""
     framework = f", keys of {run.framework}" if run.framework else ""
-    lacking = questions(run)
+    lacking = run.questions
     # What is asked for is not assumed.
     lines = run.hyperparameters.assumptions()
     defaults = [line for line in lines if line.partition(" = ")[0] not in lacking]
@@ -285,6 +329,6 @@ def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:
         ("Understood, not needed", [", ".join(understood)]),
         ("Not understood", [", ".join(ignored)]),
         ("Warnings", list(run.warnings)),
-        ("Still needed", [f"{n}: {WHY[n]}" for n in lacking]),
+        ("Still needed", [f"{name}: {why}" for name, why in lacking.items()]),
     ]
     return [(title, tuple(lines)) for title, lines in found]

@@ -6,15 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from advisor.runs.logfiles.logged import LogCandidate, Reader
 from advisor.runs.logs.trackers import wandb
-from advisor.runs.pilot_run import PilotRun, Score
-from advisor.runs.readiness import per_optimizer_step
+from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import Derived
 from advisor.theory import FloatArray
 
@@ -40,16 +39,10 @@ class RawRun(PilotRun):
         return int(self.step.size + self.eval_step.size)
 
     def on_optimizer_steps(self, interval: int) -> RawRun:
-        """Put a run whose row n counts refreshes of K steps on optimizer steps: row n at n K."""
-        times: dict[str, Any] = {
-            name: getattr(self, name) * interval
-            for name in ("step", "eval_step", "rate_step", "logging_steps")
-        }
-        times["series"] = per_optimizer_step(self.series, interval)
-        planned = self.planned_steps
-        times["planned_steps"] = None if planned is None else planned * interval
-        times["scores"] = {name: Score(at * interval, v) for name, (at, v) in self.scores.items()}
-        return self.model_copy(update=times | {"step_unit": "optimizer"})
+        """The same of what only a log tells."""
+        planned = None if self.planned_steps is None else self.planned_steps * interval
+        own = {"rate_step": self.rate_step * interval, "planned_steps": planned}
+        return super().on_optimizer_steps(interval).model_copy(update=own)
 
 
 class LocatedRun(NamedTuple):

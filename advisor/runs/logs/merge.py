@@ -16,7 +16,7 @@ from advisor.errors import InputError, RateContradictionError
 from advisor.runs.logs.located_run import LocatedRun, RawRun
 from advisor.runs.logs.recovered import Rates, guess, read_rates
 from advisor.runs.logs.stated_settings import Setting, check_settings, place_row
-from advisor.runs.pilot_run import LEAST_REWARDS, PilotRun, parameters_from_name
+from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived
 
@@ -108,16 +108,16 @@ def _parameters(
     if "model" not in values and named:
         values["model"] = named
         found.assume(f"model = '{named}' assumed (read off the name '{place}')")
-    elif "model" not in values and raw.has_own_id and parameters_from_name(raw.label or ""):
+    elif "model" not in values and raw.has_own_id and PilotRun.parameters_in(raw.label or ""):
         values["model"] = raw.label
         found.assume(f"model = '{raw.label}' assumed (the run's name tells a size)")
     if "parameters" in values or "model" not in values:
         parameters: float | None = values.get("parameters")
         return parameters
     model, given = values["model"], settings.get("model")
-    size = parameters_from_name(model)
+    size = PilotRun.parameters_in(model)
     if size is None and named:
-        model, size = place, parameters_from_name(re.sub(r"([\d.]+\w)$", r" \1", named))
+        model, size = place, PilotRun.parameters_in(re.sub(r"([\d.]+\w)$", r" \1", named))
     if size is not None:
         found.assume(f"parameters = {size:g} assumed (read off the name '{model}')")
     elif given:
@@ -171,15 +171,16 @@ def _built(raw: RawRun, values: dict[str, Any]) -> PilotRun:
 
 
 def _refuse_short(raw: RawRun, run_id: str) -> None:
-    rewards = LEAST_REWARDS if raw.is_eval_only else int(np.isfinite(raw.series["reward"]).sum())
-    if rewards < LEAST_REWARDS:
+    least = PilotRun.LEAST_REWARDS
+    rewards = least if raw.is_eval_only else int(np.isfinite(raw.series["reward"]).sum())
+    if rewards < least:
         finite = "reward" if rewards == raw.step.size else f"finite reward (of {raw.step.size})"
         raise InputError(
             f"run '{run_id}' has only {counted(rewards, 'row')} with a {finite}",
             path=raw.path,
             row=place_row(raw),
             key=raw.keys_read.get("reward", "reward"),
-            advice=f"Log at least {LEAST_REWARDS} rows (run longer, or lower logging_steps), "
+            advice=f"Log at least {least} rows (run longer, or lower logging_steps), "
             "or leave the run out",
         )
 

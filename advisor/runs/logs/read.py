@@ -5,71 +5,30 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from advisor.common import counted
 from advisor.errors import InputError, NoRewardError, SourceError
 from advisor.runs.logfiles.config_files import ConfigSource
 from advisor.runs.logfiles.configs import settings_beside
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import LogCandidate, Reader, Unread, find_files, parse_columns
 from advisor.runs.logs.assemble import assemble
+from advisor.runs.logs.inspection import Inspection
 from advisor.runs.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
 from advisor.runs.logs.merge import merge_run
 from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, why_no_log
 from advisor.runs.logs.row_kinds import split_by_column
-from advisor.runs.logs.sidecar import SidecarIndex
+from advisor.runs.logs.sidecar import SIDECAR, SidecarIndex
 from advisor.runs.logs.sources import candidates, is_source
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb
-from advisor.runs.pilot_run import PilotRun, mark_copies
-from advisor.runs.readiness import evaluations_as_rewards, none_moved, warn_of_starts
+from advisor.runs.pilot_run import PilotRun
+from advisor.runs.several_runs import evaluations_as_rewards, mark_copies, warn_of_starts
 from advisor.runs.trainers.keys import choose_framework, count_fractions, restore_slashes
 
 PathLike = str | os.PathLike[str]
-
-SHOWN = 5
-"""Runs that the short form of an inspection names."""
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """What files and folders hold.
-
-    Attributes
-    ----------
-    runs : list of PilotRun
-        Sorted by path, with unique ids; copies of a run are there and say so.
-    unread : list of Unread
-        Files that gave no run, and why.
-    """
-
-    runs: list[PilotRun]
-    unread: list[Unread]
-
-    @property
-    def train_runs(self) -> list[PilotRun]:
-        """Runs with train rewards, copies left out."""
-        return [run for run in self.runs if run.copy_of is None and not run.is_eval_only]
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether there are train rewards, and none moved by more than its noise."""
-        return bool(self.train_runs) and none_moved(self.train_runs)
-
-    def __repr__(self) -> str:
-        """How many runs and other files there are, and the first runs."""
-        files = counted(len(self.unread), "file")
-        lines = [f"Inspection({counted(len(self.runs), 'run')}, {files} without one)"]
-        lines += [f"  {run!r}" for run in self.runs[:SHOWN]]
-        lines += [f"  and {len(self.runs) - SHOWN} more"] if len(self.runs) > SHOWN else []
-        return "\n".join(lines)
-
-
-SIDECAR = "settings of the runs (sidecar)"
-"""Why a file that was read is none of the logs."""
 
 
 def read_runs(

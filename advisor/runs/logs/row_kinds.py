@@ -15,7 +15,7 @@ import numpy.typing as npt
 from advisor.common import counted
 from advisor.errors import InputError
 from advisor.runs.logfiles.logged import Columns, Logged, Table
-from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS, NOT_GRPO
+from advisor.runs.pilot_run import IN_NO_RUN, NOT_GRPO, PilotRun
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import DATA, KIND_KEYS, RUN_KEYS
 from advisor.runs.trainers.keys import counts_evaluations, mapped_key, rewards_of_runs, words
@@ -26,7 +26,7 @@ ROWS = {name: tuple(listed) for name, listed in DATA["rows"].items()}
 
 def least_rows(longest: int) -> float:
     """Rows below which an attempt next to a longer one is an aborted one, not a run."""
-    return max(LEAST_REWARDS, 0.1 * longest)
+    return max(PilotRun.LEAST_REWARDS, 0.1 * longest)
 
 
 class RowKinds(NamedTuple):
@@ -186,7 +186,7 @@ def are_results(table: Table) -> bool:
     for key in _run_keys(table):
         names = list(table.text(key).values())
         distinct = len(set(names))
-        if distinct >= 2 and LEAST_REWARDS * distinct > len(table):
+        if distinct >= 2 and PilotRun.LEAST_REWARDS * distinct > len(table):
             return True
     return False
 
@@ -200,7 +200,7 @@ def _run_keys(table: Table) -> list[str]:
 def _are_runs(names: list[str]) -> bool:
     """Whether there are several names; a name per row is no name of a run."""
     distinct = {name for name in names if name}
-    return len(distinct) >= 2 and LEAST_REWARDS * len(distinct) <= len(names)
+    return len(distinct) >= 2 and PilotRun.LEAST_REWARDS * len(distinct) <= len(names)
 
 
 def _joined(names: list[str], others: list[str]) -> list[str]:

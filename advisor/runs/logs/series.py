@@ -13,7 +13,7 @@ import numpy.typing as npt
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.logged import Columns, Table
-from advisor.runs.pilot_run import IN_NO_RUN, LEAST_REWARDS, SERIES, Missing, StepUnit
+from advisor.runs.pilot_run import IN_NO_RUN, Missing, PilotRun, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
 from advisor.theory import BoolArray, FloatArray, IntArray
@@ -155,7 +155,7 @@ def keep_increasing(
             )
         kept.append(index)
     lost = step.size - len(kept)
-    if len(kept) < LEAST_REWARDS <= step.size:
+    if len(kept) < PilotRun.LEAST_REWARDS <= step.size:
         problem = f"{lost} of {step.size} rows stand at steps that are logged again further down"
         advice = "Split the file where another run starts, the first time here"
         raise wrong_at(np.argmax(np.diff(step) < 0) + 1, table, path, key, problem, advice)
@@ -204,7 +204,7 @@ def read_series(
     """
     series: dict[str, FloatArray] = {}
     missing: dict[str, Missing] = {}
-    for name in SERIES:
+    for name in PilotRun.SERIES:
         key = keys.get(name)
         if key is None and name != "reward":
             missing[name] = "not logged"

@@ -26,6 +26,9 @@ TABLES: dict[str, type] = {"defaults": dict, "columns": dict, "run": list}
 PLACES = ("id", "path", "columns")
 """Keys of an entry that place it, rather than set something."""
 
+SIDECAR = "settings of the runs (sidecar)"
+"""Why a file that was read is none of the logs."""
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -14,9 +14,9 @@ from advisor.errors import InputError, brief
 from advisor.runs.logfiles.config_files import ConfigSource, flatten
 from advisor.runs.logfiles.logged import Logged, Table, nearest
 from advisor.runs.logs.located_run import RawRun
-from advisor.runs.pilot_run import parameters_from_name
+from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import PartialSettings, Positive, PositiveInt
-from advisor.runs.trainers import Derived, KeyTable, find_trainer, key_tables
+from advisor.runs.trainers import Derived, KeyTable, Trainer, key_tables
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers.derived import literal, number
 from advisor.runs.trainers.key_table import COMMON_KEYS
@@ -33,7 +33,7 @@ def _true_or_false(value: Any) -> bool:
 
 def _size(value: Any) -> Any:
     """Parameters, also where a text such as '7B' states them."""
-    named = parameters_from_name(value.strip()) if isinstance(value, str) else None
+    named = PilotRun.parameters_in(value.strip()) if isinstance(value, str) else None
     return value if named is None else named
 
 
@@ -166,8 +166,7 @@ def _with_group(
     merged: dict[str, Any], trainer_keys: KeyTable, group_size: int | None
 ) -> dict[str, Any]:
     """Settings with the group size under the trainer's own name, where only the user told it."""
-    trainer = find_trainer(trainer_keys.name)
-    name = trainer.setting_names.get("group_size") if trainer else None
+    name = Trainer.named(trainer_keys.name).setting_names.get("group_size")
     if not (group_size and merged and name):
         return merged
     return {**merged, name: merged.get(name, group_size)}
@@ -231,7 +230,7 @@ def _put_model(found: Derived, settings: Mapping[str, Any], model: str) -> None:
         number(config.get(name)) for name in (*shape, "num_attention_heads")
     )
     is_other = any("expert" in key or "vision" in key for key in config)
-    if parameters_from_name(model) or is_other:
+    if PilotRun.parameters_in(model) or is_other:
         return
     if not (width and inner and layers and words and heads):
         return

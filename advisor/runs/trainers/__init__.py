@@ -12,11 +12,9 @@ from advisor.runs.trainers.key_table import KeyTable, plain, spellings
 from advisor.runs.trainers.registry import (
     Trainer,
     all_key_tables,
-    find_trainer,
     key_tables,
     read_trainer,
     register,
-    setting_name,
     trainers,
     unregister,
 )
@@ -36,11 +34,9 @@ __all__ = [
     "KeyTable",
     "Trainer",
     "all_key_tables",
-    "find_trainer",
     "key_tables",
     "plain",
     "register",
-    "setting_name",
     "spellings",
     "trainers",
     "unregister",

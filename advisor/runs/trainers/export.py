@@ -47,6 +47,10 @@ class Launch:
         batches = 1 if self.steps % self.interval else self.steps // self.interval
         return self.steps // _largest_divisor(batches, 4)
 
+    def refreshes(self, trainer: str) -> int:
+        """All of the run in batches of rollouts."""
+        return self.in_refreshes("steps", self.steps, trainer)
+
     def in_refreshes(self, what: str, steps: float, trainer: str) -> int:
         """Optimizer steps as a whole number of batches of rollouts."""
         if steps % self.interval:

@@ -47,7 +47,7 @@ class KeyTable:
     refreshes: tuple[str, ...] = ()
     # Patterns of held-out rewards, best first; several keys under one pattern are averaged.
     evaluations: tuple[str, ...] = ()
-    # Series of ``advisor.runs.pilot_run.SERIES`` -> names, best first.
+    # Series of ``PilotRun.SERIES`` -> names, best first.
     series: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Pattern of the mean of one reward function; its group ``name`` is the function.
     parts: str = r"(?!)"

@@ -117,7 +117,7 @@ FRACTION = re.compile(r"(\d{1,9}) */ *(\d{1,9})")
 class Keys:
     """Keys of a log by what they hold."""
 
-    # ``reward``, ``step`` and the names of ``SERIES`` -> key.
+    # ``reward``, ``step`` and the names of ``PilotRun.SERIES`` -> key.
     found: dict[str, str]
     # Keys of held-out rewards that are averaged.
     evaluations: tuple[str, ...]

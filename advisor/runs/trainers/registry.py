@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from advisor.errors import InputError
 from advisor.runs.logfiles.logged import Reader
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.readiness import WHY, questions
 from advisor.runs.settings import Settings
 from advisor.runs.trainers.derived import read_data
 from advisor.runs.trainers.export import Export, Launch, make_launch
@@ -46,6 +45,95 @@ class Trainer:
     recipes: Mapping[str, Mapping[str, float | int]] = field(default_factory=dict)
     # Settings as one line to paste into the trainer's configuration.
     paste: Callable[[Settings], str] | None = None
+
+    @staticmethod
+    def named(name: str) -> Trainer:
+        """Registered trainer of a name; of another name one of which nothing is known."""
+        return _TRAINERS.get(name) or Trainer(name, ())
+
+    def setting_name(self, setting: str) -> str:
+        """Name of a setting in the trainer's configuration; in plain words where it has none."""
+        return self.setting_names.get(setting, setting.replace("_", " "))
+
+    def words_for(self, setting: str) -> str:
+        """What a setting is in the trainer; empty where it has no words for it."""
+        name = self.asked_as.get(setting) or self.setting_names.get(setting)
+        return f"{self.name}: {name}" if name else ""
+
+    def paste_line(self, settings: Settings) -> str:
+        """Settings as one line to paste, in the trainer's names where it has a line, else ours."""
+        if self.paste is not None:
+            return self.paste(settings)
+        # As the package and pilots.toml call them.
+        per_refresh = (f"{name}_per_refresh" for name in ("minibatches", "epochs"))
+        advised = ("learning_rate", "group_size", "prompts_per_step", *per_refresh)
+        return ", ".join(f"{name}={getattr(settings, name):.12g}" for name in advised)
+
+    @staticmethod
+    def exports() -> dict[str, Export]:
+        """Configurations that can be written, by name."""
+        found = (trainer.export for trainer in trainers())
+        return {export.name: export for export in found if export is not None}
+
+    @staticmethod
+    def export_config(
+        settings: Settings,
+        steps: int,
+        to: str,
+        *,
+        devices: int = 1,
+        model: str | None = None,
+        note: str | None = None,
+    ) -> str:
+        """Settings as a trainer's configuration, exact; `note` goes to the top as a comment."""
+        known = Trainer.exports()
+        if to not in known:
+            problem = f"'{to}' is none of the trainers that can be written for"
+            raise InputError(problem, key="to", advice=f"Choose one of {', '.join(known)}")
+        return known[to].text(make_launch(settings, steps, devices), model, note)
+
+    @staticmethod
+    def all_recipes() -> dict[str, Mapping[str, float | int]]:
+        """Settings of trainers' defaults and example scripts, by name."""
+        return {name: values for trainer in trainers() for name, values in trainer.recipes.items()}
+
+    @staticmethod
+    def asked_of(runs: Sequence[PilotRun], also: Sequence[str] = ()) -> Asked | None:
+        """All that runs are asked for, and more lines; None where they lack nothing."""
+        lacking = Counter(name for run in runs for name in run.questions)
+        if not lacking:
+            return None
+        first = next(run for run in runs if run.questions)
+        sentences = []
+        for name, count in lacking.most_common():
+            concerned = next(run for run in runs if name in run.questions)
+            own = Trainer.named(concerned.framework).words_for(name)
+            who = "1 run" if count == 1 else "all" if count == len(runs) else f"{count} runs"
+            sentences.append(f"{who}: {concerned.questions[name]}" + (f" ({own})" if own else ""))
+        # Not to be given as a setting: it says how the log counts.
+        given = [name for name in lacking if name != "step_unit"]
+        named = [settings_in_name(run.id) for run in runs]
+        shared = {
+            name: next(iter(found))
+            for name in given
+            if lacking[name] == len(runs)
+            and len(found := {stated.get(name) for stated in named}) == 1
+        }
+        lines = [*(_line(first, name, value) for name, value in shared.items()), *also]
+        block = ["  [defaults]", *lines] if lines else []
+        if "step_unit" in lacking:
+            block += ["  [columns]", '  # step_unit = "optimizer"  # or "refresh"']
+            sentences.append('Say in a column map: step_unit = "optimizer" or "refresh"')
+        for run, stated in zip(runs, named, strict=True):
+            # What a name states is no default, though a fit could go on with one.
+            unread = [name for name in stated if getattr(run.hyperparameters, name) is None]
+            wanted = dict.fromkeys([*run.questions, *unread])
+            rest = [name for name in wanted if name not in ("step_unit", *shared)]
+            # So many are asked one by one where their names say nothing.
+            if rest and (block.count("  [[run]]") < 20 or stated.keys() & set(rest)):
+                block += ["  [[run]]", f"  id = {json.dumps(run.id, ensure_ascii=False)}"]
+                block += [_line(run, name, stated.get(name)) for name in rest]
+        return Asked(tuple(sentences), tuple(block), Trainer.named(first.framework).configs)
 
 
 def read_trainer(
@@ -114,7 +202,7 @@ def register(trainer: Trainer) -> None:
 
 def unregister(trainer: Trainer) -> None:
     """Remove a registered trainer."""
-    if find_trainer(trainer.name) is not trainer:
+    if _TRAINERS.get(trainer.name) is not trainer:
         problem = f"the trainer '{trainer.name}' is not registered"
         raise InputError(problem, key="name", advice=f"Registered are {', '.join(_TRAINERS)}")
     del _TRAINERS[trainer.name]
@@ -124,11 +212,6 @@ def unregister(trainer: Trainer) -> None:
 def trainers() -> tuple[Trainer, ...]:
     """Registered trainers, in the order of registration; the first wins ties."""
     return tuple(_TRAINERS.values())
-
-
-def find_trainer(name: str) -> Trainer | None:
-    """Registered trainer of a name."""
-    return _TRAINERS.get(name)
 
 
 @cached
@@ -148,52 +231,6 @@ def trainer_readers() -> tuple[Reader, ...]:
     return tuple(reader for trainer in trainers() for reader in trainer.readers)
 
 
-def exports() -> dict[str, Export]:
-    """Configurations that can be written, by name."""
-    found = (trainer.export for trainer in trainers())
-    return {export.name: export for export in found if export is not None}
-
-
-def export_config(
-    settings: Settings,
-    steps: int,
-    framework: str,
-    *,
-    devices: int = 1,
-    model: str | None = None,
-    note: str | None = None,
-) -> str:
-    """Settings as a trainer's configuration, exact; `note` goes to the top as a comment."""
-    known = exports()
-    if framework not in known:
-        problem = f"'{framework}' is none of the trainers that can be written for"
-        raise InputError(problem, key="to", advice=f"Choose one of {', '.join(known)}")
-    return known[framework].text(make_launch(settings, steps, devices), model, note)
-
-
-def recipes() -> dict[str, Mapping[str, float | int]]:
-    """Settings of trainers' defaults and example scripts, by name."""
-    return {name: values for trainer in trainers() for name, values in trainer.recipes.items()}
-
-
-def setting_name(run: PilotRun, setting: str) -> str:
-    """Name of a setting in the run's trainer; in plain words where the trainer has none."""
-    trainer = find_trainer(run.framework)
-    names = {} if trainer is None else trainer.setting_names
-    return names.get(setting, setting.replace("_", " "))
-
-
-def paste_line(settings: Settings, framework: str) -> str:
-    """Settings as one line to paste, in a trainer's names where it defines a line, else in ours."""
-    trainer = find_trainer(framework)
-    if trainer is None or trainer.paste is None:
-        # As the package and pilots.toml call them.
-        per_refresh = (f"{name}_per_refresh" for name in ("minibatches", "epochs"))
-        advised = ("learning_rate", "group_size", "prompts_per_step", *per_refresh)
-        return ", ".join(f"{name}={getattr(settings, name):.12g}" for name in advised)
-    return trainer.paste(settings)
-
-
 class Asked(NamedTuple):
     """What runs lack: sentences, lines of a ``pilots.toml``, which configs would do instead."""
 
@@ -210,44 +247,6 @@ class Asked(NamedTuple):
         return "\n".join(lines)
 
 
-def asked_of(runs: Sequence[PilotRun], also: Sequence[str] = ()) -> Asked | None:
-    """All that runs are asked for, and more lines; None where nothing that can be given lacks."""
-    lacking = Counter(name for run in runs for name in questions(run))
-    if not lacking:
-        return None
-    first = next(run for run in runs if questions(run))
-    sentences = []
-    for name, count in lacking.most_common():
-        concerned = next(run for run in runs if name in questions(run))
-        own = words_of(concerned, name)
-        who = "1 run" if count == 1 else "all" if count == len(runs) else f"{count} runs"
-        sentences.append(f"{who}: {WHY[name]}" + (f" ({own})" if own else ""))
-    # Not to be given as a setting: it says how the log counts.
-    given = [name for name in lacking if name != "step_unit"]
-    named = [settings_in_name(run.id) for run in runs]
-    shared = {
-        name: next(iter(found))
-        for name in given
-        if lacking[name] == len(runs) and len(found := {stated.get(name) for stated in named}) == 1
-    }
-    lines = [*(_line(first, name, value) for name, value in shared.items()), *also]
-    block = ["  [defaults]", *lines] if lines else []
-    if "step_unit" in lacking:
-        block += ["  [columns]", '  # step_unit = "optimizer"  # or "refresh"']
-        sentences.append('Say in a column map: step_unit = "optimizer" or "refresh"')
-    for run, stated in zip(runs, named, strict=True):
-        # What a name states is no default, though a fit could go on with one.
-        unread = [name for name in stated if getattr(run.hyperparameters, name) is None]
-        wanted = dict.fromkeys([*questions(run), *unread])
-        rest = [name for name in wanted if name not in ("step_unit", *shared)]
-        # So many are asked one by one where their names say nothing.
-        if rest and (block.count("  [[run]]") < 20 or stated.keys() & set(rest)):
-            block += ["  [[run]]", f"  id = {json.dumps(run.id, ensure_ascii=False)}"]
-            block += [_line(run, name, stated.get(name)) for name in rest]
-    trainer = find_trainer(first.framework)
-    return Asked(tuple(sentences), tuple(block), "" if trainer is None else trainer.configs)
-
-
 def settings_in_name(name: str) -> dict[str, float | int]:
     """Settings that the name of a run states: ``lr1e-5_g8``; what it states twice is left out."""
     found: dict[str, float | int] = {}
@@ -258,21 +257,13 @@ def settings_in_name(name: str) -> dict[str, float | int]:
     return found
 
 
-def words_of(run: PilotRun, setting: str) -> str:
-    """What a setting is in the run's trainer; empty where the trainer has no words for it."""
-    trainer = find_trainer(run.framework)
-    if trainer is None:
-        return ""
-    name = trainer.asked_as.get(setting) or trainer.setting_names.get(setting)
-    return f"{trainer.name}: {name}" if name else ""
-
-
 def _line(run: PilotRun, name: str, value: float | None = None) -> str:
     same_everywhere = {
         "parameters": "all parameters of the base model, as 7e9",
         "adapter": '"lora" or "full"',
     }
-    words = [part for part in (same_everywhere.get(name), words_of(run, name)) if part]
+    own = Trainer.named(run.framework).words_for(name)
+    words = [part for part in (same_everywhere.get(name), own) if part]
     if value is not None:
         words = ["read off the name: check", *words]
     # Without a value it is no TOML.
