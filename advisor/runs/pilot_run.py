@@ -50,6 +50,9 @@ LEAST_REWARDS = 3
 IN_NO_RUN = "part of no run"
 """How a warning ends of rows or files that became part of none."""
 
+IN_WARMUP = "the log stops within the warm-up, at a learning rate of"
+"""How a warning begins of runs that never had the learning rate that was set."""
+
 NOT_GRPO = "PPO with a value model, not GRPO: what is advised of groups was not learned from it"
 """How a warning ends of runs of the older method."""
 

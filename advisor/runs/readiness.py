@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from advisor.runs.pilot_run import LEAST_REWARDS, NOT_GRPO, PilotRun
+from advisor.runs.pilot_run import IN_WARMUP, LEAST_REWARDS, NOT_GRPO, PilotRun
 from advisor.runs.settings import REQUIRED
 from advisor.theory import FloatArray
 
@@ -130,7 +130,8 @@ def _apart(runs: Sequence[PilotRun]) -> str:
 
 def weighty(notes: Iterable[str]) -> list[str]:
     """Sentences of those warnings of runs that bear on the answer, each once."""
-    found = dict.fromkeys(n for n in notes if STARTS_APART in n or NOT_GRPO in n)
+    bearing = (STARTS_APART, NOT_GRPO, IN_WARMUP)
+    found = dict.fromkeys(n for n in notes if any(part in n for part in bearing))
     return [f"{note[0].upper()}{note[1:]}." for note in found]
 
 

@@ -19,7 +19,7 @@ from advisor.runs.logfiles.configs import BESIDE_SEVERAL
 from advisor.runs.logfiles.logged import Unread
 from advisor.runs.logs.read import SIDECAR, Inspection
 from advisor.runs.logs.sources import SOURCE
-from advisor.runs.pilot_run import IN_NO_RUN, NOT_GRPO, PilotRun, first_and_last
+from advisor.runs.pilot_run import IN_NO_RUN, IN_WARMUP, NOT_GRPO, PilotRun, first_and_last
 from advisor.runs.readiness import (
     AS_REWARDS,
     STARTS_APART,
@@ -206,10 +206,9 @@ def _bounds_assumed(runs: Sequence[PilotRun]) -> list[str]:
 def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:
     """Rows and files of runs that are part of none, and runs that are known by evaluations."""
     found: dict[str, list[str]] = {}
+    shown = re.compile(f"{IN_NO_RUN}$|{NOT_GRPO}$|^{STARTS_APART}|^{IN_WARMUP}")
     for run in runs:
-        for line in filter(
-            re.compile(f"{IN_NO_RUN}$|{NOT_GRPO}$|^{STARTS_APART}").search, run.warnings
-        ):
+        for line in filter(shown.search, run.warnings):
             found.setdefault(line, []).append(run.id)
         if run.is_eval_only or AS_REWARDS in run.assumptions:
             how = "too few to fit" if run.is_eval_only else "read as rewards"
