@@ -23,7 +23,6 @@ from advisor.runs import (
     PilotRun,
     Settings,
     collapse_onset,
-    find_any_fall,
     needs,
     per_optimizer_step,
 )
@@ -199,9 +198,7 @@ class Bench:
         fitted = self.index.get(run.id)
         if fitted is not None:
             return self.posterior.meta.runs[fitted].collapse_onset
-        lowest = float(np.nanmin(run.reward, initial=0.0))
-        floor = lowest if run.reward_floor is None else run.reward_floor
-        return collapse_onset(run, find_any_fall(run.step, run.reward, floor))
+        return collapse_onset(run)
 
     def action(self, number: int, pilot: PlannedPilot) -> Action | None:
         """What can be done next with a planned pilot."""

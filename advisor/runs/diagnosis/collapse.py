@@ -266,13 +266,12 @@ def as_stated(run: PilotRun, verdict: Collapse) -> Collapse:
     return _fallen(verdict, step, onset)
 
 
-def collapse_onset(run: PilotRun, verdict: Collapse) -> float | None:
-    """Step from which a run fell, wherever one is shown; None where the verdict is stable."""
-    if not verdict.unstable:
-        return None
+def collapse_onset(run: PilotRun, verdict: Collapse | None = None) -> float | None:
+    """Step from which a run fell, wherever one is shown; None where it, or a verdict, is stable."""
     # A verdict may rest on the floor of many runs; the step is the run's own, as on its card.
     own = as_stated(run, find_any_fall(*judged(run)))
-    return own.fell_from if own.unstable else verdict.fell_from
+    verdict = own if verdict is None else verdict
+    return (own if own.unstable else verdict).fell_from if verdict.unstable else None
 
 
 def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
@@ -336,7 +335,7 @@ def collapse(run: PilotRun) -> Card:
     step, reward, floor, least = judged(run)
     if run.collapsed is not None or run.collapsed_at is not None:
         stated = as_stated(run, find_any_fall(step, reward, floor, least))
-        first = stated.onset_step or 0.0
+        first = stated.fell_from or 0.0
         kind = "collapse.stated" if stated.unstable else "collapse.denied"
         return card_of("collapse", finding(kind, run, (first, float(step[-1])), step=first))
     verdict, fall = find_final_fall(step, reward, floor, least)
