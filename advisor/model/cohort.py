@@ -25,6 +25,7 @@ from advisor.runs import (
     PilotRun,
     Settings,
     asked_of,
+    lost_rewards,
     mark_copies,
     needs,
     none_moved,
@@ -310,10 +311,7 @@ def _named(run: PilotRun, notes: _Notes) -> PilotRun:
         if name is None:
             pooled = "(no name given; runs without a name pool together)"
             assumed.append(f"{key} = '{key}' assumed {pooled}")
-    lost = int(np.sum(~np.isfinite(run.reward)))
-    if lost:
-        notes.add(f"{lost} of {run.reward.size} rewards are not finite and were left out", run.id)
-    for line in (*run.warnings, *run.assumptions, *assumed):
+    for line in (*lost_rewards(run), *run.warnings, *run.assumptions, *assumed):
         notes.add(line, run.id)
     return run.with_updates(
         model=UNNAMED_MODEL if run.model is None else run.model,

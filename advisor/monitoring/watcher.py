@@ -13,7 +13,7 @@ from advisor import forecast
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, Interval, ObservedRun, RestOfRun
 from advisor.model import TRUSTED_K, Meta, Posterior, smoothed_weights
-from advisor.runs import PilotRun, Settings, collapse_onset
+from advisor.runs import PilotRun, Settings, collapse_onset, lost_rewards
 from advisor.theory import FloatArray
 
 DRAWS = 1000
@@ -369,7 +369,4 @@ def differences(run: PilotRun, observed: ObservedRun, meta: Meta, *, is_fitted: 
         notes.append("a pilot has the same name: if it is this run, its rows count twice")
     if observed.last >= observed.end:
         notes.append("the planned steps are done")
-    lost = int(np.sum(~np.isfinite(run.reward)))
-    if lost:
-        notes.append(f"{lost} of {run.reward.size} rewards are not finite and were left out")
-    return notes
+    return [*notes, *lost_rewards(run)]

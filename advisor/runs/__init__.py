@@ -42,6 +42,7 @@ from advisor.runs.pilot_run import parameters_from_name as parameters_from_name
 from advisor.runs.pilot_run import run_digest as run_digest
 from advisor.runs.readiness import NONE_MOVED as NONE_MOVED
 from advisor.runs.readiness import WHY as WHY
+from advisor.runs.readiness import lost_rewards as lost_rewards
 from advisor.runs.readiness import needs as needs
 from advisor.runs.readiness import none_moved as none_moved
 from advisor.runs.readiness import per_optimizer_step as per_optimizer_step

@@ -59,6 +59,13 @@ def may_be_lora(run: PilotRun) -> bool:
     return known.adapter is None and is_fast and not run.is_eval_only
 
 
+def lost_rewards(run: PilotRun) -> list[str]:
+    """How many rewards of a run are not finite, and where the first of them stands."""
+    lost = np.flatnonzero(~np.isfinite(run.reward))
+    rewards = f"{lost.size} of {run.reward.size} rewards are not finite and were left out"
+    return [f"{rewards}, the first in row {at + 1} at step {run.step[at]:g}" for at in lost[:1]]
+
+
 AS_REWARDS = (
     "the rewards are held-out evaluations, for no train reward is logged; one after n steps stands "
     "at step n + 1, whose rollouts the same policy would write"

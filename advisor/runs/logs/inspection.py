@@ -25,6 +25,7 @@ from advisor.runs.readiness import (
     STARTS_APART,
     WHY,
     at_the_floor,
+    lost_rewards,
     may_be_lora,
     needs,
     questions,
@@ -208,7 +209,7 @@ def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:
     found: dict[str, list[str]] = {}
     shown = re.compile(f"{IN_NO_RUN}$|{NOT_GRPO}$|^{STARTS_APART}|^{IN_WARMUP}")
     for run in runs:
-        for line in filter(shown.search, run.warnings):
+        for line in (*filter(shown.search, run.warnings), *lost_rewards(run)):
             found.setdefault(line, []).append(run.id)
         if run.is_eval_only or AS_REWARDS in run.assumptions:
             how = "too few to fit" if run.is_eval_only else "read as rewards"
