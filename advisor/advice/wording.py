@@ -80,7 +80,7 @@ SAID = 3
 WEIGHTY = (
     r"passed over, for it cannot be read",
     r"the chains agree only loosely",
-    r"adapter = .* assumed",
+    r"adapter = .* assumed|prior preset .*(runs disagree|no adapter is stated)",
     r"reward ceiling .* assumed",
     r"planned steps = ",
     r"known to do best",

@@ -248,6 +248,12 @@ def parameters_from_name(model: str) -> float | None:
     return float(found.group(1)) * {"b": 1e9, "m": 1e6}[found.group(2).lower()]
 
 
+def model_name(named: str) -> str:
+    """Name of a model on the hub, where a path into the hub's cache is given; else what is given."""
+    found = re.search(r"(?:^|[/\\])models--([^/\\]+)", named)
+    return found[1].replace("--", "/", 1) if found else named
+
+
 def mark_copies(runs: Sequence[PilotRun]) -> list[PilotRun]:
     """Say of each run that repeats another one's numbers which that is."""
     richness = [len(r.series) + len(r.hyperparameters.model_dump(exclude_none=True)) for r in runs]

@@ -16,7 +16,13 @@ from advisor.errors import InputError, RateContradictionError
 from advisor.runs.logs.located_run import LocatedRun, RawRun
 from advisor.runs.logs.recovered import Rates, guess, read_rates
 from advisor.runs.logs.stated_settings import Setting, check_settings, place_row
-from advisor.runs.pilot_run import IN_WARMUP, LEAST_REWARDS, PilotRun, parameters_from_name
+from advisor.runs.pilot_run import (
+    IN_WARMUP,
+    LEAST_REWARDS,
+    PilotRun,
+    model_name,
+    parameters_from_name,
+)
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived
 
@@ -101,6 +107,8 @@ def _parameters(
 ) -> float | None:
     """Size of the model, stated or read off its name or that of the run."""
     values = found.facts
+    if "model" in values:
+        values["model"] = model_name(values["model"])
     # The name of the run, then folders from the innermost outwards.
     for place in (run_id, *Path(raw.path).parts[::-1]):
         if names := {name.group() for name in MODEL.finditer(place)}:
