@@ -249,7 +249,7 @@ def parameters_from_name(model: str) -> float | None:
 
 
 def model_name(named: str) -> str:
-    """Name of a model on the hub, where a path into the hub's cache is given; else what is given."""
+    """Name of a model, where a path into the cache of the hub is given; else what is given."""
     found = re.search(r"(?:^|[/\\])models--([^/\\]+)", named)
     return found[1].replace("--", "/", 1) if found else named
 
