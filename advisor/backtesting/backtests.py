@@ -98,9 +98,7 @@ def check_shares(seen: float | Sequence[float]) -> list[float]:
                 advice="Give a number between 0 and 1, such as 0.25",
             )
     if not shares:
-        raise InputError(
-            "no share of the runs to see is given", argument="seen", advice="Give 0.25"
-        )
+        raise InputError("no share of the runs is given", argument="seen", advice="Give 0.25")
     return shares
 
 
