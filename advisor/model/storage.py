@@ -310,7 +310,14 @@ def from_netcdf(
                 )
             has = ["posterior", "pilots"]
             has += [name for name in ("sample_stats", "observations") if name in file]
-            read = {name: _arrays(file[name]) for name in has}
+            read = {
+                name: {
+                    key: np.asarray(values[...], dtype=float)
+                    for key, values in file[name].items()
+                    if "CLASS" not in values.attrs  # as a coordinate has
+                }
+                for name in has
+            }
             known = _text(file["observations"]) if "observations" in has else ""
         draws, statistics = parameters.named_draws(read["posterior"]), read.get("sample_stats", {})
         _check_finite(draws)
@@ -350,15 +357,6 @@ def _check_finite(draws: Mapping[str, FloatArray]) -> None:
         # Presets believe in no parameter above a tenth of this.
         if name not in IN_UNITS and np.abs(values).max(initial=0.0) > 200.0:
             raise ValueError(f"'{name}' holds draws that are out of any range")
-
-
-def _arrays(group: Any) -> dict[str, FloatArray]:
-    """Variables of a group that are no coordinates."""
-    return {
-        name: np.asarray(variable[...], dtype=float)
-        for name, variable in group.items()
-        if "CLASS" not in variable.attrs  # as a coordinate has
-    }
 
 
 def _observations(text: str, arrays: Mapping[str, FloatArray]) -> Observations:
