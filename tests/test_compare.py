@@ -23,6 +23,8 @@ import advisor.reporting
 from advisor.advice import advise
 from advisor.cli import main
 from advisor.errors import InputError
+from advisor.model import cohort_of
+from advisor.runs import diagnose
 from advisor.runs.logs import demo_folder
 from advisor.study.comparison import compare, compare_runs, compare_studies
 from advisor.study.outcomes import compared, rounded, written
@@ -291,6 +293,18 @@ def test_verdicts_differ():
     assert verdicts["verdict"].shown == ("PASS", "FAIL")
     assert verdicts["Collapse"].shown[1].startswith("FAIL: ")
     assert 38 <= verdicts["collapse at step"].other <= 43
+
+
+def test_a_fall_has_one_date_wherever_it_is_shown():
+    """Stated or read off the rewards, alone or next to a run that shows that it was dead."""
+    alive = run_of(steps=60)
+    fallen = Plan().run(np.r_[rising(40), np.linspace(0.7, 0.0, 9), np.zeros(11)], "fallen")
+    dead = Plan(3e-2).run(np.r_[0.2, 0.05 * np.ones(5), np.zeros(24)], "dead")
+    for run in (fallen, fallen.with_updates(collapsed=True), dead):
+        both = [alive, run]
+        shown = differing(compare_runs(("a", "b"), *both), "Diagnosis")["collapse at step"].other
+        assert shown == diagnose(run, siblings=both).collapse_step
+        assert shown == cohort_of(both).fell_from[1]
 
 
 # Lines -------------------------------------------------------------------------------------------

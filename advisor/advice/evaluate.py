@@ -234,11 +234,12 @@ def first_reaching(values: FloatArray, steps: npt.ArrayLike, level: float) -> fl
 
 
 def base_settings(posterior: Posterior, target: Target) -> Settings:
-    """Settings that no advice changes: the first pilot's, where others agree; the usual KL."""
+    """Settings that no advice changes: the first pilot's; the usual KL and adapter."""
     pilots = pilots_of(posterior, target)
     first, *others = (pilot.settings for pilot in pilots)
     lived = [pilot.settings for pilot in pilots if pilot.collapse_step is None]
-    agreed: dict[str, Any] = {"kl_coefficient": mode(s.kl_coefficient for s in lived or [first])}
+    names = ("kl_coefficient", "adapter")
+    agreed: dict[str, Any] = {n: mode(getattr(s, n) for s in lived or [first]) for n in names}
     for name in Settings.CARRIED:
         stated = {getattr(other, name) for other in others} - {None}
         if getattr(first, name) is None and len(stated) == 1:

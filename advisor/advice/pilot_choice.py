@@ -433,7 +433,7 @@ def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> st
             "of those that tell anything this one is the cheapest."
         )
     surviving, rate = posterior.meta.largest_surviving_rate, pilot.learning_rate
-    rates = [run.settings.learning_rate for run in posterior.meta.runs]
+    rates = [run.highest_rate for run in posterior.meta.runs]
     if surviving is None:
         place = "this lies below" if rate < 0.95 * min(rates) else "this is no higher"
         where = f"every pilot collapsed, the gentlest at learning rate {min(rates):.3g}; {place}"

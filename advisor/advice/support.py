@@ -37,14 +37,13 @@ Ranges = Mapping[str, tuple[float, float]]
 
 def piloted(posterior: Posterior) -> dict[str, tuple[float, float]]:
     """Range of every setting among the pilots of all models and tasks, since all inform a curve."""
-    found = {}
-    for name in KNOBS:
-        values = [
-            float(run.parameters if name == "parameters" else getattr(run.settings, name))
-            for run in posterior.meta.runs
-        ]
-        found[name] = (min(values), max(values))
-    return found
+    had = [
+        run.settings.model_dump()
+        | {"parameters": run.parameters, "learning_rate": run.highest_rate}
+        for run in posterior.meta.runs
+    ]
+    values = {name: [float(run[name]) for run in had] for name in KNOBS}
+    return {name: (min(each), max(each)) for name, each in values.items()}
 
 
 def outside(settings: Mapping[str, float], ranges: Ranges) -> list[str]:
@@ -191,7 +190,8 @@ def _mostly_silent(wasted: Mapping[int, float], sizes: set[int]) -> list[str]:
 def _doubted(forecaster: Forecaster, steps: int) -> str:
     """The living pilot of the highest rate, where a run of its settings is thought impossible."""
     own = pilots_of(forecaster.posterior, forecaster.target)
-    alive = [run for run in own if run.collapse_step is None]
+    had = [run for run in own if run.highest_rate >= run.settings.learning_rate / SAME]
+    alive = [run for run in had if run.collapse_step is None]
     run = max(alive, key=lambda one: one.settings.learning_rate, default=None)
     if (
         run is None

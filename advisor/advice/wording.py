@@ -80,7 +80,7 @@ SAID = 3
 WEIGHTY = (
     r"passed over, for it cannot be read",
     r"the chains agree only loosely",
-    r"adapter = .* assumed",
+    r"adapter = .* assumed|prior preset .*(runs disagree|no adapter is stated)",
     r"reward ceiling .* assumed",
     r"planned steps = ",
     r"known to do best",
@@ -356,13 +356,12 @@ def _between(advice: AnswerFields) -> str:
 def _price_line(advice: AnswerFields) -> str:
     one = "It" if advice.kind == "recommendation" else "A run at these settings"
     costs = f"{one} costs {price(advice.cost)}."
-    share = advice.steps_to_95 / max(advice.steps, 1)
-    if share > NEARLY_ALL:
+    by = round(advice.steps_to_95)  # of the step that is named, which readers count from
+    if by > NEARLY_ALL * advice.steps:
         return costs
-    after = (1 - share) * advice.cost.paid
+    after = (1 - by / advice.steps) * advice.cost.paid
     rest = many(after, "completions") if advice.cost.gpu_hours is None else gpu_time(after)
-    by = f"95 % of its gain is made by step {advice.steps_to_95:.0f}"
-    return f"{costs} {by}; the steps after that cost {rest}."
+    return f"{costs} 95 % of its gain is made by step {by}; the steps after that cost {rest}."
 
 
 def _aim(advice: AnswerFields) -> str:

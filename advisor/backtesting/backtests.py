@@ -20,7 +20,7 @@ from advisor.backtesting.scores import (
 )
 from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, mapped, progress_of
 from advisor.errors import InputError, NotConvergedError
-from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for
+from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for, preset_names
 from advisor.runs import PilotRun, mark_copies
 from advisor.theory import FloatArray
 
@@ -98,9 +98,7 @@ def check_shares(seen: float | Sequence[float]) -> list[float]:
                 advice="Give a number between 0 and 1, such as 0.25",
             )
     if not shares:
-        raise InputError(
-            "no share of the runs to see is given", argument="seen", advice="Give 0.25"
-        )
+        raise InputError("no share of the runs is given", argument="seen", advice="Give 0.25")
     return shares
 
 
@@ -110,12 +108,14 @@ def chosen_preset(runs: Sequence[PilotRun], priors: Priors | str | None) -> Prio
     learned = [run for run in runs if run.fingerprint in preset.learned_from]
     if learned:
         others = f" and {len(learned) - 1} more" if len(learned) > 1 else ""
+        seen = {run.fingerprint for run in runs}
+        unseen = [one for one in preset_names() if seen.isdisjoint(load_priors(one).learned_from)]
         raise InputError(
             f"the preset '{preset.name}' has learned from run '{learned[0].id}'{others}: its "
             "forecasts of them would look better than they are",
             path=learned[0].path,
             argument="priors",
-            advice="Name a preset that has not seen them, or leave them out",
+            advice=f"Give `priors` one that has not ({', '.join(unseen)}), or leave them out",
         )
     return preset
 

@@ -137,25 +137,22 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
     cells = [_cells(row, measure, own, beyond) for row, own in zip(rows, outside, strict=True)]
     lines = [list(cells[0]), *(list(row.values()) for row in cells)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = "\n".join(  # columns that end in one line, as numbers are compared
+    shown = [  # columns that end in one line, as numbers are compared
         " ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
         for line in lines
-    )
+    ]
     if beyond:
-        beyond_text = [
-            f"{words} (piloted: {range_text(ranges[name])})"
-            for name, words in KNOBS.items()
-            if name in beyond
-        ]
-        shown += (
-            f"\n* Outside what was piloted: {', '.join(beyond_text)}. Reward and P(stable) are the "
-            "prior's word there."
-        )
+        named = [name for name in KNOBS if name in beyond]
+        where = ", ".join(f"{KNOBS[n]} (piloted: {range_text(ranges[n])})" for n in named)
+        prior = "Reward and P(stable) are the prior's word there."
+        shown.append(f"* Outside what was piloted: {where}. {prior}")
+    is_learned = any(row["p_stable_low"] < row["p_stable_high"] for row in rows)
+    how = ", recalibrated on runs of known outcome: it is not their product" if is_learned else ""
+    shown.append(f"P(stable) is that refresh, rate and fluctuation hold together{how}.")
     if not all(row["supported"] for row in rows):
-        shown += (
-            f"\nExtrapolated: so long a run is over {SUPPORT:g} times as long as the longest pilot."
-        )
-    return shown
+        times = f"over {SUPPORT:g} times as long as the longest pilot"
+        shown.append(f"Extrapolated: so long a run is {times}.")
+    return "\n".join(shown)
 
 
 def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -> dict[str, str]:

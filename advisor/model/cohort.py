@@ -306,10 +306,7 @@ def _named(run: PilotRun, notes: _Notes) -> PilotRun:
         if name is None:
             pooled = "(no name given; runs without a name pool together)"
             assumed.append(f"{key} = '{key}' assumed {pooled}")
-    lost = int(np.sum(~np.isfinite(run.reward)))
-    if lost:
-        notes.add(f"{lost} of {run.reward.size} rewards are not finite and were left out", run.id)
-    for line in (*run.warnings, *run.assumptions, *assumed):
+    for line in (*run.lost_rewards, *run.warnings, *run.assumptions, *assumed):
         notes.add(line, run.id)
     return run.with_updates(
         model=PilotRun.UNNAMED_MODEL if run.model is None else run.model,

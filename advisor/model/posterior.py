@@ -93,6 +93,11 @@ class RunSummary(BaseModel, frozen=True):
     logged_rewards: tuple[float, ...] = ()
 
     @property
+    def highest_rate(self) -> float:
+        """Largest learning rate that it had: less than that of its settings within a warm-up."""
+        return self.settings.learning_rate * self.settings.share_of_peak(self.steps)
+
+    @property
     def collapse_onset(self) -> float | None:
         """Step from which it fell, as its card says; studies of before it was kept: the event."""
         return self.collapse_step if self.fell_from is None else self.fell_from
@@ -152,8 +157,8 @@ class Meta(BaseModel, frozen=True, arbitrary_types_allowed=True):
 
     @property
     def largest_surviving_rate(self) -> float | None:
-        """Largest learning rate of a pilot that did not collapse, or None where all did."""
-        alive = [run.settings.learning_rate for run in self.runs if run.collapse_step is None]
+        """Largest learning rate that a pilot had and did not collapse, or None where all did."""
+        alive = [run.highest_rate for run in self.runs if run.collapse_step is None]
         return max(alive, default=None)
 
 
@@ -393,8 +398,8 @@ def make_posterior(
         "step": cohort.step,
         "reward": cohort.floor + scale * cohort.reward,
     }
-    shared = Meta.model_fields.keys() & {*Cohort.__dataclass_fields__, "longest"}
-    taken = shared - {"runs", "group_parameters", "task_of_group"}
+    taken = Meta.model_fields.keys() & {*Cohort.__dataclass_fields__, "longest"}
+    taken -= {"runs", "group_parameters", "task_of_group"}
     tested = cohort.group_of_run[cohort.run_of_eval]
     meta = Meta(
         **{name: getattr(cohort, name) for name in taken},
@@ -417,10 +422,10 @@ def make_posterior(
     return Posterior(draws, pilots, meta, statistics, seen)
 
 
-def _first(series: FloatArray | None) -> float | None:
-    """Mean of the first rows that hold a number."""
+def _mean(series: FloatArray | None, rows: int | None = None) -> float | None:
+    """Mean of the rows that hold a number, or of the first of them."""
     finite = np.zeros(0) if series is None else series[np.isfinite(series)]
-    return float(finite[:FIRST_ROWS].mean()) if finite.size else None
+    return float(finite[:rows].mean()) if finite.size else None
 
 
 def _summaries(cohort: Cohort) -> list[RunSummary]:
@@ -429,7 +434,6 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
         finite = run.reward[np.isfinite(run.reward)]
         # Of a longer log every second row is remembered, or every third.
         thinned = 1 + finite.size // 500
-        lengths = run.series.get("completion_length")
         steps = float(run.step[-1])
         prompts = steps * settings.prompts_per_step
         out.append(
@@ -442,15 +446,13 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 steps=steps,
                 completions=prompts * settings.group_size / settings.epochs_per_refresh,
                 first_reward=float(finite[:FIRST_ROWS].mean()),
-                first_silent_share=_first(run.series.get("silent_group_share")),
+                first_silent_share=_mean(run.series.get("silent_group_share"), FIRST_ROWS),
                 last_reward=float(finite[-FIRST_ROWS:].mean()),
                 collapse_step=cohort.collapse_step[index],
                 fell_from=cohort.fell_from[index],
                 fingerprint=run.fingerprint,
                 seconds_per_step=run.seconds_per_step,
-                completion_tokens=None
-                if lengths is None or not np.isfinite(lengths).any()
-                else float(np.nanmean(lengths)),
+                completion_tokens=_mean(run.series.get("completion_length")),
                 framework=run.framework,
                 logged_steps=tuple(run.step[np.isfinite(run.reward)][::thinned].tolist()),
                 logged_rewards=tuple(finite[::thinned].tolist()),

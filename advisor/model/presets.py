@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from advisor.common import write_whole
+from advisor.common import counted, write_whole
 from advisor.errors import InputError, writing
 from advisor.model import equations as eq
 from advisor.model.parameters import PARAMETERS, POPULATION, RUN_EFFECTS
@@ -34,12 +34,20 @@ DECADE = 10.0
 
 
 def preset_for(runs: Sequence[PilotRun]) -> tuple[str, str]:
-    """Preset whose evidence the runs lie in, and why."""
-    if runs and all(run.hyperparameters.adapter == "lora" for run in runs):
-        return "lora", "every run trains an adapter"
+    """Preset whose evidence the runs lie in, or most of those that state an adapter, and why."""
+    silent = [f"'{run.id}'" for run in runs if run.hyperparameters.adapter is None]
+    lora = [run for run in runs if run.hyperparameters.adapter == "lora"]
+    full = len(runs) - len(silent) - len(lora)
+    which = f"LoRA is stated by {len(lora)} of {counted(len(runs), 'run')}"
+    which += f", full fine-tuning by {full}: the runs disagree" if full else ""
+    more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
+    which += f"; no adapter is stated by {', '.join(silent[:3])}{more}" if silent else ""
+    if len(lora) > full:
+        return "lora", which
     if all_small(run.parameters for run in runs):
-        return "small_models", f"every model has fewer than {SMALL:.0e} parameters"
-    return "full_finetuning", "neither adapters nor small models alone"
+        why = f"every model has fewer than {SMALL:.0e} parameters"
+        return "small_models", f"{why}; {which}" if lora else why
+    return "full_finetuning", which if lora else "neither adapters nor small models alone"
 
 
 def all_small(parameters: Iterable[float | None]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -75,15 +76,13 @@ def converged(
     cohort: Cohort, preset: Priors, family: Family, settings: Sampling, progress: FitClock
 ) -> Posterior:
     """Posterior of one family that passes the gate; a note says where only the loose one."""
-    asked, complaint, has_diverged, only_diverged = settings.draws, None, False, False
-    disputed: tuple[str, ...] = ()
+    asked, complaint, over, has_diverged, only_diverged = settings.draws, None, "", False, False
     attempts = MORE_DRAWS[:1] if settings.is_first_look else MORE_DRAWS
     for attempt, times in enumerate(attempts):
         if attempt:
             # Chains that agree and diverge here and there need smaller steps, not more draws.
             draws = settings.draws if only_diverged else asked * times
             what = "smaller steps" if only_diverged else f"{times} times the draws"
-            over = f" over {', '.join(disputed)}" if disputed else ""
             progress(SAMPLING_AGAIN, None, f"{complaint}{over}; {what}, from other starts")
             settings = settings.model_copy(
                 update={
@@ -99,28 +98,33 @@ def converged(
         found = posterior.convergence
         has_diverged = found.divergent_share > DIVERGENT_SHARE
         complaint = found.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
-        disputed = found.disputed
+        over = f" over {', '.join(found.disputed)}" if found.disputed else ""
         if complaint is None:
             return posterior.with_note(FIRST_LOOK) if settings.is_first_look else posterior
         agrees = found.complaint(RHAT_LIMIT, ESS_LIMIT, LOOSE_DIVERGENT_SHARE) is None
         if agrees and only_diverged:  # smaller steps were tried: more of them would not help
             break
         only_diverged = agrees
-    loose = (LOOSE_RHAT, LOOSE_ESS, LOOSE_DIVERGENT_SHARE)
-    if posterior.convergence.complaint(*loose) is None:
+    if found.complaint(LOOSE_RHAT, LOOSE_ESS, LOOSE_DIVERGENT_SHARE) is None:
         if settings.is_first_look:
             return posterior.with_note(FIRST_LOOK)
         how = "the chains agree" if agrees else "the chains agree only loosely"
         so = "" if agrees else ": take the last digit of every number as unknown"
         return posterior.with_note(f"{how} ({complaint} after {attempt + 1} attempts){so}")
-    worst = worst_fits(posterior)
+    worst, low, high = worst_fits(posterior), cohort.floor, cohort.ceiling
+    is_read_off = any(re.match(r"reward (floor|ceiling) .* assumed", one) for one in cohort.notes)
+    bounds = (
+        f" The reward's bounds, {low:g} to {high:g}, were read off the logs, where a few odd rows "
+        "stretch them: give reward_floor and reward_ceiling in pilots.toml."
+    )
     raise NotConvergedError(
         f"The sampler did not converge in {counted(len(attempts), 'attempt')}: {complaint}. "
         "No number is given, because it could be wrong by any amount. Chains that disagree stand "
         "for two explanations of the same logs, between which they cannot move. Usual causes: runs "
         "of different tasks under one name, rewards on different scales, or a run that changed its "
         "settings half-way; leave out the run whose curve looks odd and fit again."
-        + (f" The chains disagree most over {', '.join(disputed)}." if disputed else "")
+        + bounds * (is_read_off and (low, high) != (0.0, 1.0))
+        + (f" The chains disagree most{over}." if over else "")
         + (f" Farthest from their fitted curves: {worst}." if worst else "")
     )
 

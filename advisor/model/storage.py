@@ -159,18 +159,18 @@ def _by_draw(
     return likelihood, predicted
 
 
+def _binned(expected: Expectation, seen: Observations) -> tuple[Any, Any, Any, Any, Any]:
+    """Rewards of all bins as they were and as expected, both variances, and their correlation."""
+    sampling = expected.sampling_variance + eq.LEAST_VARIANCE
+    rewards = seen.train_reward, expected.train_reward
+    return *rewards, sampling, expected.residual_variance, seen.constant["correlation"]
+
+
 def _log_likelihood(expected: Expectation, seen: Observations) -> dict[str, FloatArray]:
     """Log densities of what was observed, and of all that each run showed."""
     from scipy.stats import t
 
-    bins = bin_log_densities(
-        seen.train_reward,
-        expected.train_reward,
-        expected.sampling_variance + eq.LEAST_VARIANCE,
-        expected.residual_variance,
-        seen.constant["correlation"],
-        seen.is_logged,
-    )
+    bins = bin_log_densities(*_binned(expected, seen), seen.is_logged)
     away = (seen.held_out_reward - expected.held_out_reward) / expected.held_out_scale
     tests = t.logpdf(away, eq.DEGREES) - np.log(expected.held_out_scale)
     collapse = seen.collapsed * np.log(expected.hazard) - expected.hazard * seen.exposure
@@ -189,13 +189,7 @@ def _predict(
     expected: Expectation, seen: Observations, rng: np.random.Generator
 ) -> dict[str, FloatArray]:
     """One prediction per draw of everything observed; bins one step ahead."""
-    location, scale, degrees = one_step_ahead(
-        seen.train_reward,
-        expected.train_reward,
-        expected.sampling_variance + eq.LEAST_VARIANCE,
-        expected.residual_variance,
-        seen.constant["correlation"],
-    )
+    location, scale, degrees = one_step_ahead(*_binned(expected, seen))
     logged = seen.is_logged > 0
     bins = location + scale * rng.standard_t(degrees, location.shape)
     tests = expected.held_out_reward + expected.held_out_scale * rng.standard_t(
@@ -316,7 +310,14 @@ def from_netcdf(
                 )
             has = ["posterior", "pilots"]
             has += [name for name in ("sample_stats", "observations") if name in file]
-            read = {name: _arrays(file[name]) for name in has}
+            read = {
+                name: {
+                    key: np.asarray(values[...], dtype=float)
+                    for key, values in file[name].items()
+                    if "CLASS" not in values.attrs  # as a coordinate has
+                }
+                for name in has
+            }
             known = _text(file["observations"]) if "observations" in has else ""
         draws, statistics = parameters.named_draws(read["posterior"]), read.get("sample_stats", {})
         _check_finite(draws)
@@ -358,18 +359,9 @@ def _check_finite(draws: Mapping[str, FloatArray]) -> None:
             raise ValueError(f"'{name}' holds draws that are out of any range")
 
 
-def _arrays(group: Any) -> dict[str, FloatArray]:
-    """Variables of a group that are no coordinates."""
-    return {
-        name: np.asarray(variable[...], dtype=float)
-        for name, variable in group.items()
-        if "CLASS" not in variable.attrs  # as a coordinate has
-    }
-
-
 def _observations(text: str, arrays: Mapping[str, FloatArray]) -> Observations:
     """Observations as they were written."""
-    known = json.loads(text)
+    known, mark = json.loads(text), "constant."
     parts: dict[str, Any] = {
         name: arrays[name].astype(np.int64) if kind == "IntArray" else arrays[name]
         for name, kind in ARRAYS.items()
@@ -379,10 +371,6 @@ def _observations(text: str, arrays: Mapping[str, FloatArray]) -> Observations:
         dims={name: tuple(dims) for name, dims in known["dims"].items()},
         floor=known["bounds"][0],
         ceiling=known["bounds"][1],
-        constant={
-            name.removeprefix("constant."): values
-            for name, values in arrays.items()
-            if name.startswith("constant.")
-        },
+        constant={n.removeprefix(mark): a for n, a in arrays.items() if n.startswith(mark)},
         **parts,
     )

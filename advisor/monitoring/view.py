@@ -16,6 +16,7 @@ from advisor.advice import percent
 from advisor.common import harmless
 from advisor.forecast import Interval
 from advisor.monitoring.decision import WatchReport
+from advisor.monitoring.watcher import LATEST_ROWS, Update
 
 COLOURS = {"stop": "red", "change": "yellow", "go on": "green"}
 STATUS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan"}
@@ -84,18 +85,25 @@ def as_json(report: WatchReport) -> dict[str, Any]:
 def line(report: WatchReport) -> str:
     """One line of text."""
     update = report.update
-    parts = [
-        f"step {update.step} of {update.planned_steps}",
-        f"reward {update.reward:.3f}",
-        f"at the end {_interval(update.final)}",
+    place = f"step {update.step} of {update.planned_steps}"
+    cards = f"cards {report.diagnosis.verdict}"
+    return "; ".join([place, *_numbers(update), cards]) + ". " + report.decision.text
+
+
+def _numbers(update: Update) -> list[str]:
+    """Where the run is and where it goes: forecasts and probabilities."""
+    # No level of the last row, which a run that rises has left behind it.
+    is_known = update.step >= update.planned_steps
+    end = f"{update.final.mean:.3f}" if is_known else _interval(update.final)
+    held_out, reach = update.final_eval, update.p_reach
+    return [
+        f"reward {update.reward:.3f} (latest {LATEST_ROWS} rows)",
+        f"mean of its last tenth {end}",
+        *([] if held_out is None else [f"held-out at the end {_interval(held_out)}"]),
         f"P(unstable) {percent(update.p_unstable)}",
+        *([] if reach is None else [f"P(reach) {percent(reach)}"]),
+        *([f"refit due (Pareto k {update.pareto_k:.2f})"] if update.refit_due else []),
     ]
-    if update.p_reach is not None:
-        parts.append(f"P(reach) {percent(update.p_reach)}")
-    if update.refit_due:
-        parts.append(f"refit due (Pareto k {update.pareto_k:.2f})")
-    parts.append(f"cards {report.diagnosis.verdict}")
-    return "; ".join(parts) + ". " + report.decision.text
 
 
 def _interval(of: Interval) -> str:
@@ -105,16 +113,7 @@ def _interval(of: Interval) -> str:
 def panel(report: WatchReport) -> Panel:
     """Where the run is, probabilities, cards and decision."""
     update, decision = report.update, report.decision
-    lines = [f"reward {update.reward:.3f} now, at the end {_interval(update.final)}"]
-    if update.final_eval is not None:
-        lines.append(f"held-out at the end {_interval(update.final_eval)}")
-    if update.p_reach is not None:
-        lines.append(f"reaches the target with probability {percent(update.p_reach)}")
-    lines.append(f"ends unstable with probability {percent(update.p_unstable)}")
-    if update.refit_due:
-        k = f"Pareto k {update.pareto_k:.2f}"
-        lines.append(f"the pilots do not explain this run ({k}): fit again")
-    body: list[RenderableType] = [*map(Text, lines)]
+    body: list[RenderableType] = [*map(Text, _numbers(update))]
     for card in report.diagnosis.cards:
         if card.status in STATUS:
             line = Text(f"{card.status}: ", style=STATUS[card.status])

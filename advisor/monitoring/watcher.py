@@ -369,7 +369,4 @@ def differences(run: PilotRun, observed: ObservedRun, meta: Meta, *, is_fitted: 
         notes.append("a pilot has the same name: if it is this run, its rows count twice")
     if observed.last >= observed.end:
         notes.append("the planned steps are done")
-    lost = int(np.sum(~np.isfinite(run.reward)))
-    if lost:
-        notes.append(f"{lost} of {run.reward.size} rewards are not finite and were left out")
-    return notes
+    return [*notes, *run.lost_rewards]

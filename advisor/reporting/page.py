@@ -311,9 +311,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
         "supported": SUPPORT * posterior.meta.longest,
         "piloted": {name: own for name, own in piloted(posterior).items() if name in choices},
         "words": {name: KNOBS[name] for name in choices if name in KNOBS},
-        "pilots": [
-            (run.settings.learning_rate, run.collapse_step is None) for run in posterior.meta.runs
-        ],
+        "pilots": [(run.highest_rate, run.collapse_step is None) for run in posterior.meta.runs],
     }
 
 

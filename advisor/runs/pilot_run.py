@@ -21,6 +21,9 @@ Missing = Literal["not logged", "not applicable", "not finite", "cut"]
 IN_NO_RUN = "part of no run"
 """How a warning ends of rows or files that became part of none."""
 
+IN_WARMUP = "the log stops within the warm-up, at a learning rate of"
+"""How a warning begins of runs that never had the learning rate that was set."""
+
 NOT_GRPO = "PPO with a value model, not GRPO: what is advised of groups was not learned from it"
 """How a warning ends of runs of the older method."""
 
@@ -290,6 +293,15 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         return bool(reward.size and (reward <= (self.reward_floor or 0.0)).all())
 
     @property
+    def lost_rewards(self) -> list[str]:
+        """How many rewards are not finite, and where the first of them stands."""
+        lost = np.flatnonzero(~np.isfinite(self.reward))
+        rewards = f"{lost.size} of {self.reward.size} rewards are not finite and were left out"
+        return [
+            f"{rewards}, the first in row {at + 1} at step {self.step[at]:g}" for at in lost[:1]
+        ]
+
+    @property
     def seconds_per_step(self) -> float | None:
         """Median wall-clock seconds of an optimizer step, or None where no times were logged."""
         times = self.series.get("step_time_seconds")
@@ -373,8 +385,15 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     @staticmethod
     def weighty(warnings: Iterable[str]) -> list[str]:
         """Sentences of those warnings of runs that bear on the answer, each once."""
-        found = dict.fromkeys(n for n in warnings if STARTS_APART in n or NOT_GRPO in n)
+        bearing = (STARTS_APART, NOT_GRPO, IN_WARMUP)
+        found = dict.fromkeys(n for n in warnings if any(part in n for part in bearing))
         return [f"{note[0].upper()}{note[1:]}." for note in found]
+
+
+def model_name(named: str) -> str:
+    """Name of a model, where a path into the cache of the hub is given; else what is given."""
+    found = re.search(r"(?:^|[/\\])models--([^/\\]+)", named)
+    return found[1].replace("--", "/", 1) if found else named
 
 
 def _ends(values: FloatArray) -> tuple[float, float] | None:

@@ -115,6 +115,10 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
             return None
         return self.minibatches_per_refresh * self.epochs_per_refresh
 
+    def share_of_peak(self, steps: float) -> float:
+        """Share of the peak learning rate that a run reaches: below 1 within its warm-up."""
+        return min(1.0, steps / max(self.warmup_steps or 0, 1))
+
     @property
     def lacking(self) -> list[str]:
         """Names of the settings that no default settles and that are not known."""
@@ -143,7 +147,8 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
 
     def _defaults(self) -> dict[str, tuple[Any, str]]:
         """Defaults of the settings that are not known."""
-        by_default = ASSUMED | (ASSUMED_OF_SGD if self.optimizer == "sgd" else {})
+        of_sgd = {"momentum": (0.0, "default of torch's SGD")} if self.optimizer == "sgd" else {}
+        by_default = ASSUMED | of_sgd
         return {name: found for name, found in by_default.items() if getattr(self, name) is None}
 
     @classmethod
@@ -225,8 +230,6 @@ ASSUMED: dict[str, tuple[Any, str]] = {
 }
 """Values that trainers settle by default: name -> (value, why)."""
 
-ASSUMED_OF_SGD: dict[str, tuple[Any, str]] = {"momentum": (0.0, "default of torch's SGD")}
-"""Those that differ with SGD."""
 
 REQUIRED = {
     "learning_rate": "the learning rate is not known",

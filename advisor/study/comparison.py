@@ -152,9 +152,8 @@ def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Compari
     """What is not equal, or written differently."""
     posteriors = one.posterior, other.posterior
     answers = one.recommendation, other.recommendation
-    measure = answers[0].measure
     sections = (
-        _section("Advice", (_advice(measure, side) for side in answers)),
+        _section("Advice", (_advice(answers[0].measure, side) for side in answers)),
         _section("Pilots", _pilots(*posteriors)),
         _section("Asked", map(_asked, answers)),
         _section("Learned", map(_learned, posteriors), (LEARNED,)),
@@ -330,7 +329,7 @@ def compare_runs(paths: tuple[str, str], one: PilotRun, other: PilotRun) -> Comp
         _section("Settings", map(_settings, runs)),
         _section("Lengths", map(_lengths, runs)),
         _section("Levels", map(_levels, runs), (note,)),
-        _section("Diagnosis", map(_verdicts, runs)),
+        _section("Diagnosis", (_verdicts(run, runs) for run in runs)),
     )
     return Comparison("runs", paths, sections)
 
@@ -378,8 +377,8 @@ def _judge_levels(one: dict[str, float], other: dict[str, float]) -> Judged:
     return abs(apart) >= APART, f"{gap:+.3f}, {apart:+.1f} standard errors", apart
 
 
-def _verdicts(run: PilotRun) -> Facts:
-    found = diagnose(run)
+def _verdicts(run: PilotRun, both: Sequence[PilotRun]) -> Facts:
+    found = diagnose(run, siblings=both)
 
     def judge(one: str, other: str) -> Judged:
         """Whether the status differs: headlines carry numbers that always differ a little."""

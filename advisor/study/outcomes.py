@@ -145,12 +145,11 @@ def compare_outcomes(
     for run in runs:
         settings = _settings(advice, posterior, run)
         names = [name for name, role in roles.items() if _is_same(role, settings)]
-        found.append((list(roles).index(names[0]) if names else len(roles), names, settings, run))
+        name = ", ".join(names) + ": " * bool(names) + run.id
+        fell = diagnose(run, siblings=runs).collapse_step
+        place = list(roles).index(names[0]) if names else len(roles)
+        found.append((place, _line(forecaster, advice, name, settings, run, fell)))
     found.sort(key=lambda one: one[0])
-    lines = tuple(
-        _line(forecaster, advice, ", ".join(names) + ": " * bool(names) + run.id, settings, run)
-        for _, names, settings, run in found
-    )
     notes = [
         f"Forecast: {advice.measure} at the last step of a run of exactly these settings, with the "
         "80 % interval of one run that stays stable, and P(stable). Outcome: mean of its last "
@@ -159,9 +158,9 @@ def compare_outcomes(
         f"{advice.pilots_cost / advice.cost.completions:.0%} of the advised run's "
         f"{advice.cost.completions:,.0f}.".replace("%", " %"),
     ]
-    if not any("advised" in names for _, names, _, _ in found):
+    if not any(place == 0 for place, _ in found):
         notes.append("None of these runs has the advised settings.")
-    section = Section("Forecast and outcome", lines, tuple(notes))
+    section = Section("Forecast and outcome", tuple(line for _, line in found), tuple(notes))
     return Comparison("study and runs", paths, (section,), ("forecast", "outcome", "difference"))
 
 
@@ -187,41 +186,43 @@ def _is_same(one: Settings, other: Settings) -> bool:
 
 
 def _line(
-    forecaster: Forecaster, advice: Recommendation, name: str, settings: Settings, run: PilotRun
+    forecaster: Forecaster,
+    advice: Recommendation,
+    name: str,
+    settings: Settings,
+    run: PilotRun,
+    fell: float | None,
 ) -> Line:
     steps = int(run.step[-1])
     row = what_if_rows(forecaster, advice.cost_model, settings, {"steps": steps})[0]
-    came, fell = _came(advice, run), diagnose(run).collapse_step
-    generated = steps * settings.prompts_per_step * settings.group_size
-    generated /= settings.epochs_per_refresh
-    mean, low, high, sure = (
-        float(row[name]) for name in ("reward", "reward_low", "reward_high", "p_stable")
-    )
+    came = _came(advice, run)
+    batch = settings.prompts_per_step * settings.group_size / settings.epochs_per_refresh
+    columns = ("reward", "reward_low", "reward_high", "p_stable")
+    mean, low, high, sure = (float(row[column]) for column in columns)
     ended = "stable" if fell is None else f"collapsed at step {fell:.0f}"
     reward = "no evaluation in its last tenth" if came is None else f"{came:.3f}"
     # By the digits shown: nobody can see why 0.919 is outside [0.919, 1.000].
     is_inside = came is not None and round(low, 3) <= round(came, 3) <= round(high, 3)
-    where = "inside the interval" if is_inside else "outside the interval"
+    where = "inside" if is_inside else "outside"
     apart = None if came is None else came - mean
     return Line(
         name=name,
         one={"mean": mean, "low": low, "high": high, "p_stable": sure, "steps": steps},
-        other={"reward": came, "collapse_step": fell, "completions": generated},
+        other={"reward": came, "collapse_step": fell, "completions": steps * batch},
         shown=(
             f"{mean:.3f} [{low:.3f}, {high:.3f}], stable {percent(sure)}",
-            f"{reward}, {ended}, {generated:,.0f} completions",
+            f"{reward}, {ended}, {steps * batch:,.0f} completions",
         ),
         differs=not is_inside,  # from the forecast's interval
-        note="" if apart is None else f"{apart:+.3f}, {where}",
+        note="" if apart is None else f"{apart:+.3f}, {where} the interval",
         apart=apart,
     )
 
 
 def _came(advice: Recommendation, run: PilotRun) -> float | None:
     """Mean of the last tenth of what the study forecasts; None where nothing was logged there."""
-    if advice.measure == "reward":
-        values = run.reward[final_rows(run)]
-    else:
+    values = run.reward[final_rows(run)]
+    if advice.measure != "reward":
         values = run.eval_reward[run.eval_step > (1 - FINAL_SHARE) * run.step[-1]]
     finite = values[np.isfinite(values)]
     return float(finite.mean()) if finite.size else None

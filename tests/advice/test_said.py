@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from advisor.advice.trade_offs import bound
 from advisor.advice.wording import (
     SAID,
     TOO_FEW,
+    _price_line,
     explanation_text,
     gpu_time,
     level_text,
@@ -111,6 +113,13 @@ def test_beside_an_advice_a_pilot_is_named_where_it_is_worth_its_price():
 
 
 # Sentences -------------------------------------------------------------------------------------
+
+
+def test_what_is_left_is_priced_from_the_step_that_is_named():
+    """Two prices of one plan must be one number: those of so many whole steps."""
+    cost = Cost(steps=300, completions=38400, tokens=None, gpu_hours=None)
+    said = SimpleNamespace(kind="recommendation", steps=300, steps_to_95=262.97, cost=cost)
+    assert "by step 263; the steps after that cost 4,736 completions." in _price_line(said)
 
 
 @pytest.mark.evidence

@@ -41,6 +41,14 @@ def test_collapsed_pilots_are_pilots():
     assert piloted(made_up_posterior(plans))["learning_rate"][1] == 0.1
 
 
+def test_a_rate_that_a_warm_up_never_reached_was_not_piloted():
+    posterior = made_up_posterior([Plan(1e-4), Plan(1e-2, steps=50, warmup=500)])
+    assert posterior.meta.largest_surviving_rate == pytest.approx(1e-3)
+    assert piloted(posterior)["learning_rate"] == (1e-4, pytest.approx(1e-3))
+    warm = made_up_posterior([Plan(1e-4), Plan(1e-2, steps=50, warmup=49)])
+    assert warm.meta.largest_surviving_rate == pytest.approx(1e-2)
+
+
 def test_what_if_tells_for_each_row_what_no_pilot_ran():
     posterior = made_up_posterior([Plan(1e-4), Plan(3e-4)])
     table = what_if(posterior, learning_rate=[1e-4, 1e-2, 1e-2], group_size=[8, 8, 64])

@@ -12,10 +12,11 @@ from simulated_runs import (
 )
 
 from advisor.backtesting import backtest
+from advisor.backtesting.backtests import chosen_preset
 from advisor.backtesting.cases import make_cases
 from advisor.backtesting.scores import score
 from advisor.errors import InputError
-from advisor.model.priors import load_priors
+from advisor.model.priors import load_priors, preset_names
 from advisor.model.sampling import Sampling
 from advisor.runs.settings import PartialSettings
 
@@ -266,6 +267,16 @@ def test_the_preset_is_that_of_the_adapter_and_size(fits):
         "lora": "lora",
         "large": "full_finetuning",
     }
+
+
+def test_a_refused_preset_names_those_that_have_not_seen_the_runs():
+    runs = finished("sort")
+    told = load_priors("theory").model_copy(update={"learned_from": (runs[0].fingerprint,)})
+    with pytest.raises(InputError) as caught:
+        chosen_preset(runs, told)
+    assert caught.value.advice == (
+        f"Give `priors` one that has not ({', '.join(preset_names())}), or leave them out"
+    )
 
 
 @pytest.mark.evidence

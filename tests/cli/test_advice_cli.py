@@ -23,9 +23,10 @@ from trainers.launched import words_of
 from undrawn import draw_nothing
 
 from advisor import demo_folder
-from advisor.advice import advise
+from advisor.advice import advise, piloted, what_if
 from advisor.advice.wording import gpu_time, percent
 from advisor.cli import main
+from advisor.cli.study import _table
 from advisor.model.posterior import SCHEMA
 from advisor.model.storage import META
 from advisor.runs.logfiles.config_files import parse_command_line, parse_config, parse_overrides
@@ -221,10 +222,23 @@ def test_text_tells_what_json_tells(run, demo, said):
         assert told in line
     assert line.endswith(f" {gpu_time(row['gpu_hours'])}")
     assert f" {percent(row['p_stable'])} " in line
-    assert bool(below) != row["supported"]
+    assert below[0].startswith("P(stable) is that refresh, rate and fluctuation hold together")
+    assert bool(below[1:]) != row["supported"]
     # Other settings give other numbers: it is not the advice that is told again.
     assert row["reward"] < said.reward.low
     assert row["p_stable"] < said.stability.probability - 0.05
+
+
+@pytest.mark.parametrize("high", [0.9, 0.95])
+def test_the_table_says_how_p_stable_follows_from_its_parts(high):
+    posterior = made_up_posterior(PLANS[:2])
+    (row,) = what_if(posterior, steps=50).to_dict("records")
+    row |= {"p_stable": 0.9, "p_stable_low": 0.9, "p_stable_high": high}
+    (line,) = _table([row], "reward", piloted(posterior)).splitlines()[2:]
+    assert line.startswith("P(stable) is that refresh, rate and fluctuation hold together")
+    assert line.endswith("recalibrated on runs of known outcome: it is not their product.") == (
+        high > 0.9
+    )
 
 
 @pytest.mark.evidence

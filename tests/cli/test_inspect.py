@@ -56,6 +56,20 @@ def _document(*arguments):
     return json.loads(result.output)
 
 
+def test_a_cut_line_and_rewards_that_are_no_numbers_are_named_without_being_asked(tmp_path):
+    rows = _rows(20)
+    for at in (7, 8, 12):
+        rows[at]["reward"] = float("nan")
+    path = _jsonl(tmp_path / "cut.jsonl", rows)
+    path.write_text(path.read_text() + '{"step": 21, "rew')
+    _jsonl(tmp_path / "whole.jsonl", _rows(20, 0.5))
+    shown = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output.splitlines()
+    assert "  cut: the last line, row 21, is cut: part of no run" in shown
+    lost = "3 of 20 rewards are not finite and were left out, the first in row 8 at step 8"
+    assert f"  cut: {lost}" in shown
+    assert not any(line.startswith("  whole: ") for line in shown)
+
+
 def test_json_lists_runs_copies_and_unread(folder):
     document = _document(folder)
     assert set(document) == {"runs", "unread"}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_runs import make, noise
 
-from advisor.runs.diagnosis.reward_hacking import couplings
+from advisor.runs.diagnosis.reward_hacking import couplings, reward_hacking
 
 TRAIN = np.linspace(0.2, 0.8, 200)
 
@@ -45,6 +45,18 @@ def test_where_nothing_moves_there_is_none():
     assert couplings(make(TRAIN, evals=np.ones(20))) == []
     assert couplings(make(TRAIN, evals=held_out[:4])) == []
     assert couplings(make(np.full(200, np.nan), evals=held_out)) == []
+
+
+@pytest.mark.parametrize("row", [40, 60, 90])
+def test_a_gain_over_a_gain_of_nothing_is_no_number(row):
+    run = make(np.minimum(TRAIN, TRAIN[row]), evals=0.3 + TRAIN[4::10])
+    assert abs(couplings(run)[-1].slope) > 1e15
+    found = reward_hacking(run)
+    assert (found.number, found.interval, found.unit) == (None, None, "")
+    assert any("gained nothing beyond its noise" in line for line in found.unknown)
+    moved = reward_hacking(run_with(0.5))
+    assert moved.number == pytest.approx(0.5, rel=0.2)
+    assert not any("gained nothing" in line for line in moved.unknown)
 
 
 def test_noise_alone_bounds_no_slope_or_a_wide_one():

@@ -106,3 +106,20 @@ def test_what_is_not_known_of_a_run_is_not_called_none(tmp_path: Path) -> None:
     (run,) = read_runs(path)
     assert "None" not in repr(run)
     assert "K unknown" in repr(run)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (
+            "/x/hub/models--Qwen--Qwen2.5-1.5B-Instruct/snapshots/989aa",
+            "Qwen/Qwen2.5-1.5B-Instruct",
+        ),
+        ("C:\\hub\\models--org--a--b-7B\\snapshots\\1", "org/a--b-7B"),
+        ("models--gpt2-1b/snapshots/1", "gpt2-1b"),
+        ("/data/my-models--old/Qwen2.5-7B", "/data/my-models--old/Qwen2.5-7B"),
+    ],
+)
+def test_a_path_into_the_cache_of_the_hub_names_its_model(given, name, write_state):
+    (run,) = read_runs(write_state(), overrides={"model": given})
+    assert run.model == name

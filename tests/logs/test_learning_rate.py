@@ -7,6 +7,7 @@ import pytest
 
 from advisor.runs.logs import read_runs
 from advisor.runs.logs.recovered import infer_schedule
+from advisor.runs.pilot_run import IN_WARMUP
 from advisor.theory import schedule_factors
 
 
@@ -50,6 +51,34 @@ def test_a_log_that_stops_in_the_warm_up():
     found = infer_schedule(step, rate, 1000)
     assert found.is_rising
     assert found.kind is None
+
+
+def test_a_stated_peak_gives_the_length_of_a_warm_up_that_did_not_end(write, make_state, make_rows):
+    rows = make_rows(list(range(1, 41)))
+    for row in rows:
+        row["learning_rate"] = 1e-4 * (row["step"] - 1) / 200
+    path = write("x/trainer_state.json", make_state(rows))
+    (alone,) = read_runs(path)
+    assert alone.hyperparameters.learning_rate is None
+    assert alone.hyperparameters.warmup_steps is None
+    (run,) = read_runs(path, overrides={"learning_rate": 1e-4})
+    assert run.hyperparameters.warmup_steps == 200
+    shares = [run.hyperparameters.share_of_peak(steps) for steps in (40, 400)]
+    assert shares == [0.2, 1.0]
+    for one, end in ((alone, "is not known from it"), (run, "of 0.0001 was never reached")):
+        (line,) = [line for line in one.warnings if line.startswith(IN_WARMUP)]
+        assert "1.95e-05" in line
+        assert line.endswith(end)
+
+
+def test_a_warm_up_beyond_the_end_of_a_log_without_rates(write, make_state, make_rows):
+    rows = make_rows(list(range(1, 41)))
+    for row in rows:
+        del row["learning_rate"]
+    path = write("x/trainer_state.json", make_state(rows))
+    for steps, count in ((200, 1), (20, 0)):
+        (run,) = read_runs(path, overrides={"learning_rate": 1e-4, "warmup_steps": steps})
+        assert sum(line.startswith(IN_WARMUP) for line in run.warnings) == count
 
 
 def test_an_unknown_shape_is_not_named():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import h5netcdf
 import numpy as np
@@ -17,9 +18,11 @@ from simulated_runs import (
     rising,
 )
 
+from advisor.common import silent
 from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.findings.text import describe
 from advisor.forecast.fitting import fit
+from advisor.model import SPECTRUM, sampling
 from advisor.model import compat as _compat
 from advisor.model.fast import Shape, data_of, shape_of, shapes_of
 from advisor.model.fast.density import density_of, pack
@@ -34,6 +37,7 @@ from advisor.model.sampling import (
     FIRST_LOOK,
     MORE_DRAWS,
     RHAT_LIMIT,
+    FitClock,
     Sampling,
     cohort_of,
 )
@@ -292,6 +296,24 @@ def test_fit_that_never_converges_gives_no_number(sampler):
     for detail, times in zip(again, MORE_DRAWS[1:], strict=True):
         assert detail.startswith("R-hat")
         assert f"; {times} times the draws" in detail
+
+
+@pytest.mark.parametrize(
+    ("bounds", "notes", "is_asked"),
+    [
+        ((-20.0, 30.0), ("reward floor -20 assumed (lowest reward logged is -20)",), True),
+        ((-20.0, 30.0), (), False),
+        ((0.0, 1.0), ("reward ceiling 1 assumed (rewards lie in [0, 1])",), False),
+    ],
+)
+def test_bounds_that_were_read_off_the_logs_are_asked_for(bounds, notes, is_asked, monkeypatch):
+    apart = diagnosed("run_offset", 1.5, 20.0)
+    monkeypatch.setattr(sampling, "sampled", lambda *_: apart)
+    cohort = replace(cohort_of_plans(PLANS, bounds), notes=notes)
+    with pytest.raises(NotConvergedError) as no:
+        sampling.converged(cohort, apart.meta.priors, SPECTRUM, BRIEF, FitClock(silent))
+    wanted = "bounds, -20 to 30, were read off the logs, where a few odd rows stretch them: give"
+    assert (wanted in str(no.value)) == is_asked
 
 
 @pytest.mark.evidence

@@ -9,7 +9,8 @@ from watched import PLAN
 from advisor.advice.cost import CostModel
 from advisor.forecast.interval import Band, Interval
 from advisor.monitoring import Watch, watch_report
-from advisor.monitoring.decision import watch_decision
+from advisor.monitoring.decision import WatchReport, watch_decision
+from advisor.monitoring.view import line
 from advisor.monitoring.watcher import Update
 from advisor.runs.diagnosis import Card, Diagnosis, diagnose
 from advisor.runs.settings import PartialSettings
@@ -46,6 +47,20 @@ def update(**changed):
         ).completed(),
     }
     return Update(**{**given, **changed})
+
+
+def test_the_end_is_called_what_it_is_the_mean_of_the_last_tenth():
+    """A run that rises ends above that mean: it must not read as a forecast of a fall."""
+
+    def shown(**changed):
+        now, found = update(**changed), diagnosis()
+        decided = watch_decision(now, found, level=0.9, cost=COST)
+        return line(WatchReport(update=now, diagnosis=found, decision=decided))
+
+    assert "reward 0.600 (latest 5 rows); mean of its last tenth 0.800, 80 % interval" in shown()
+    ended = shown(step=140, reward=0.85)
+    assert "reward 0.850 (latest 5 rows); mean of its last tenth 0.800; P(unstable)" in ended
+    assert "at the end" not in ended
 
 
 def diagnosis(*cards):

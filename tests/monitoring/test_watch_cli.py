@@ -49,7 +49,7 @@ def test_one_update_is_one_line(log, saved):
     assert done.exit_code == 0
     (line,) = done.stdout.splitlines()
     assert line.startswith("step 60 of 100; reward 0.7")
-    assert re.search(r"; at the end [\d.]+, 80 % interval \[[\d.]+, [\d.]+\]; ", line)
+    assert re.search(r"; mean of its last tenth [\d.]+, 80 % interval \[[\d.]+, [\d.]+\]; ", line)
     assert "P(reach)" in line
     assert "Go on" in line
 

@@ -155,7 +155,7 @@ def stability_map_info(posterior: Posterior, recommendation: Recommendation) -> 
 
     pilots = tuple(
         Dot(
-            run.settings.learning_rate,
+            run.highest_rate,
             run.settings.refresh_interval,
             panel(run.settings.group_size) if is_near(run.settings.group_size) else -1,
             (run.task, run.model) == (target.task, target.model),

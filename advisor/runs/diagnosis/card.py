@@ -22,51 +22,23 @@ SEVERITY: dict[Status, int] = {"NOT APPLICABLE": 0, "PASS": 1, "INFO": 2, "WARNI
 
 
 class Card(BaseModel, frozen=True):
-    """Verdict on one failure mode of one run.
+    """Verdict on one failure mode of one run."""
 
-    Attributes
-    ----------
-    mode : str
-        Identifier: "collapse", "truncation", "too_short", "reward_hacking",
-        "advantage_degeneracy", "policy_concentration" or "dynamical_instability".
-    title : str
-    status : {"PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"}
-        INFO: worth knowing, nothing to do. WARNING: look at it. FAIL: this run must not teach, and
-        would better be stopped. NOT APPLICABLE: the log does not hold what it takes.
-    headline : str
-        One sentence.
-    number : float or None
-        What was judged, in ``unit``.
-    unit : str
-    interval : tuple of float or None
-        95 % interval of ``number``.
-    threshold : float or None
-        Beyond which the status changes from harmless.
-    source : str
-        Where the threshold comes from.
-    steps : tuple of float or None
-        First and last logged step that the verdict speaks of.
-    witnesses : tuple of str
-        Other series that say the same, with their numbers.
-    change : str
-        What to change, in the trainer's own names; empty where nothing is wrong.
-    unknown : tuple of str
-        What the log cannot tell, and the key that would.
-    """
-
-    mode: str
+    mode: str  # one of `MODES`
     title: str
+    # INFO: worth knowing, nothing to do. WARNING: look at it. FAIL: this run must not teach, and
+    # would better be stopped. NOT APPLICABLE: the log does not hold what it takes.
     status: Status
-    headline: str
-    number: float | None = None
+    headline: str  # one sentence
+    number: float | None = None  # what was judged, in `unit`
     unit: str = ""
-    interval: tuple[float, float] | None = None
-    threshold: float | None = None
-    source: str = ""
-    steps: tuple[float, float] | None = None
-    witnesses: tuple[str, ...] = ()
-    change: str = ""
-    unknown: tuple[str, ...] = ()
+    interval: tuple[float, float] | None = None  # 95 % interval of `number`
+    threshold: float | None = None  # beyond which the status changes from harmless
+    source: str = ""  # where the threshold comes from
+    steps: tuple[float, float] | None = None  # first and last that the verdict speaks of, as logged
+    witnesses: tuple[str, ...] = ()  # other series that say the same, with their numbers
+    change: str = ""  # what to change, in the trainer's own names; empty where nothing is wrong
+    unknown: tuple[str, ...] = ()  # what the log cannot tell, and the key that would
 
     @field_validator("number", "interval")
     @classmethod

@@ -27,29 +27,17 @@ dies whose few successes all came early: those of a prompt come together."""
 
 
 class Collapse(BaseModel, frozen=True):
-    """Verdict on one run.
+    """Verdict on one run; steps are those of the optimizer."""
 
-    Attributes
-    ----------
-    unstable : bool
-        Trailing mean more than a third below its best (from the reward floor) at the end and for
-        one window before.
-    onset_step : float or None
-        Optimizer step from which it stayed so: the event that a hazard is fitted to.
-    fell_from : float or None
-        Optimizer step at which the fall began, which texts and figures name.
-    healthy_until : float or None
-        Last step before the window that first looked low: later rows may already be falling.
-    best, last : float
-        Best and final trailing mean, in reward units.
-    """
-
+    # Trailing mean more than a third below its best (from the reward floor) at the end and for one
+    # window before.
     unstable: bool
-    onset_step: float | None
-    fell_from: float | None = None
+    onset_step: float | None  # from which it stayed so: the event that a hazard is fitted to
+    fell_from: float | None = None  # at which the fall began, which texts and figures name
+    # Last one before the window that first looked low: later rows may already be falling.
     healthy_until: float | None
-    best: float
-    last: float
+    best: float  # trailing mean, in reward units
+    last: float  # the final one
 
     LOST_SHARE: ClassVar = levels.LOST_SHARE
     """Of its best that an unstable run has lost."""
@@ -367,7 +355,7 @@ def collapse(run: PilotRun) -> Card:
     step, reward, floor, least = judged(run)
     if run.collapsed is not None or run.collapsed_at is not None:
         stated = find_any_fall(step, reward, floor, least).as_stated(run)
-        first = stated.onset_step or 0.0
+        first = stated.fell_from or 0.0
         kind = "collapse.stated" if stated.unstable else "collapse.denied"
         return card_of("collapse", finding(kind, run, (first, float(step[-1])), step=first))
     verdict, fall = find_final_fall(step, reward, floor, least)

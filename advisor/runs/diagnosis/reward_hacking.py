@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,16 +45,14 @@ def reward_hacking(run: PilotRun) -> card.Card:
         unknown.append(asked["held_out"])
     if found is None:
         return card.not_applicable("reward_hacking.absent", run)
-    return card.card_of(
-        "reward_hacking",
-        found,
-        number=None if last is None else last.slope,
-        unit="" if last is None else card.CARDS["reward_hacking"]["unit"],
-        interval=None if last is None else last.interval,
-        threshold=None if last is None else 0.0,
-        witnesses=(*_turned(slopes), *_witnesses(run)),
-        unknown=tuple(unknown),
-    )
+    judged: dict[str, Any] = {}
+    if last is not None and last.interval is None:  # a ratio to a gain of nothing is any number
+        unknown.append(asked["no_gain"].format(last=last))
+    elif last is not None:
+        judged = {"number": last.slope, "interval": last.interval, "threshold": 0.0}
+        judged["unit"] = card.CARDS["reward_hacking"]["unit"]
+    judged |= {"witnesses": (*_turned(slopes), *_witnesses(run)), "unknown": tuple(unknown)}
+    return card.card_of("reward_hacking", found, **judged)
 
 
 def _falls_apart(run: PilotRun, scores: list[OtherScore]) -> list[Parting]:
@@ -386,7 +384,7 @@ def _slope(x: FloatArray, y: FloatArray) -> tuple[float, tuple[float, float] | N
     error = float(np.sqrt((rows - 1) / rows * ((away - away.mean()) ** 2).sum()))
     half = float(stdtrit(rows - 2, 0.975)) * error
     slope = float(np.tan(angle))
-    if abs(angle) + half >= np.pi / 2:
+    if abs(angle) + half >= np.pi / 2 - levels.SMALLEST:
         return slope, None
     return slope, (float(np.tan(angle - half)), float(np.tan(angle + half)))
 

@@ -15,6 +15,7 @@ from typing import Any
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits, read_toml
 from advisor.runs.logfiles.log_file import LogFile
+from advisor.runs.pilot_run import model_name
 
 Scalar = str | int | float | bool | None
 
@@ -207,7 +208,7 @@ def _adapter(document: Mapping[Any, Any], path: Path) -> ConfigSource:
         "lora_r": document.get("r"),
         "lora_alpha": document.get("lora_alpha"),
         "lora_target_modules": modules,
-        "model_name_or_path": base or None,
+        "model_name_or_path": model_name(base) if isinstance(base, str) and base else base or None,
     }
     settings = flatten({name: value for name, value in stated.items() if value is not None})
     base = str(settings.get("model_name_or_path", ""))

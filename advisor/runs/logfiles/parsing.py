@@ -15,6 +15,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, check_text
 from advisor.runs.logfiles.logged import as_float
+from advisor.runs.pilot_run import IN_NO_RUN
 
 CUT = "Copy the file again (it may have been cut while it was written)"
 TOO_LONG = "Export the logged rows without texts, as CSV or JSONL"
@@ -67,7 +68,7 @@ def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
             raise pending
         is_long = pending.advice == TOO_LONG
         what = "longer than a million characters" if is_long else "cut"
-        notes.append(f"the last line is {what} and was left out")
+        notes.append(f"the last line, row {pending.row}, is {what}: {IN_NO_RUN}")
     if notes is not None:
         _note_holes(log, notes)
 
@@ -146,7 +147,7 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
     _note_holes(log, notes)
     # Shorter than the header and without a line end: it was still being written.
     if held and last.is_open and len(held[0][1]) < width:
-        notes.append("the last line is cut and was left out")
+        notes.append(f"the last line, row {held[0][0]}, is cut: {IN_NO_RUN}")
     else:
         yield from held
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile
+from advisor.runs.pilot_run import IN_NO_RUN
 
 EVENT_HEADER, FOOTER = 12, 4
 CHECKED = 256
@@ -172,14 +173,12 @@ def _event_records(log: LogFile, warnings: list[str]) -> Iterator[bytes]:
         while header := stream.read(EVENT_HEADER):
             length, is_whole = int.from_bytes(header[:8], "little"), len(header) == EVENT_HEADER
             if is_whole and (length >> 30 or masked_crc(header[:8]) != header[8:]):
-                warnings.append(f"{log.name}: from byte {at} on it is damaged and was left out")
+                warnings.append(f"{log.name} is damaged from byte {at} on: {IN_NO_RUN}")
                 break
             record, footer = stream.read(length if is_whole else 0), stream.read(FOOTER)
             if len(footer) < FOOTER:
-                warnings.append(
-                    f"{log.name}: the last record, at byte {at}, is cut and was left out (the run "
-                    "may still be writing)"
-                )
+                where = f"{log.name} (the run may still be writing)"
+                warnings.append(f"the last record of {where}, at byte {at}, is cut: {IN_NO_RUN}")
                 break
             at += EVENT_HEADER + length + FOOTER
             if length <= CHECKED and masked_crc(record) != footer:

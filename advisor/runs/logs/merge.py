@@ -16,7 +16,7 @@ from advisor.errors import InputError, RateContradictionError
 from advisor.runs.logs.located_run import LocatedRun, RawRun
 from advisor.runs.logs.recovered import Rates, guess, read_rates
 from advisor.runs.logs.stated_settings import Setting, check_settings, place_row
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs.pilot_run import IN_WARMUP, PilotRun, model_name
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived
 
@@ -68,6 +68,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         if key in found.facts and is_exact and shown != setting.value:
             found.warn(f"{line}; the log says {shown}")
         found.put(key, setting.value, f"{key} {setting.value} [{setting.where}]")
+    _within_warmup(raw, rates, found)
     guess(raw, found)
     values = found.facts
     names = PartialSettings.model_fields
@@ -100,6 +101,8 @@ def _parameters(
 ) -> float | None:
     """Size of the model, stated or read off its name or that of the run."""
     values = found.facts
+    if "model" in values:
+        values["model"] = model_name(values["model"])
     # The name of the run, then folders from the innermost outwards.
     for place in (run_id, *Path(raw.path).parts[::-1]):
         if names := {name.group() for name in MODEL.finditer(place)}:
@@ -156,6 +159,22 @@ def _weigh(found: Derived, rates: Rates, stated: Derived, settings: Mapping[str,
             found.warn(f"{against}; the settings beside it say {value}")
 
 
+def _within_warmup(raw: RawRun, rates: Rates, found: Derived) -> None:
+    """Say of a run that it never reached its peak, and how long its warm-up is where that shows."""
+    own, peak = found.facts, found.facts.get("learning_rate")
+    if rates.rise and peak and raw.step_unit == "optimizer" and "warmup_steps" not in own:
+        steps = round(peak / rates.rise)
+        why = f"learning_rate {peak:g} / {rates.rise:.3g} that each step of the log adds"
+        found.put("warmup_steps", steps, f"warmup_steps {steps} = {why}")
+    reached = rates.largest if rates.rise else None
+    if peak and rates.largest is None and raw.step_unit == "optimizer" and raw.step.size:
+        known = PartialSettings(warmup_steps=own.get("warmup_steps"))
+        reached = peak * known.share_of_peak(float(raw.step[-1]))
+    if reached is not None and not (peak and reached >= (1 - RATE_TOLERANCE) * peak):
+        end = f"of {peak:.3g} was never reached" if peak else "is not known from it"
+        found.warn(f"{IN_WARMUP} {reached:.3g}: the peak {end}")
+
+
 def _built(raw: RawRun, values: dict[str, Any]) -> PilotRun:
     try:
         return raw.with_updates(**values)
@@ -206,21 +225,14 @@ def _refuse_contradictions(raw: RawRun, rates: Rates, settings: Mapping[str, Set
     if given and raw.stated_spacing not in (None, given.value):
         problem = f"{given.where} says {given.value}, but the log says {raw.stated_spacing}"
         raise InputError(problem, path=raw.path, row=row, key="logging_steps", advice=advice)
-    fallen, lived = settings.get("collapsed_at"), settings.get("collapsed")
-    if fallen and lived and not lived.value:
-        raise InputError(
-            f"collapsed_at {fallen.value:g} stands beside collapsed = false",
-            path=fallen.path or raw.path,
-            row=fallen.row,
-            key="collapsed_at",
-            advice="Keep one of them",
-        )
+    at, lived = settings.get("collapsed_at"), settings.get("collapsed")
+    key, problem = "collapsed_at", ""
+    if at and lived and not lived.value:
+        problem, advice = f"{key} {at.value:g} contradicts collapsed = false", "Keep one of them"
     floor, ceiling = settings.get("reward_floor"), settings.get("reward_ceiling")
     if floor and ceiling and floor.value >= ceiling.value:
-        raise InputError(
-            f"reward_floor {floor.value:g} is not below reward_ceiling {ceiling.value:g}",
-            path=ceiling.path or raw.path,
-            row=ceiling.row,
-            key="reward_ceiling",
-            advice="Give the lowest and the highest reward that a completion can get",
-        )
+        at, key = ceiling, "reward_ceiling"
+        problem = f"reward_floor {floor.value:g} is not below reward_ceiling {at.value:g}"
+        advice = "Give the lowest and the highest reward that a completion can get"
+    if at and problem:
+        raise InputError(problem, path=at.path or raw.path, row=at.row, key=key, advice=advice)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ class Rates(NamedTuple):
     is_partial: bool = False
     warnings: tuple[str, ...] = ()
     largest: float | None = None
+    rise: float | None = None  # per optimizer step, of a warm-up that did not end
 
 
 def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Rates:
@@ -48,8 +50,8 @@ def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) ->
     found = infer_schedule(step, rate, planned_steps)
     largest = float(rate.max())
     if found.is_rising:
-        why = f"the log stops within the warm-up, at a learning rate of {largest:.3g}"
-        return Rates(facts, True, (f"{why}: the peak is not known from it",), largest)
+        rise = float((largest - rate[0]) / (step[-1] - step[0]))
+        return Rates(facts, True, largest=largest, rise=rise)
     facts["learning_rate"] = rounded(found.peak)
     if found.kind is None:
         what = "the schedule cannot be told from the learning rates logged"
@@ -91,13 +93,10 @@ def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None
     last = int(step[-1])
     lengths = np.array([max(planned_steps or 1, 1)])
     if planned_steps is None:
-        lengths = np.r_[
-            np.geomspace(last, 20 * last, 400), np.geomspace(20 * last, 200 * last, 120)
-        ]
-        lengths = np.unique(lengths.astype(np.int64))
+        spaced = [np.geomspace(last, 20 * last, 400), np.geomspace(20 * last, 200 * last, 120)]
+        lengths = np.unique(np.concatenate(spaced).astype(np.int64))
     kinds: tuple[Kind, ...] = ("constant", "linear", "cosine")
-    tries = [(kind, offset) for kind in kinds for offset in (1, 0)]
-    for kind, offset in tries:
+    for kind, offset in product(kinds, (1, 0)):
         if best is not None and best[0] <= CLEAR_MISFIT:
             break
         spans = lengths[:1] if kind == "constant" else lengths

@@ -14,7 +14,7 @@ from advisor.errors import InputError, brief
 from advisor.runs.logfiles.config_files import ConfigSource, flatten
 from advisor.runs.logfiles.logged import Logged, Table, nearest
 from advisor.runs.logs.located_run import RawRun
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs.pilot_run import PilotRun, model_name
 from advisor.runs.settings import PartialSettings, Positive, PositiveInt
 from advisor.runs.trainers import Derived, KeyTable, Trainer, key_tables
 from advisor.runs.trainers import generic as own_loop
@@ -221,7 +221,7 @@ def _put_model(found: Derived, settings: Mapping[str, Any], model: str) -> None:
         for key, value in settings.items()
         if key.startswith("model_config.")
     }
-    name = str(config.get("_name_or_path") or "")
+    name = model_name(str(config.get("_name_or_path") or ""))
     if name and not model and not name.startswith(("/", ".", "~")):
         model = name
         found.note("model", name, "model_config._name_or_path")

@@ -246,7 +246,7 @@ def test_a_last_line_that_was_cut_is_left_out(tmp_path: Path) -> None:
     path.write_text("Step,a - reward,b - reward\r\n1,0.5,0.25\r\n2,0.7")
     one, two = read(path)
     assert one.table.column("reward").tolist() == [0.5]
-    assert one.warnings == two.warnings == ("the last line is cut and was left out",)
+    assert one.warnings == two.warnings == ("the last line, row 3, is cut: part of no run",)
 
 
 def test_the_table_of_runs_beside_a_chart_holds_their_settings(tmp_path):

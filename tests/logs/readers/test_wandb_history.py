@@ -138,7 +138,7 @@ def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
     path.write_text(path.read_text()[:-20])
     run = read(path)
     assert len(run.table) == 2
-    assert run.warnings == ("the last line is cut and was left out",)
+    assert run.warnings == ("the last line, row 3, is cut: part of no run",)
 
 
 def test_a_broken_line_is_an_error(tmp_path: Path) -> None:
