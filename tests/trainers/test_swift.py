@@ -61,7 +61,8 @@ def test_the_history_in_the_closing_message_may_be_endless(tmp_path: Path) -> No
     message = {**MESSAGE, "log_history": [{"reward": 0.1, "note": "x" * 100}] * 12_000}
     run = read(tmp_path, *ROWS, message)
     assert is_right(run)
-    assert "the last line, row 5, is longer than a million characters: part of no run" in run.warnings
+    cut = "the last line, row 5, is longer than a million characters: part of no run"
+    assert cut in run.warnings
     with pytest.raises(InputError, match="longer than a million characters"):
         read(tmp_path, *ROWS, message, *ROWS)
 
