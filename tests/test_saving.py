@@ -236,6 +236,32 @@ def test_writer_that_does_not_end_is_named(tmp_path, monkeypatch):
         other.join()
 
 
+def test_a_writer_that_ends_while_it_is_asked_for_its_name_is_waited_for(tmp_path, monkeypatch):
+    held, said = threading.Event(), []
+
+    def hold() -> None:
+        with replacing(tmp_path / "study") as draft:
+            (draft / "file").write_text("theirs")
+            held.set()
+            done.wait(20)
+
+    def gone(*_: object) -> str:
+        done.set()
+        raise FileNotFoundError
+
+    done = threading.Event()
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait(20)
+    monkeypatch.setattr(Path, "read_text", gone)
+    with replacing(tmp_path / "study", said.append) as draft:
+        (draft / "file").write_text("mine")
+    other.join()
+    monkeypatch.undo()
+    assert said == ["another process is writing there: waiting for it"]
+    assert (tmp_path / "study" / "file").read_text() == "mine"
+
+
 def test_many_writers_all_end_and_the_last_stands(tmp_path, monkeypatch):
     monkeypatch.setattr(saving, "WAIT", 1e9)  # a busy disk is no writer that does not end
     out, failed = tmp_path / "study", []

@@ -23,8 +23,7 @@ DRAFT, OLDER = ".draft", ".aside"
 """How names end of what is being written, and of an older folder that is being replaced."""
 
 ROOM = 16 << 20
-"""Bytes that must be free before work whose result is a study or a posterior; ours: the demo's
-study takes 5 MB, sixty-four pilots 12 MB."""
+"""Bytes to be free before work on a study or posterior: the demo's takes 5, 64 pilots' 12 MB."""
 
 NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF}
 """Errors of file systems that have no locks."""
@@ -167,8 +166,9 @@ def owned(path: Path, say: Callable[[str], object] | None = None) -> Iterator[No
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        named = file.read_text("utf-8", "replace")[:200] if file.exists() else ""
-        owner = named or "another process"
+        owner = "another process"
+        with contextlib.suppress(OSError):  # it may end meanwhile
+            owner = file.read_text("utf-8", "replace")[:200] or owner
         if say is not None:
             say(f"{owner} is writing there: waiting for it")
         try:

@@ -154,9 +154,9 @@ def _asked(
         stable = stability(forecaster, settings, run.steps)
         is_piloted = now._replace(rate=0.0) == ladder[rates[0]].configuration._replace(rate=0.0)
         is_piloted = is_piloted and now.rate in rates
-        said = {"advisor": _quantiles(draws)}
+        said = {"advisor": quantiles(draws)}
         if is_piloted:
-            said |= _carried_on(of_rate[now.rate], run.steps)
+            said |= carried_on(of_rate[now.rate], run.steps)
         yield {
             "run": run.name,
             "rate": now.rate,
@@ -194,18 +194,19 @@ def _settings(run: Trained, fitted: Any) -> Any:
     )
 
 
-def _quantiles(draws: np.ndarray) -> list[float]:
+def quantiles(draws: np.ndarray) -> list[float]:
+    """Quantiles of draws at LEVELS."""
     return np.quantile(draws, LEVELS).round(4).tolist()
 
 
-def _carried_on(pilot: advisor.PilotRun, steps: int) -> dict[str, list[float]]:
+def carried_on(pilot: advisor.PilotRun, steps: int) -> dict[str, list[float]]:
     """The pilot's last rows with their spread, and its own exponential, at the run's end."""
     rng = np.random.default_rng(0)
     last = pilot.reward[-max(3, pilot.reward.size // 5) :]
     level = last.mean() + last.std(ddof=1) * rng.standard_normal(400)
     end = np.arange(0.9 * steps, steps) + 1
     curve, _ = curve_fit(pilot, end, EXPONENTIAL, (0.0, 1.0), rng)
-    return {"last rows": _quantiles(np.clip(level, 0, 1)), "own exponential": _quantiles(curve)}
+    return {"last rows": quantiles(np.clip(level, 0, 1)), "own exponential": quantiles(curve)}
 
 
 def with_every_seed(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

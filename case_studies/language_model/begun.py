@@ -1,0 +1,98 @@
+"""Where runs of a language model that have begun will end, as `advisor watch` says of one alone.
+
+    python case_studies/language_model/begun.py [--out begun.json]
+
+Every finished run of the tables that did not fall is asked after a tenth, a fifth, a third and a
+half of its steps, under the shipped analogues without the runs of its task (their weights and
+reaches were learned with them). Beside it: its last rows, and its own exponential, carried on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "real_runs")]
+
+import numpy as np  # noqa: E402
+from manifest import manifest  # noqa: E402
+from run_store import TABLES  # noqa: E402
+from said import METHODS, carried_on, quantiles, scores  # noqa: E402
+from trained_tasks import runs_of_tasks  # noqa: E402
+
+from advisor.forecast.analogues import final_rows, mark_of, shipped_corpus  # noqa: E402
+from advisor.forecast.run_in_progress import end_of_begun_run  # noqa: E402
+from advisor.runs import Collapse, PilotRun  # noqa: E402
+
+SHARES = (0.1, 0.2, 0.35, 0.5)
+LEAST_STEPS = 60
+"""Shorter ones are trials of a search, which stop where its pilots do."""
+
+
+def asked(task: str, runs: Sequence[PilotRun]) -> Iterable[dict[str, Any]]:
+    """What is forecast of each run of a task after each share of its steps."""
+    corpus = shipped_corpus().without([mark_of(run) for run in runs])
+    for run in runs:
+        end = int(run.step[-1])
+        if end < LEAST_STEPS or Collapse.of(run, 0.0).unstable:
+            continue
+        rows = final_rows(run)
+        for share in SHARES:
+            seen = run.first_part(share)
+            if seen.step.size < PilotRun.LEAST_REWARDS:
+                continue
+            ended = end_of_begun_run(seen, run.step[rows], corpus=corpus, bounds=(0.0, 1.0))
+            yield {
+                "task": task,
+                "run": run.id,
+                "adapter": run.hyperparameters.adapter == "lora",
+                "seen": share,
+                "came": round(float(run.reward[rows].mean()), 5),
+                "said": {"advisor": quantiles(np.clip(ended.draws, 0, 1))} | carried_on(seen, end),
+            }
+
+
+def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Scores of each method after each share, tasks alike."""
+    told: dict[str, Any] = {"tasks": len({one["task"] for one in found})}
+    for name, is_lora in (("full", False), ("adapters", True)):
+        told[name] = {
+            f"{share:g}": {method: scores(part, method) for method in METHODS}
+            for share in SHARES
+            if (part := [one for one in found if (one["adapter"], one["seen"]) == (is_lora, share)])
+        }
+    return told
+
+
+def main() -> None:
+    """Forecast, score, keep."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, default=HERE / "begun.json")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    found = []
+    for name, runs in runs_of_tasks().items():
+        task = Path(name).name
+        found += asked(task, runs)
+        print(f"{task}: {len(found)} forecasts so far", file=sys.stderr)
+    text = "".join(json.dumps(one) + "\n" for one in found)
+    given.out.with_suffix(".predictions.jsonl.gz").write_bytes(
+        gzip.compress(text.encode(), mtime=0)
+    )
+    document = summary(found)
+    document["manifest"] = manifest(
+        Path(__file__), seeds=1, checks={}, inputs=sorted(TABLES.glob("*.jsonl.gz"))
+    )
+    given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(document, indent=1))
+
+
+if __name__ == "__main__":
+    main()
