@@ -10,8 +10,6 @@ reaches were learned with them). Beside it: its last rows, and its own exponenti
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -22,9 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "real_runs")]
 
 import numpy as np  # noqa: E402
-from manifest import manifest  # noqa: E402
-from run_store import TABLES  # noqa: E402
-from said import METHODS, carried_on, quantiles, scores  # noqa: E402
+from said import METHODS, carried_on, keep, quantiles, scores  # noqa: E402
 from trained_tasks import runs_of_tasks  # noqa: E402
 
 from advisor.forecast.analogues import final_rows, mark_of, shipped_corpus  # noqa: E402
@@ -82,16 +78,7 @@ def main() -> None:
         task = Path(name).name
         found += asked(task, runs)
         print(f"{task}: {len(found)} forecasts so far", file=sys.stderr)
-    text = "".join(json.dumps(one) + "\n" for one in found)
-    given.out.with_suffix(".predictions.jsonl.gz").write_bytes(
-        gzip.compress(text.encode(), mtime=0)
-    )
-    document = summary(found)
-    document["manifest"] = manifest(
-        Path(__file__), seeds=1, checks={}, inputs=sorted(TABLES.glob("*.jsonl.gz"))
-    )
-    given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(document, indent=1))
+    keep(given.out, found, summary(found), Path(__file__))
 
 
 if __name__ == "__main__":

@@ -367,6 +367,24 @@ def regrets(
     return means | {"sets of pilots": len(rows)} | died
 
 
+def predictions_of(out: Path) -> Path:
+    """Where the predictions stand that a result is made of."""
+    return out.with_suffix(".predictions.jsonl.gz")
+
+
+def keep(
+    out: Path, found: Sequence[dict[str, Any]], document: dict[str, Any], script: Path
+) -> None:
+    """Write predictions, one a line, and their scores with how they were made; print these."""
+    text = "".join(json.dumps(one) + "\n" for one in found)
+    predictions_of(out).write_bytes(gzip.compress(text.encode(), mtime=0))
+    document["manifest"] = manifest(
+        script, seeds=1, checks={}, inputs=sorted(TABLES.glob("*.jsonl.gz"))
+    )
+    out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(document, indent=1))
+
+
 def main() -> None:
     """Fit, forecast, score."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -387,7 +405,7 @@ def main() -> None:
         help="forecast nothing: score what is kept with --out on the seeds trained since",
     )
     given = parser.parse_args()
-    kept = given.out.with_suffix(".predictions.jsonl.gz")
+    kept = predictions_of(given.out)
     found = []
     if kept.is_file():
         with gzip.open(kept, "rt", encoding="utf-8") as lines:
@@ -402,14 +420,7 @@ def main() -> None:
         found += records(task, priors, KINDS[given.kind])
         print(f"{task}: {len(found)} forecasts so far", file=sys.stderr)
     found.sort(key=lambda one: list(ALL_TASKS).index(one["task"]))
-    text = "".join(json.dumps(one) + "\n" for one in found)
-    kept.write_bytes(gzip.compress(text.encode(), mtime=0))
-    document = summary(found)
-    document["manifest"] = manifest(
-        Path(__file__), seeds=1, checks={}, inputs=sorted(TABLES.glob("*.jsonl.gz"))
-    )
-    given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(document, indent=1))
+    keep(given.out, found, summary(found), Path(__file__))
 
 
 if __name__ == "__main__":
