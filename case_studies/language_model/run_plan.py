@@ -17,6 +17,7 @@ LATER_PARTS = (
     "later repeats",
     "large batches",
     "later LoRA repeats",
+    "equal completions",
 )
 LADDER = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
 LORA_LADDER = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
@@ -29,6 +30,17 @@ LORA_REPEATED = (3e-5, 1e-4, 3e-4)
 
 LARGE, LARGE_LADDER = 128, (3e-6, 1e-5, 3e-5, 1e-4)
 """Completions of a step that are four times as many, and the rates that they are tried at."""
+EQUAL = (
+    # completions of a step, group, rates; what was there when this was fixed: 60 steps of 16 groups
+    # of 8 at four rates, 60 steps of 4 groups of 8 at six.
+    (32, 8, (1e-5, 3e-5)),
+    (64, 8, (1e-5, 3e-5)),
+    (32, 8, (3e-6,)),
+    (128, 32, (1e-5, 3e-5)),
+    (128, 4, (1e-5, 3e-5)),
+    (256, 8, (3e-5, 1e-4)),
+)
+"""Ways to spend 7,680 completions: as many steps as they make."""
 DRAWN, LORA_DRAWN, LONG = 8, 4, 2
 FACTORS = {
     1: [(1, 1)],
@@ -115,10 +127,23 @@ def planned_later() -> list[Planned]:
         ("large batches", 1, [Configuration(rate, completions=LARGE) for rate in LARGE_LADDER]),
         ("later LoRA repeats", 2, [Configuration(rate, lora=True) for rate in LORA_REPEATED]),
     ]
-    return [
+    runs = [
         Planned(task, own, STEPS, seed, part)
         for part, seed, configurations in steps
         for own in configurations
+        for task in LATER_TASKS
+    ]
+    spent = STEPS * LARGE
+    return runs + [
+        Planned(
+            task,
+            Configuration(rate, group=group, completions=completions),
+            spent // completions,
+            1,
+            "equal completions",
+        )
+        for completions, group, rates in EQUAL
+        for rate in rates
         for task in LATER_TASKS
     ]
 

@@ -57,7 +57,9 @@ def test_the_plan_is_drawn_once_and_holds_what_it_is_to_hold():
     assert {one.task for one in runs} == set(TASKS)
     later = planned_later()
     assert {one.task for one in later} == set(LATER_TASKS)
-    assert len({(one.task, one.name) for one in later}) == len(later) == 192
+    assert len({(one.task, one.name) for one in later}) == len(later) == 280
+    spent = [one for one in later if one.part == "equal completions"]
+    assert {one.steps * one.configuration.completions for one in spent} == {7680}
 
 
 def test_without_the_weights_one_sentence_says_what_to_install(tmp_path, monkeypatch):

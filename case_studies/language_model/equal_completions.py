@@ -1,0 +1,99 @@
+"""How a budget of completions is best spent: steps, prompts a step, or answers a prompt.
+
+    python case_studies/language_model/equal_completions.py [--out equal_completions.json]
+
+Runs of the later tasks that took 7,680 completions in all, whatever their number of steps, at two
+learning rates: means of their ends over tasks, and the difference to the most usual split.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import numpy as np  # noqa: E402
+from later_tasks import LATER_TASKS  # noqa: E402
+from manifest import manifest  # noqa: E402
+from run_plan import LARGE, STEPS  # noqa: E402
+from run_store import TABLES, unpack  # noqa: E402
+from trained_runs import Trained, trained  # noqa: E402
+
+SPENT = STEPS * LARGE
+RATES = (1e-5, 3e-5)
+Split = tuple[int, int, int]
+"""Optimizer steps, prompts a step, completions of a prompt."""
+
+COMPARED_WITH: Split = (60, 16, 8)
+
+
+def split_of(run: Trained) -> Split | None:
+    """How a run spends its completions, if these are the budget and it updates once a batch."""
+    own = run.configuration
+    is_plain = own == own._replace(minibatches=1, epochs=1, kl=0.0, lora=False)
+    if not is_plain or run.steps * own.completions != SPENT or own.rate not in RATES:
+        return None
+    return run.steps, own.completions // own.group, own.group
+
+
+def ends_by_split(tasks: tuple[str, ...]) -> dict[Split, dict[float, dict[str, Trained]]]:
+    """Runs by split, learning rate and task: the first seed of each."""
+    found: dict[Split, dict[float, dict[str, Trained]]] = defaultdict(lambda: defaultdict(dict))
+    for task in tasks:
+        for run in trained(unpack(task)):
+            split = split_of(run)
+            if split is not None and run.own["seed"] == 1:
+                found[split][run.configuration.rate][task] = run
+    return found
+
+
+def compared(ends: dict[str, float], others: dict[str, float]) -> dict[str, float]:
+    """Mean difference over tasks, with its standard error."""
+    apart = np.array([ends[task] - others[task] for task in ends])
+    error = apart.std(ddof=1) / np.sqrt(apart.size)
+    return {"difference": round(float(apart.mean()), 4), "standard_error": round(float(error), 4)}
+
+
+def told(runs: dict[str, Trained], others: dict[str, Trained]) -> dict[str, Any]:
+    """What the runs of one split and rate came to, beside those of the usual split at that rate."""
+    ends, usual = ({task: run.final for task, run in one.items()} for one in (runs, others))
+    return {
+        "mean": round(float(np.mean(list(ends.values()))), 4),
+        "held_out": round(float(np.mean([run.evaluations()[1][-1] for run in runs.values()])), 4),
+        "died": sum(run.died_at is not None for run in runs.values()),
+        "by_task": {task: round(end, 4) for task, end in ends.items()},
+    } | compared(ends, usual)
+
+
+def main() -> None:
+    """Read, compare, keep."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, default=HERE / "equal_completions.json")
+    out = parser.parse_args().out
+    found = ends_by_split(tuple(LATER_TASKS))
+    document: dict[str, Any] = {
+        "completions": SPENT,
+        "runs": sum(len(runs) for rates in found.values() for runs in rates.values()),
+        "tasks": len(LATER_TASKS),
+        "splits": {
+            f"{steps} steps of {prompts} groups of {group}": {
+                f"{rate:g}": told(runs, found[COMPARED_WITH][rate]) for rate, runs in rates.items()
+            }
+            for (steps, prompts, group), rates in sorted(found.items())
+        },
+    }
+    document["manifest"] = manifest(
+        Path(__file__), seeds=1, checks={}, inputs=sorted(TABLES.glob("*.jsonl.gz"))
+    )
+    out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(document["splits"], indent=1))
+
+
+if __name__ == "__main__":
+    main()
