@@ -1,7 +1,7 @@
 """What presets say of a language model, on tasks that shaped nothing of them.
 
-    python case_studies/language_model/said.py [--presets FOLDER] [--kind lora] [--task NAME...]
-        [--out said.json]
+    python case_studies/language_model/said.py [--presets FOLDER] [--kind full|lora|large|long]
+        [--task NAME...] [--out said.json]
 
 Per task and set of pilots: a fit, a forecast of the end of every run of the table, and the rate
 that is named among those of the ladder. Beside it, for settings that were piloted: the pilot's last
@@ -64,14 +64,25 @@ LARGE_PILOT_SETS: dict[str, tuple[tuple[float, ...], int]] = {
 }
 """Of steps of four times the completions; written down when the ladder had been seen."""
 
+LONG, LONG_PILOT_SETS = (
+    (120, 240),
+    {
+        "four of 12": ((3e-6, 1e-5, 3e-5, 1e-4), 12),
+        "three of 20": ((3e-6, 1e-5, 3e-5), 20),
+        "three of 60": ((3e-6, 1e-5, 3e-5), 60),
+    },
+)
+"""Steps of long runs, and their pilots; written down with the first of their ends in sight."""
+
 
 class Kind(NamedTuple):
-    """Runs of which pilots and a ladder are made."""
+    """Runs of which pilots and a ladder are made, and of what lengths those are that are asked."""
 
     lora: bool
     completions: int
     ladder: tuple[float, ...]
     pilots: dict[str, tuple[tuple[float, ...], int]]
+    lengths: tuple[int, ...] = ()  # all
 
     def holds(self, run: Trained) -> bool:
         """Whether a run is of this kind."""
@@ -92,6 +103,7 @@ KINDS = {
     "full": Kind(False, 32, LADDER, PILOT_SETS),
     "lora": Kind(True, 32, LORA_LADDER, LORA_PILOT_SETS),
     "large": Kind(False, LARGE, LARGE_LADDER, LARGE_PILOT_SETS),
+    "long": Kind(False, 32, LADDER, LONG_PILOT_SETS, LONG),
 }
 
 LEVELS = (np.arange(50) + 0.5) / 50
@@ -105,6 +117,7 @@ def records(task: str, priors: str | None, kind: Kind) -> list[dict[str, Any]]:
     runs = [one for one in trained(unpack(task)) if kind.holds(one)]
     first = [one for one in runs if kind.on_ladder(one) and one.own["seed"] == 1]
     ladder = {one.configuration.rate: one for one in first}
+    runs = [one for one in runs if not kind.lengths or one.steps in kind.lengths]
     found = []
     for name, (rates, steps) in kind.pilots.items():
         if any(rate not in ladder for rate in rates):
@@ -250,10 +263,12 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
             told[f"{low:g}-{high:g}"] = scores(part, "advisor")
     piloted = [one for one in stable if one["piloted"]]
     told["piloted"] = {method: scores(piloted, method) for method in METHODS} if piloted else {}
-    if all("p_stable" in one for one in asked):  # the first forecasts did not keep it
-        told["p_stable"] = p_stable([one for one in asked if one["on_ladder"]])
-    told["named"] = list(named(asked))
-    told["regret"] = regrets(asked, told["named"])
+    ladder = [one for one in asked if one["on_ladder"]]
+    if ladder and all("p_stable" in one for one in asked):  # the first forecasts did not keep it
+        told["p_stable"] = p_stable(ladder)
+    if ladder:
+        told["named"] = list(named(asked))
+        told["regret"] = regrets(asked, told["named"])
     return told
 
 
@@ -395,7 +410,10 @@ def main() -> None:
         "[default: the one that is shipped for the runs]",
     )
     parser.add_argument(
-        "--kind", choices=KINDS, default="full", help="fine-tuning, adapters, or large batches"
+        "--kind",
+        choices=KINDS,
+        default="full",
+        help="fine-tuning, adapters, large batches, long runs",
     )
     parser.add_argument("--out", type=Path, default=HERE / "said.json")
     parser.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(TASKS))
