@@ -378,8 +378,9 @@ def collapse(run: PilotRun) -> Card:
     elif passing is not None:
         in_part = "" if regained > 0.8 else " in part"
         counts = ": it counts as a collapse of its setting" if fall.z >= PASSING_SURE else ""
-        steps = (fall.onset_step, fall.floor_step)
-        facts: dict[str, Any] = {"fall": fall, "in_part": in_part, "counts": counts}
+        low = float(step[np.argmin(np.where(step < fall.onset_step, np.inf, reward))])
+        steps = (fall.onset_step, low)
+        facts: dict[str, Any] = {"fall": fall, "low": low, "in_part": in_part, "counts": counts}
         found = finding("collapse.came_back", run, steps, **facts)
     elif find_collapse(step, reward, floor, least).unstable and fall.z >= UNSURE:
         found = finding("collapse.ends_lower", run, steps, fall=fall)
