@@ -222,22 +222,13 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         return PilotRun(**{name: updates.get(name, getattr(self, name)) for name in names})
 
     def until(self, step: float) -> PilotRun:
-        """Return the run as if it had been stopped after an optimizer step.
-
-        Parameters
-        ----------
-        step : float
-            Rows and evaluations beyond it are left out.
-        """
+        """Return the run as if it had been stopped after an optimizer step."""
         known, tested = self.step <= step, self.eval_step <= step
         return self.with_updates(
             step=self.step[known],
             series={name: values[known] for name, values in self.series.items()},
             parts={name: values[known] for name, values in self.parts.items()},
-            scores={
-                name: Score(at[at <= step], values[at <= step])
-                for name, (at, values) in self.scores.items()
-            },
+            scores={k: Score(at[at <= step], v[at <= step]) for k, (at, v) in self.scores.items()},
             eval_step=self.eval_step[tested],
             eval_reward=self.eval_reward[tested],
         )
@@ -256,10 +247,8 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
             name: getattr(self, name) * interval for name in ("step", "eval_step", "logging_steps")
         }
         # A row then takes as long as K steps do, with the time of one of them.
-        times["series"] = {
-            name: values / interval if name == "step_time_seconds" else values
-            for name, values in self.series.items()
-        }
+        if (seconds := self.series.get("step_time_seconds")) is not None:
+            times["series"] = self.series | {"step_time_seconds": seconds / interval}
         times["scores"] = {name: Score(at * interval, v) for name, (at, v) in self.scores.items()}
         return self.model_copy(update=times | {"step_unit": "optimizer"})
 
@@ -296,17 +285,13 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     def lost_rewards(self) -> list[str]:
         """How many rewards are not finite, and where the first of them stands."""
         lost = np.flatnonzero(~np.isfinite(self.reward))
-        rewards = f"{lost.size} of {self.reward.size} rewards are not finite and were left out"
-        return [
-            f"{rewards}, the first in row {at + 1} at step {self.step[at]:g}" for at in lost[:1]
-        ]
+        many = f"{lost.size} of {self.reward.size} rewards are not finite and were left out"
+        return [f"{many}, the first in row {at + 1} at step {self.step[at]:g}" for at in lost[:1]]
 
     @property
     def seconds_per_step(self) -> float | None:
         """Median wall-clock seconds of an optimizer step, or None where no times were logged."""
-        times = self.series.get("step_time_seconds")
-        if times is None:
-            return None
+        times = self.series.get("step_time_seconds", np.zeros(0))
         known = np.isfinite(times) & (times > 0)
         if not known.any():
             return None
@@ -320,13 +305,11 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         if self.is_eval_only:
             return {}
         lacking = self.hyperparameters.lacking
-        if self.parameters is None:
-            lacking.append("parameters")
+        lacking += ["parameters"] if self.parameters is None else []
         if self.step_unit == "refresh":
             factors = ("minibatches_per_refresh", "epochs_per_refresh")
             lacking += [name for name in factors if getattr(self.hyperparameters, name) is None]
-        if self.step_unit == "unknown":
-            lacking.append("step_unit")
+        lacking += ["step_unit"] if self.step_unit == "unknown" else []
         return {name: WHY[name] for name in lacking}
 
     @property

@@ -17,15 +17,12 @@ AS_REWARDS = (
 
 def evaluations_as_rewards(runs: Sequence[PilotRun], *, is_fit: bool) -> list[PilotRun]:
     """Take evaluations for rewards; a fit of other runs does not wait for their settings."""
-    is_tested = [run.is_eval_only for run in runs]
-    are_alone = not is_fit or all(is_tested)
-    taken = [
-        _with_rewards(run) if only else None for run, only in zip(runs, is_tested, strict=True)
-    ]
-    return [
-        run if one is None or (one.needs and not are_alone) else one
-        for run, one in zip(runs, taken, strict=True)
-    ]
+    are_alone = not is_fit or all(run.is_eval_only for run in runs)
+    found = []
+    for run in runs:
+        one = _with_rewards(run) if run.is_eval_only else None
+        found.append(run if one is None or (one.needs and not are_alone) else one)
+    return found
 
 
 def _with_rewards(run: PilotRun) -> PilotRun | None:

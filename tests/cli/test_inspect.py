@@ -238,6 +238,9 @@ def test_flat_pilots_are_told_before_a_fit(tmp_path):
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
     assert "In all 2 runs the reward is one number in every row" in told.output
     assert "Look at the reward function first" in told.output
+    shown = told.output.partition("Paste into pilots.toml")[0]
+    assert "Nothing can be fitted. In all 2 runs" in shown
+    assert "2 runs can be fitted" not in told.output
     for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.02 * (seed + 1), *[0.0] * 39])
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])

@@ -56,7 +56,9 @@ def test_a_fall_from_which_the_reward_came_back_counts_and_is_told(seed):
     assert verdict.healthy_until < verdict.onset_step <= 93
     card = status(Plan().run(reward))
     assert card.status == "WARNING"
-    assert "came back" in card.headline
+    lowest = STEPS[90 + np.argmin(reward[90:])]
+    assert f"was lowest at step {lowest:.0f} and came back" in card.headline
+    assert card.steps == (verdict.onset_step, lowest)
     # The fit counts it as a collapse of its setting.
     runs = [Plan().run(reward, "fell"), Plan(1e-4).run(healthy(seed), "rose")]
     assert cohort_of(runs).collapsed.tolist() == [True, False]

@@ -22,23 +22,41 @@ SEVERITY: dict[Status, int] = {"NOT APPLICABLE": 0, "PASS": 1, "INFO": 2, "WARNI
 
 
 class Card(BaseModel, frozen=True):
-    """Verdict on one failure mode of one run."""
+    """Verdict on one failure mode of one run.
 
-    mode: str  # one of `MODES`
+    Attributes
+    ----------
+    mode, title : str
+        One of `MODES`, and what people call it.
+    status : {"PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"}
+        INFO: worth knowing, nothing to do. WARNING: look at it. FAIL: this run must not teach, and
+        would better be stopped. NOT APPLICABLE: the log does not hold what it takes.
+    headline, change : str
+        One sentence; what to change, in the trainer's own names, empty where nothing is wrong.
+    number, interval : float, tuple of float
+        What was judged, in ``unit``, and its 95 % interval.
+    threshold, source : float, str
+        Beyond which the status changes from harmless, and where that comes from.
+    steps : tuple of float
+        First and last that the verdict speaks of, as logged.
+    witnesses, unknown : tuple of str
+        Other series that say the same, with their numbers; what the log cannot tell, and the key
+        that would.
+    """
+
+    mode: str
     title: str
-    # INFO: worth knowing, nothing to do. WARNING: look at it. FAIL: this run must not teach, and
-    # would better be stopped. NOT APPLICABLE: the log does not hold what it takes.
     status: Status
-    headline: str  # one sentence
-    number: float | None = None  # what was judged, in `unit`
+    headline: str
+    number: float | None = None
     unit: str = ""
-    interval: tuple[float, float] | None = None  # 95 % interval of `number`
-    threshold: float | None = None  # beyond which the status changes from harmless
-    source: str = ""  # where the threshold comes from
-    steps: tuple[float, float] | None = None  # first and last that the verdict speaks of, as logged
-    witnesses: tuple[str, ...] = ()  # other series that say the same, with their numbers
-    change: str = ""  # what to change, in the trainer's own names; empty where nothing is wrong
-    unknown: tuple[str, ...] = ()  # what the log cannot tell, and the key that would
+    interval: tuple[float, float] | None = None
+    threshold: float | None = None
+    source: str = ""
+    steps: tuple[float, float] | None = None
+    witnesses: tuple[str, ...] = ()
+    change: str = ""
+    unknown: tuple[str, ...] = ()
 
     @field_validator("number", "interval")
     @classmethod

@@ -27,17 +27,29 @@ dies whose few successes all came early: those of a prompt come together."""
 
 
 class Collapse(BaseModel, frozen=True):
-    """Verdict on one run; steps are those of the optimizer."""
+    """Verdict on one run; steps are those of the optimizer.
 
-    # Trailing mean more than a third below its best (from the reward floor) at the end and for one
-    # window before.
+    Attributes
+    ----------
+    unstable : bool
+        Trailing mean more than a third below its best (from the reward floor) at the end and for
+        one window before.
+    onset_step : float or None
+        From which it stayed so: the event that a hazard is fitted to.
+    fell_from : float or None
+        At which the fall began, which texts and figures name.
+    healthy_until : float or None
+        Last one before the window that first looked low: later rows may already be falling.
+    best, last : float
+        Best and final trailing mean, in reward units.
+    """
+
     unstable: bool
-    onset_step: float | None  # from which it stayed so: the event that a hazard is fitted to
-    fell_from: float | None = None  # at which the fall began, which texts and figures name
-    # Last one before the window that first looked low: later rows may already be falling.
+    onset_step: float | None
+    fell_from: float | None = None
     healthy_until: float | None
-    best: float  # trailing mean, in reward units
-    last: float  # the final one
+    best: float
+    last: float
 
     LOST_SHARE: ClassVar = levels.LOST_SHARE
     """Of its best that an unstable run has lost."""
@@ -378,8 +390,9 @@ def collapse(run: PilotRun) -> Card:
     elif passing is not None:
         in_part = "" if regained > 0.8 else " in part"
         counts = ": it counts as a collapse of its setting" if fall.z >= PASSING_SURE else ""
-        steps = (fall.onset_step, fall.floor_step)
-        facts: dict[str, Any] = {"fall": fall, "in_part": in_part, "counts": counts}
+        low = float(step[np.argmin(np.where(step < fall.onset_step, np.inf, reward))])
+        steps = (fall.onset_step, low)
+        facts: dict[str, Any] = {"fall": fall, "low": low, "in_part": in_part, "counts": counts}
         found = finding("collapse.came_back", run, steps, **facts)
     elif find_collapse(step, reward, floor, least).unstable and fall.z >= UNSURE:
         found = finding("collapse.ends_lower", run, steps, fall=fall)

@@ -35,9 +35,7 @@ def dynamical_instability(
     verdict, _ = find_final_fall(*judged(run))
     swing = None if run.is_eval_only else find_oscillation(run.step, run.reward)
     signs = [] if swing is None else [CARDS["dynamical_instability"]["swing"].format(swing)]
-    logged = [
-        name for name in (*TIMES, "importance_ess") if levels.series_of(run, name) is not None
-    ]
+    logged = [name for name in (*TIMES, "importance_ess") if levels.series_of(run, name)]
     draws = _finite(margin)
     diverging = None if draws is None else float((draws >= 1).mean())
     margins = []

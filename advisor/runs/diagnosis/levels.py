@@ -71,9 +71,7 @@ class Level(NamedTuple):
         if values.size >= 2 * LEAST_ROWS:
             return ends(values)
         # Shares of them would overlap.
-        return (
-            tuple(Level(float(value), np.inf) for value in values[[0, -1]]) if values.size else ()
-        )
+        return tuple(Level(float(value), np.inf) for value in (*values[:1], *values[-1:]))
 
     @staticmethod
     def row_noise(reward: FloatArray) -> float:
@@ -185,7 +183,6 @@ class Fall(NamedTuple):
     """From one level to a lower one, in reward units."""
 
     onset_step: float
-    floor_step: float
     before: float
     after: float
     error: float
@@ -253,8 +250,7 @@ def _fall_from(
     # Noise standard deviations below its best level from which a row belongs to the fall.
     while onset > window and tail[onset - 1] < best - 1.5 * noise:
         onset -= 1
-    floor_row = first + min(end, tail.size - 1)
-    return Fall(float(step[first + onset]), float(step[floor_row]), before, after, error, freedom)
+    return Fall(float(step[first + onset]), before, after, error, freedom)
 
 
 def _correlation(earlier: FloatArray, rest: FloatArray, window: int) -> float:

@@ -161,7 +161,7 @@ def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> level
     before, after = float(best.mean()), float(end.mean())
     low = np.flatnonzero(values[top + width :] < (before + after) / 2)
     onset = float(step[top + width + (int(low[0]) if low.size else 0)])
-    return levels.Fall(onset, float(step[-width]), before, after, error, own + other)
+    return levels.Fall(onset, before, after, error, own + other)
 
 
 def _moved_since(run: PilotRun, since: float, least: float) -> bool:
@@ -347,9 +347,8 @@ def couplings(run: PilotRun) -> list[Coupling]:
         slope, interval = _slope(x[own], y[own])
         scale = noise[1] / noise[0]
         bounds = None if interval is None else (scale * interval[0], scale * interval[1])
-        found.append(
-            Coupling(float(times[first]), float(times[first + width - 1]), scale * slope, bounds)
-        )
+        start, end = float(times[first]), float(times[first + width - 1])
+        found.append(Coupling(start, end, scale * slope, bounds))
     return found
 
 

@@ -331,15 +331,11 @@ def _stalled(run: PilotRun) -> bool:
 
 def _law(run: PilotRun) -> tuple[str, ...]:
     """What the entropy law says the reward could still gain, where it fits."""
-    entropy = run.series["entropy"]
-    if run.is_eval_only:
+    kept = np.isfinite(run.series["entropy"]) & np.isfinite(run.reward)
+    entropy, reward = run.series["entropy"][kept], run.reward[kept]
+    if reward.size < LEAST_ROWS or np.abs(entropy).max() > 30.0 or np.abs(reward).max() > 1e9:
         return ()
-    kept = np.isfinite(entropy) & np.isfinite(run.reward)
-    if kept.sum() < LEAST_ROWS:
-        return ()
-    if np.abs(entropy[kept]).max() > 30.0 or np.abs(run.reward[kept]).max() > 1e9:
-        return ()
-    power, reward = np.exp(entropy[kept]), run.reward[kept]
+    power = np.exp(entropy)
     if np.ptp(power) <= 0 or np.ptp(reward) <= levels.SMALLEST * np.abs(reward).max():
         return ()
     slope, top = np.polyfit(power, reward, 1)

@@ -204,12 +204,27 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
     if not own:
         return
     ready = sum(not run.needs for run in own)
+    head = "Say as well, or it is assumed:" if ready == len(own) else "To fit the others:"
     as_is = "it is" if len(own) == 1 else "they are"
-    console.print(Text(f"\n{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."))
+    line = f"{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."
+    if inspection.is_flat:
+        is_constant = all(np.ptp(run.reward[np.isfinite(run.reward)]) == 0 for run in own)
+        if is_constant:
+            line, head = "Nothing can be fitted.", "The next pilots need as well:"
+        line += " The reward" if len(own) == 1 else f" In all {len(own)} runs the reward"
+        if all(run.is_at_floor for run in own):
+            line += " shows nothing but its floor: whether it is slow to start or dead cannot be "
+            line += "seen. Run the next pilot at a third of the smallest learning rate."
+        elif is_constant:
+            line += " is one number in every row. Look at the reward function first: if groups are "
+            line += "not all right or all wrong, run the next pilot at three times the rate."
+        else:
+            line += " moved by no more than its noise: that tells that these settings are slow, and"
+            line += " no more. Run the next pilot at three times the largest learning rate."
+    console.print(Text(f"\n{line}"), soft_wrap=True)
     asked = Trainer.asked_of(own, [*_adapter_assumed(own), *_bounds_assumed(own)])
     if asked is not None:
-        is_ready = ready == len(own)
-        console.print(Text("Say as well, or it is assumed:" if is_ready else "To fit the others:"))
+        console.print(Text(head))
         for sentence in asked.sentences:
             console.print(Text(f"  {sentence}."), soft_wrap=True)
         # Beside what a tracker's client hands out lies no file.
@@ -222,17 +237,6 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
         told = (line for run in own for line in run.warnings if BESIDE_SEVERAL in line)
         for line in dict.fromkeys(told):
             console.print(Text(f"{line}."), soft_wrap=True)
-    if inspection.is_flat:
-        who = "The reward" if len(own) == 1 else f"In all {len(own)} runs the reward"
-        line = f"{who} moved by no more than its noise: that tells that these settings are slow,"
-        advice = "and no more. Run the next pilot at three times the largest learning rate."
-        if all(run.is_at_floor for run in own):
-            line = f"{who} shows nothing but its floor: whether it is slow to start or dead"
-            advice = "cannot be seen. Run the next pilot at a third of the smallest learning rate."
-        elif all(np.ptp(run.reward[np.isfinite(run.reward)]) == 0 for run in own):
-            line = f"{who} is one number in every row. Look at the reward function first: if groups"
-            advice = "are not all right or all wrong, run the next pilot at three times the rate."
-        console.print(Text(f"{line} {advice}"), soft_wrap=True)
 
 
 def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:

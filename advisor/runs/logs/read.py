@@ -160,10 +160,8 @@ class LogSearch:
         listed = {item.path.resolve() for item in self.unread}
         above = [path for path in self.sidecars.read if path not in listed]
         self.unread += [Unread(path, SIDECAR) for path in above]
-        runs = warn_of_starts(
-            mark_copies(self._warned(evaluations_as_rewards(runs, is_fit=self.is_strict)))
-        )
-        return Inspection(runs, sorted(self.unread))
+        runs = self._warned(evaluations_as_rewards(runs, is_fit=self.is_strict))
+        return Inspection(warn_of_starts(mark_copies(runs)), sorted(self.unread))
 
     def _pass_over(
         self, candidate: LogCandidate, error: InputError, *, is_asked: bool | None = None
@@ -265,15 +263,12 @@ class LogSearch:
                 if not more and (logged.label is None or not isinstance(error, NoRewardError)):
                     raise
                 run = f"run '{logged.label}': " if logged.label else ""
-                own: dict[str, Any] = {
-                    name: getattr(error, name) for name in ("path", "row", "key")
-                }
+                own: dict[str, Any] = {k: getattr(error, k) for k in ("path", "row", "key")}
                 without.append(type(error)(run + error.problem, **own, advice=error.advice))
             else:
                 is_own = logged.source is not None
-                located_runs += [
-                    LocatedRun(candidate, reader, raw, stated, is_own) for raw in found
-                ]
+                for raw in found:
+                    located_runs.append(LocatedRun(candidate, reader, raw, stated, is_own))
         for one in without if located_runs else without[1:]:
             self._pass_over(logs[Path(str(one.path))], one, is_asked=False)
         if without and not located_runs:
