@@ -377,14 +377,9 @@ class Forecaster:
         level, known = self.curve(settings, times), self.next_run
         if known is None:
             return self._extrapolated(settings, level, times)
-        shift = known.shift(settings, times.astype(float), self._own_curve)
+        shift = known.shift(settings, times.astype(float), self.curve)
         share = np.asarray(eq.shifted_share(np.clip(level, 0.0, 1.0), shift))
         return known.spread(share, times)
-
-    def _own_curve(self, settings: Settings, steps: FloatArray) -> FloatArray:
-        """Curve of a pilot's settings, run for so long, shape (draws, times)."""
-        times = np.ceil(steps).astype(int)
-        return self.curve(settings.or_planned_over(int(times.max())), times)
 
     def curve(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """What the laws alone say of :meth:`scaled_reward`, however long a run is."""

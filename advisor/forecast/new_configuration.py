@@ -164,7 +164,12 @@ class NextRun:
         last = float(pilot.steps)
         # The end of a run is its last tenth: what it comes to stands in the middle of that.
         steps = np.concatenate([[last], 0.95 * last * HORIZONS])
-        curve = log_odds(level(pilot.settings, steps), CLEAR)  # (draws, horizons + 1)
+        # A schedule that decays is over with the pilot, and in a longer run decays over that.
+        longer = (pilot.settings.planned_over(int(last * times)) for times in HORIZONS)
+        own = pilot.settings.or_planned_over(int(last))
+        ends = zip([own, *longer], np.ceil(steps)[:, None], strict=True)
+        # (draws, horizons + 1)
+        curve = log_odds(np.concatenate([level(*end) for end in ends], axis=1), CLEAR)
         shift = np.zeros((steps.size, curve.shape[0]))
         step, reward = np.array(pilot.logged_steps), np.array(pilot.logged_rewards)
         if reward.size < PilotRun.LEAST_REWARDS:

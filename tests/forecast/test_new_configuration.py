@@ -14,6 +14,7 @@ from advisor.forecast.analogues import log_odds
 from advisor.forecast.new_configuration import (
     CLEAR,
     CONFIGURATION_SHARE,
+    HORIZONS,
     REACH,
     STANDS_SHARE,
     UNLIKE_SPREAD,
@@ -122,6 +123,22 @@ def test_departures_grow_from_the_last_row_on():
     assert 0 < one.at(np.array([15.0]))[0, 0] < 1
 
 
+def test_a_decaying_rate_decays_over_each_length_that_analogues_tell_of():
+    """Else what the curve gains beyond a pilot's schedule is added to what the analogues gain."""
+    plan = Plan(1e-5, steps=ROWS, parameters=SIZE, schedule="linear")
+    known = forecaster_of(made_up_posterior([plan], draws=100)).next_run
+    asked = {}
+
+    def level(settings, steps):
+        asked[float(steps[0])] = settings.planned_steps
+        return np.full((known.known.shape[1], len(steps)), 0.4)
+
+    known.shift(plan.completed, np.array([4.0 * ROWS]), level)
+    assert asked.pop(float(ROWS)) == ROWS
+    assert asked.keys() == set(np.ceil(0.95 * ROWS * HORIZONS))
+    assert all(steps == np.ceil(0.95 * planned) for steps, planned in asked.items())
+
+
 def test_settings_together_and_one_by_one_agree(posterior):
     forecaster, steps = forecaster_of(posterior), 90
     each = [at_rate(posterior, rate).planned_over(steps) for rate in (2e-6, 3e-5, 1e-4)]
@@ -177,9 +194,7 @@ def test_small_models_that_do_not_fall_come_out_higher_far_beyond_their_pilots()
         known = forecaster.next_run
         # The curve and the analogues of a model's size are its own: only what is added is compared.
         known.corpus = replace(known.corpus, features=np.zeros_like(known.corpus.features))
-        return np.median(
-            known.shift(settings, np.array([8.0 * ROWS]), lambda *_: level[:, [1] * 11])
-        )
+        return np.median(known.shift(settings, np.array([8.0 * ROWS]), lambda *_: level[:, 1:]))
 
     rising, falling = np.linspace(0.4, 0.5, ROWS), np.linspace(0.5, 0.4, ROWS)
     assert shift(1.35e8, rising) - shift(SIZE, rising) > 0.2
