@@ -123,8 +123,8 @@ class Forecaster:
     ----------
     run_effect : ndarray of shape (3, ..., draws)
         The run's own plateau, stiffness and shape, in standard deviations.
-    log_stiffness_ratio : ndarray of shape (draws,)
-        Log of the stiffest mode over the one that the reward shows.
+    stiffness_ratio, log_stiffness_ratio : ndarray of shape (draws,)
+        Stiffest mode over the one that the reward shows, and the log of that.
     indices : ndarray of shape (draws,)
         Which of the posterior's draws are in use.
     size : int
@@ -159,6 +159,7 @@ class Forecaster:
         self.size = int(self.indices.size)
         self._of_new_model = of_new_model[:, index]
         self.log_stiffness_ratio = ratio[index]
+        self.stiffness_ratio = np.exp(ratio[index])
         self.run_effect = effect.values(posterior, self.indices)
         self._is_fresh = effect.is_fresh
         self._drawn: dict[str, FloatArray] = {}
@@ -177,11 +178,6 @@ class Forecaster:
         """Student t residual of each draw in its standard form, shape (draws,)."""
         rng = np.random.default_rng((self.seed, 2))
         return rng.standard_t(eq.DEGREES, size=self.size)
-
-    @cached_property
-    def stiffness_ratio(self) -> FloatArray:
-        """Stiffest mode over the one that the reward shows, shape (draws,)."""
-        return np.asarray(np.exp(self.log_stiffness_ratio))
 
     @cached_property
     def misfit(self) -> FloatArray:

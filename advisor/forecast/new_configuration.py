@@ -193,7 +193,9 @@ class NextRun:
         beyond = np.log(np.maximum(steps / (HORIZONS[0] * last), 1.0))
         rises = UNLIKE_RISE if self._is_unlike and seen.gained >= 0 else 0.0
         shift += (GAIN * self._gained(seen) + rises) * beyond[:, None]
-        return Continued(np.log(steps), self._not_below(seen, shift, curve))
+        shift = np.vstack([np.zeros(order.size), self._not_below(seen, shift, curve)])
+        # Half-way to the last row and before, the curve that was fitted to its rows is followed.
+        return Continued(np.log([last / 2, *steps]), shift)
 
     def _gained(self, seen: Description) -> float:
         """Share of its headroom that a pilot gained, as far as it is more than noise."""

@@ -106,6 +106,15 @@ def test_a_pilot_that_does_not_fall_ends_no_lower_than_it_stands(posterior, leve
     assert max(ends[0], ends[2]) < 0.4
 
 
+def test_what_a_run_starts_from_does_not_turn_on_where_its_pilots_stand(posterior):
+    steady = with_rows(posterior, np.full(ROWS, 0.85))
+    settings, early = at_rate(steady, 1e-5).planned_over(90), [0, 1, ROWS // 2]
+    forecaster = forecaster_of(steady)
+    level, curve = (of(settings, early) for of in (forecaster.scaled_reward, forecaster.curve))
+    assert level == pytest.approx(curve, abs=1e-3)
+    assert np.median(forecaster.scaled_reward(settings, [ROWS])) > 0.8
+
+
 def test_one_that_falls_may_end_lower(posterior):
     falling = with_rows(posterior, np.linspace(0.9, 0.4, ROWS))
     rising = with_rows(posterior, np.linspace(0.4, 0.9, ROWS))
