@@ -131,12 +131,7 @@ class Evaluator:
     def steps_to(self, run: Evaluation, goal: float) -> float | None:
         """Step at which the mean curve of a run reaches a reward, or None."""
         self.prepare_curves([run])
-        curve = self._curves[run]
-        if curve[-1] < goal:
-            return None
-        gain = curve[-1] - curve[0]
-        share = 1.0 if gain <= 0 else (goal - curve[0]) / gain
-        return steps_to_share(curve, curve_steps(run.cost.steps), float(np.clip(share, 0.0, 1.0)))
+        return first_reaching(self._curves[run], curve_steps(run.cost.steps), goal)
 
     def seconds_to(self, run: Evaluation, goal: float) -> float:
         """Time to a reward, in steps where the time of a step is unknown."""

@@ -77,7 +77,8 @@ def trade_offs(
     evaluate.prepare_curves([chosen, *feasible])
     most, *times = [evaluate.seconds_to(one, goal) for one in (chosen, *feasible)]
     first = min(times, default=np.inf)
-    faster = feasible[times.index(first)] if first <= NOTABLY * most < np.inf else None
+    is_faster = first <= NOTABLY * most < np.inf and most > 0
+    faster = feasible[times.index(first)] if is_faster else None
     found: dict[Evaluation, list[str]] = {}
     for name, one in (("cheaper", least), ("safer", safest), ("faster", faster)):
         if one is not None:
