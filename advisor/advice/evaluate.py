@@ -347,9 +347,11 @@ def _row(
         # It is no longer than it is for standing where others come later or sooner.
         forecaster = forecaster.with_longest(posterior.meta.longest * (done + rest) / steps)
     planned = settings.planned_over(done + rest)
-    point = float(forecaster.outcome(planned, [done + rest]).mean())
+    level = forecaster.scaled_reward(planned, [done + rest])
+    point = float(forecaster.outcome_of(level).mean())
     reward = interval_of(final_reward(forecaster, planned, done + rest), mean=point)
-    found = stability(forecaster, settings.planned_over(rest), rest)
+    left = {"planned_steps": rest, "warmup_steps": max(0, settings.warmup_steps - (at_step or 0))}
+    found = stability(forecaster, settings.model_copy(update=left), rest, level=level[:, 0])
     hours = [one.gpu_hours for one in paid if one.gpu_hours is not None] or None
     return {
         **{name: getattr(settings, name) for name in NAMED},

@@ -22,7 +22,6 @@ NOTABLY = 0.8
 SHARE = 0.95
 """Share of the advised gain whose time is stated."""
 
-
 NOTICED = 0.01
 """Share of the reward range that a freed constraint must give to be named."""
 
