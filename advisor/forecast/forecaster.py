@@ -321,9 +321,9 @@ class Forecaster:
         return self.laws_of(settings).run(self.effect_of(settings))
 
     def law_stiffness(self, settings: Settings) -> FloatArray:
-        """Stiffness per step before clipping limits it, shape (draws,): stability turns on it."""
+        """Stiffness per step before clipping limits it, (..., draws): stability turns on it."""
         rate = self._law("rate", settings)
-        noise = np.exp(self.population["log_run_rate_spread"]) * self.run_effect[1]
+        noise = np.exp(self.population["log_run_rate_spread"]) * self.effect_of(settings)[1]
         return np.asarray(np.exp(self.group.log_stiffness + rate + noise))
 
     def stiffness_limit(self, settings: Settings) -> FloatArray:

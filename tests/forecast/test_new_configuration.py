@@ -73,6 +73,12 @@ def test_a_piloted_setting_keeps_its_pilots_departure_and_a_far_one_the_laws_wor
     assert spread == pytest.approx(1.0, abs=0.05)
 
 
+def test_stability_turns_on_the_stiffness_of_the_run_that_is_forecast(posterior):
+    forecaster = forecaster_of(posterior)
+    free = at_rate(posterior, RATES[1]).model_copy(update={"importance_ratio": False})
+    assert forecaster.law_stiffness(free) == pytest.approx(forecaster.run(free).stiffness)
+
+
 def test_what_the_seed_does_is_left_open_in_a_repeat(posterior):
     forecaster = forecaster_of(posterior)
     point = coordinates_of(at_rate(posterior, RATES[0]))
