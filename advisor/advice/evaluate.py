@@ -131,12 +131,7 @@ class Evaluator:
     def steps_to(self, run: Evaluation, goal: float) -> float | None:
         """Step at which the mean curve of a run reaches a reward, or None."""
         self.prepare_curves([run])
-        curve = self._curves[run]
-        if curve[-1] < goal:
-            return None
-        gain = curve[-1] - curve[0]
-        share = 1.0 if gain <= 0 else (goal - curve[0]) / gain
-        return steps_to_share(curve, curve_steps(run.cost.steps), float(np.clip(share, 0.0, 1.0)))
+        return first_reaching(self._curves[run], curve_steps(run.cost.steps), goal)
 
     def seconds_to(self, run: Evaluation, goal: float) -> float:
         """Time to a reward, in steps where the time of a step is unknown."""
@@ -352,9 +347,11 @@ def _row(
         # It is no longer than it is for standing where others come later or sooner.
         forecaster = forecaster.with_longest(posterior.meta.longest * (done + rest) / steps)
     planned = settings.planned_over(done + rest)
-    point = float(forecaster.outcome(planned, [done + rest]).mean())
+    level = forecaster.scaled_reward(planned, [done + rest])
+    point = float(forecaster.outcome_of(level).mean())
     reward = interval_of(final_reward(forecaster, planned, done + rest), mean=point)
-    found = stability(forecaster, settings.planned_over(rest), rest)
+    left = {"planned_steps": rest, "warmup_steps": max(0, settings.warmup_steps - (at_step or 0))}
+    found = stability(forecaster, settings.model_copy(update=left), rest, level=level[:, 0])
     hours = [one.gpu_hours for one in paid if one.gpu_hours is not None] or None
     return {
         **{name: getattr(settings, name) for name in NAMED},

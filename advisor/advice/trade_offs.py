@@ -22,7 +22,6 @@ NOTABLY = 0.8
 SHARE = 0.95
 """Share of the advised gain whose time is stated."""
 
-
 NOTICED = 0.01
 """Share of the reward range that a freed constraint must give to be named."""
 
@@ -77,7 +76,8 @@ def trade_offs(
     evaluate.prepare_curves([chosen, *feasible])
     most, *times = [evaluate.seconds_to(one, goal) for one in (chosen, *feasible)]
     first = min(times, default=np.inf)
-    faster = feasible[times.index(first)] if first <= NOTABLY * most < np.inf else None
+    is_faster = first <= NOTABLY * most < np.inf and most > 0
+    faster = feasible[times.index(first)] if is_faster else None
     found: dict[Evaluation, list[str]] = {}
     for name, one in (("cheaper", least), ("safer", safest), ("faster", faster)):
         if one is not None:

@@ -123,8 +123,8 @@ class Forecaster:
     ----------
     run_effect : ndarray of shape (3, ..., draws)
         The run's own plateau, stiffness and shape, in standard deviations.
-    log_stiffness_ratio : ndarray of shape (draws,)
-        Log of the stiffest mode over the one that the reward shows.
+    stiffness_ratio, log_stiffness_ratio : ndarray of shape (draws,)
+        Stiffest mode over the one that the reward shows, and the log of that.
     indices : ndarray of shape (draws,)
         Which of the posterior's draws are in use.
     size : int
@@ -159,6 +159,7 @@ class Forecaster:
         self.size = int(self.indices.size)
         self._of_new_model = of_new_model[:, index]
         self.log_stiffness_ratio = ratio[index]
+        self.stiffness_ratio = np.exp(ratio[index])
         self.run_effect = effect.values(posterior, self.indices)
         self._is_fresh = effect.is_fresh
         self._drawn: dict[str, FloatArray] = {}
@@ -177,11 +178,6 @@ class Forecaster:
         """Student t residual of each draw in its standard form, shape (draws,)."""
         rng = np.random.default_rng((self.seed, 2))
         return rng.standard_t(eq.DEGREES, size=self.size)
-
-    @cached_property
-    def stiffness_ratio(self) -> FloatArray:
-        """Stiffest mode over the one that the reward shows, shape (draws,)."""
-        return np.asarray(np.exp(self.log_stiffness_ratio))
 
     @cached_property
     def misfit(self) -> FloatArray:
@@ -325,9 +321,9 @@ class Forecaster:
         return self.laws_of(settings).run(self.effect_of(settings))
 
     def law_stiffness(self, settings: Settings) -> FloatArray:
-        """Stiffness per step before clipping limits it, shape (draws,): stability turns on it."""
+        """Stiffness per step before clipping limits it, (..., draws): stability turns on it."""
         rate = self._law("rate", settings)
-        noise = np.exp(self.population["log_run_rate_spread"]) * self.run_effect[1]
+        noise = np.exp(self.population["log_run_rate_spread"]) * self.effect_of(settings)[1]
         return np.asarray(np.exp(self.group.log_stiffness + rate + noise))
 
     def stiffness_limit(self, settings: Settings) -> FloatArray:
@@ -377,14 +373,9 @@ class Forecaster:
         level, known = self.curve(settings, times), self.next_run
         if known is None:
             return self._extrapolated(settings, level, times)
-        shift = known.shift(settings, times.astype(float), self._own_curve)
+        shift = known.shift(settings, times.astype(float), self.curve)
         share = np.asarray(eq.shifted_share(np.clip(level, 0.0, 1.0), shift))
         return known.spread(share, times)
-
-    def _own_curve(self, settings: Settings, steps: FloatArray) -> FloatArray:
-        """Curve of a pilot's settings, run for so long, shape (draws, times)."""
-        times = np.ceil(steps).astype(int)
-        return self.curve(settings.or_planned_over(int(times.max())), times)
 
     def curve(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """What the laws alone say of :meth:`scaled_reward`, however long a run is."""

@@ -164,7 +164,12 @@ class NextRun:
         last = float(pilot.steps)
         # The end of a run is its last tenth: what it comes to stands in the middle of that.
         steps = np.concatenate([[last], 0.95 * last * HORIZONS])
-        curve = log_odds(level(pilot.settings, steps), CLEAR)  # (draws, horizons + 1)
+        # A schedule that decays is over with the pilot, and in a longer run decays over that.
+        longer = (pilot.settings.planned_over(int(last * times)) for times in HORIZONS)
+        own = pilot.settings.or_planned_over(int(last))
+        ends = zip([own, *longer], np.ceil(steps)[:, None], strict=True)
+        # (draws, horizons + 1)
+        curve = log_odds(np.concatenate([level(*end) for end in ends], axis=1), CLEAR)
         shift = np.zeros((steps.size, curve.shape[0]))
         step, reward = np.array(pilot.logged_steps), np.array(pilot.logged_rewards)
         if reward.size < PilotRun.LEAST_REWARDS:
@@ -188,7 +193,9 @@ class NextRun:
         beyond = np.log(np.maximum(steps / (HORIZONS[0] * last), 1.0))
         rises = UNLIKE_RISE if self._is_unlike and seen.gained >= 0 else 0.0
         shift += (GAIN * self._gained(seen) + rises) * beyond[:, None]
-        return Continued(np.log(steps), self._not_below(seen, shift, curve))
+        shift = np.vstack([np.zeros(order.size), self._not_below(seen, shift, curve)])
+        # Half-way to the last row and before, the curve that was fitted to its rows is followed.
+        return Continued(np.log([last / 2, *steps]), shift)
 
     def _gained(self, seen: Description) -> float:
         """Share of its headroom that a pilot gained, as far as it is more than noise."""

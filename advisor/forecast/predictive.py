@@ -36,17 +36,18 @@ def begun_run_reward(
     summary = posterior.meta.runs[index]
     rng = np.random.default_rng(seed)
     forecaster = Forecaster.of_pilot(posterior, index, draws=draws)
-    settings = summary.settings
+    settings, rows = summary.settings, np.size(steps) * run.logging_steps
     if summary.collapse_step is None:
         planned = settings.or_planned_over(int(np.max(steps)))
         noise = rng.standard_t(DEGREES, size=forecaster.size)
-        mean = logged_mean(forecaster, planned, steps, np.size(steps), noise)
+        mean = logged_mean(forecaster, planned, steps, rows, noise)
         return forecaster.in_reward_units(mean)
     rewards = run.reward[np.isfinite(run.reward)]
     latest = rewards[-max(3, round(0.2 * rewards.size)) :]
     stands = float(np.mean(forecaster.as_share(latest)))
-    level = level_of_fallen_run(stands, latest.size, settings, forecaster.size, rng)
-    return forecaster.in_reward_units(_counted(level, settings, np.size(steps), rng))
+    seen = latest.size * run.logging_steps
+    level = level_of_fallen_run(stands, seen, settings, forecaster.size, rng)
+    return forecaster.in_reward_units(_counted(level, settings, rows, rng))
 
 
 def fitted_curve(
@@ -91,14 +92,13 @@ def logged_mean(
     forecaster: Forecaster,
     settings: Settings,
     steps: npt.ArrayLike,
-    rows: int,
+    rows: float,
     noise: FloatArray,
 ) -> FloatArray:
-    """Mean of the rows that a stable run logs round some steps, shape (draws,), in [0, 1]."""
+    """Mean of rows that a stable run logs step by step round some, shape (draws,), in [0, 1]."""
     # Over a part that is short against their memory, residuals move as one: one Student t.
     expected = forecaster.logged_level(settings, steps).mean(axis=1)
-    prompts = settings.prompts_per_step * rows
-    variance = _sampling_variance(forecaster.population, expected, settings, prompts)
+    variance = _sampling_variance(forecaster.population, expected, settings, rows)
     return _noisy(forecaster, expected, variance, noise)
 
 
@@ -146,8 +146,7 @@ def final_of_rest(
     length = FINAL_SHARE * observed.end
     to_come = rest.path[:, rest.step > observed.end - length].mean(axis=1)
     left = min(observed.end - observed.last, length)
-    prompts = observed.settings.prompts_per_step * max(left, 1.0)
-    variance = _sampling_variance(forecaster.population, to_come, observed.settings, prompts)
+    variance = _sampling_variance(forecaster.population, to_come, observed.settings, left)
     fresh = np.random.default_rng((forecaster.seed, 1)).standard_normal(forecaster.size)
     to_come = np.clip(to_come + np.sqrt(variance) * fresh, 0.0, 1.0)
     if not logged.size:
@@ -165,21 +164,18 @@ def probability_as_low(
     draws = reweighted.resampled(reweighted.laws.log_onset.size)
     expected = draws.laws.reward(draws.effect, observed.clock_at(steps)).mean(axis=1)
     residual, variance, squares = draws.residual_at(float(steps.mean()), observed)
-    settings = observed.settings
-    # Rows of one batch of rollouts score the same completions.
-    batches = max(1.0, steps.size / settings.epochs_per_refresh)
-    prompts = settings.prompts_per_step * batches
-    variance = variance + _sampling_variance(draws.laws.population, expected, settings, prompts)
+    population, settings = draws.laws.population, observed.settings
+    variance = variance + _sampling_variance(population, expected, settings, steps.size)
     freedom = DEGREES + observed.reward.size
     scale = np.sqrt(variance * (DEGREES + squares) / freedom)
     return float(stdtr(freedom, (mean - expected - residual) / scale).mean())
 
 
 def level_of_fallen_run(
-    level: float, rows: int, settings: Settings, size: int, rng: np.random.Generator
+    level: float, rows: float, settings: Settings, size: int, rng: np.random.Generator
 ) -> FloatArray:
     """Level of a run that has collapsed, shape (size,): that of its latest rows, with a spread."""
-    trials = settings.prompts_per_step * settings.group_size * rows
+    trials = _fresh_prompts(settings, rows) * settings.group_size
     # Jeffreys' half a success: none seen does not mean never.
     share = (np.clip(level, 0, 1) * trials + 0.5) / (trials + 1)
     odds = np.log(share / (1 - share)) + FALLEN_SPREAD * rng.standard_normal(size)
@@ -194,11 +190,16 @@ def _noisy(
     return np.asarray(np.clip(expected + np.sqrt(variance) * noise, 0.0, 1.0))
 
 
+def _fresh_prompts(settings: Settings, rows: float) -> float:
+    """Prompts of rows of one step each: those of one batch of rollouts score the same ones."""
+    return settings.prompts_per_step * max(1.0, rows / settings.epochs_per_refresh)
+
+
 def _counted(
-    level: FloatArray, settings: Settings, rows: int, rng: np.random.Generator
+    level: FloatArray, settings: Settings, rows: float, rng: np.random.Generator
 ) -> FloatArray:
     """Right answers among the completions of some rows: nothing at all is a common end."""
-    asked = max(1, round(settings.prompts_per_step * settings.group_size * rows))
+    asked = max(1, round(_fresh_prompts(settings, rows) * settings.group_size))
     return np.asarray(rng.binomial(asked, level) / asked)
 
 
@@ -206,13 +207,14 @@ def _sampling_variance(
     population: Mapping[str, FloatArray],
     level: FloatArray,
     settings: Settings,
-    prompts: float,
+    rows: float,
 ) -> FloatArray:
-    """Variance of a mean over so many prompts by their difficulty and by the completions drawn."""
+    """Variance of a mean of so many rows by the prompts' difficulty and the completions drawn."""
     # Between these ends, so that the noise of a batch is never nothing.
     chance = np.clip(level, 0.02, 0.98)
     chance = chance * (1 - chance)
     within = sigmoid(population["within_log_odds"])
+    prompts = _fresh_prompts(settings, rows)
     completions = prompts * settings.group_size
     sampling = chance * (within / completions + (1 - within) / prompts)
     return np.asarray(sampling * np.exp(2 * population["log_noise_scale"]))

@@ -279,7 +279,7 @@ def reweighted(
     """Weigh the draws of a forecaster by the marginal likelihood of a run."""
     laws = forecaster.laws_of(observed.settings)
     residuals = residuals_of(laws, observed)
-    rng = np.random.default_rng(forecaster.seed)
+    rng = np.random.default_rng((forecaster.seed, 4))  # apart from the draws of a new model
     noise = rng.standard_normal((3, COPIES // 2, forecaster.size))
     effects = run_effects(laws, observed, residuals, noise)
     own = forecaster.with_run_effect(RunEffect.given(effects.effect))

@@ -44,7 +44,6 @@ FULL, LEAST_FULL = 1 - 1e-6, 3
 FASTER = 3.0
 """Times the largest piloted learning rate at which the next pilot runs where none moved."""
 
-
 NONE_MOVED = "no pilot's reward moved by more than its noise"
 """Note of a fit that learned nothing but how slow its settings are."""
 

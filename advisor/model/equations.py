@@ -22,7 +22,6 @@ from advisor.theory import FloatArray, Oscillator, decay, namespace, spectrum_de
 STALE_LIMIT = 0.9
 """Largest s k A fed to the closed form: beyond it the damping would change sign."""
 
-
 ANCHOR_STIFFNESS = 0.05
 """Stiffness per optimizer step at which the plateau loss is known beforehand: a learning rate is
 hot or mild by how fast it moves this task and model, not by its own value."""
@@ -38,10 +37,8 @@ HAZARD_PER_LOSS = 1.3
 D is 1, for the same heat that depresses a plateau ends a run. Fitted apart, three tables of 40
 tiny-transformer runs had half of their runs dead in 200 steps at D = 0.8, 1.3 and 2.4."""
 
-
 LOG_LOSS_ENDS = (-30.0, 3.0)
 """Ends of log D: e^3 = 20 is far beyond a visible reward, and exp must not overflow."""
-
 
 DEGREES = 5.0
 """Degrees of freedom of a run's residuals, which are jointly Student t, and of an evaluation's."""

@@ -166,6 +166,9 @@ def prior_posterior(
 ) -> Posterior:
     """Draw from a preset what a posterior of a cohort would hold had nothing been seen of it."""
     rng, seen = np.random.default_rng(seed), observations(cohort)
+    # No curve was fitted that longer runs could come out above.
+    as_drawn = priors.extrapolation.model_copy(update={"gain": 0.0})
+    priors = priors.model_copy(update={"extrapolation": as_drawn})
     drawn = prior_draws(priors.at(cohort.reference), seen, rng, draws)
     raw = {name: np.stack([drawn[one] for one in own], 2) for name, own in STACKS.items()}
     raw["start_logit"] = raw["start_logit"][:, :, 0]

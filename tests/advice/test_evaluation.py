@@ -189,3 +189,11 @@ def test_configurations_evaluated_together_have_the_numbers_of_each_alone(poster
             )
             seen += 1
     assert seen == len(offered) > 50
+
+
+def test_a_run_that_falls_stood_at_a_lower_reward_from_its_start_on(posterior):
+    evaluate, lattice = decision(posterior)
+    run = evaluate(next(iter(lattice)))
+    evaluate._curves[run] = np.linspace(0.6, 0.5, curve_steps(run.cost.steps).size)
+    assert evaluate.steps_to(run, 0.4) == 0
+    assert evaluate.steps_to(run, 0.7) is None

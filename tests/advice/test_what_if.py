@@ -50,6 +50,25 @@ def test_a_change_on_the_way_lies_between_none_and_one_from_the_start(forecaster
     assert late == pytest.approx(fresh[0], abs=0.01)
 
 
+def test_the_rest_of_a_run_fluctuates_round_the_level_that_it_has():
+    posterior = made_up_posterior(PLANS, moved={"log_misfit": -1.2})
+    forecaster = Forecaster(posterior, largest_target(posterior), seed=DEFAULT_SEED)
+    whole, rest = (asked_of(forecaster, at_step) for at_step in (None, STEPS - 1))
+    assert 0.05 < whole["p_fluctuation"][0] < 0.95
+    assert rest["p_fluctuation"][0] == whole["p_fluctuation"][0]
+
+
+def test_a_run_that_goes_on_warms_up_no_more(forecaster):
+    base = base_settings(forecaster.posterior, forecaster.target)
+    warm = base.model_copy(update={"warmup_steps": STEPS // 2})
+    cost = learn_cost(forecaster.posterior, forecaster.target)
+    cold, gone_on = (
+        what_if_rows(forecaster, cost, of, {"steps": STEPS}, STEPS - STEPS // 4)[0]["p_tolerance"]
+        for of in (base, warm)
+    )
+    assert gone_on == cold
+
+
 def test_both_parts_of_a_changed_run_are_paid(forecaster):
     own = base_settings(forecaster.posterior, forecaster.target).group_size
     whole = asked_of(forecaster, group_size=[own, 2 * own])["completions"]

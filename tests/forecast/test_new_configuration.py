@@ -14,6 +14,7 @@ from advisor.forecast.analogues import log_odds
 from advisor.forecast.new_configuration import (
     CLEAR,
     CONFIGURATION_SHARE,
+    HORIZONS,
     REACH,
     STANDS_SHARE,
     UNLIKE_SPREAD,
@@ -72,6 +73,12 @@ def test_a_piloted_setting_keeps_its_pilots_departure_and_a_far_one_the_laws_wor
     assert spread == pytest.approx(1.0, abs=0.05)
 
 
+def test_stability_turns_on_the_stiffness_of_the_run_that_is_forecast(posterior):
+    forecaster = forecaster_of(posterior)
+    free = at_rate(posterior, RATES[1]).model_copy(update={"importance_ratio": False})
+    assert forecaster.law_stiffness(free) == pytest.approx(forecaster.run(free).stiffness)
+
+
 def test_what_the_seed_does_is_left_open_in_a_repeat(posterior):
     forecaster = forecaster_of(posterior)
     point = coordinates_of(at_rate(posterior, RATES[0]))
@@ -105,6 +112,15 @@ def test_a_pilot_that_does_not_fall_ends_no_lower_than_it_stands(posterior, leve
     assert max(ends[0], ends[2]) < 0.4
 
 
+def test_what_a_run_starts_from_does_not_turn_on_where_its_pilots_stand(posterior):
+    steady = with_rows(posterior, np.full(ROWS, 0.85))
+    settings, early = at_rate(steady, 1e-5).planned_over(90), [0, 1, ROWS // 2]
+    forecaster = forecaster_of(steady)
+    level, curve = (of(settings, early) for of in (forecaster.scaled_reward, forecaster.curve))
+    assert level == pytest.approx(curve, abs=1e-3)
+    assert np.median(forecaster.scaled_reward(settings, [ROWS])) > 0.8
+
+
 def test_one_that_falls_may_end_lower(posterior):
     falling = with_rows(posterior, np.linspace(0.9, 0.4, ROWS))
     rising = with_rows(posterior, np.linspace(0.4, 0.9, ROWS))
@@ -120,6 +136,22 @@ def test_departures_grow_from_the_last_row_on():
     one = Continued(np.log([10.0, 20.0, 40.0]), shift)
     assert one.at(np.array([1.0, 10.0, 20.0, 40.0, 400.0]))[0] == pytest.approx([0, 0, 1, 2, 2])
     assert 0 < one.at(np.array([15.0]))[0, 0] < 1
+
+
+def test_a_decaying_rate_decays_over_each_length_that_analogues_tell_of():
+    """Else what the curve gains beyond a pilot's schedule is added to what the analogues gain."""
+    plan = Plan(1e-5, steps=ROWS, parameters=SIZE, schedule="linear")
+    known = forecaster_of(made_up_posterior([plan], draws=100)).next_run
+    asked = {}
+
+    def level(settings, steps):
+        asked[float(steps[0])] = settings.planned_steps
+        return np.full((known.known.shape[1], len(steps)), 0.4)
+
+    known.shift(plan.completed, np.array([4.0 * ROWS]), level)
+    assert asked.pop(float(ROWS)) == ROWS
+    assert asked.keys() == set(np.ceil(0.95 * ROWS * HORIZONS))
+    assert all(steps == np.ceil(0.95 * planned) for steps, planned in asked.items())
 
 
 def test_settings_together_and_one_by_one_agree(posterior):
@@ -177,9 +209,7 @@ def test_small_models_that_do_not_fall_come_out_higher_far_beyond_their_pilots()
         known = forecaster.next_run
         # The curve and the analogues of a model's size are its own: only what is added is compared.
         known.corpus = replace(known.corpus, features=np.zeros_like(known.corpus.features))
-        return np.median(
-            known.shift(settings, np.array([8.0 * ROWS]), lambda *_: level[:, [1] * 11])
-        )
+        return np.median(known.shift(settings, np.array([8.0 * ROWS]), lambda *_: level[:, 1:]))
 
     rising, falling = np.linspace(0.4, 0.5, ROWS), np.linspace(0.5, 0.4, ROWS)
     assert shift(1.35e8, rising) - shift(SIZE, rising) > 0.2

@@ -18,7 +18,7 @@ from simulated_runs import (
 )
 
 from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.predictive import FALLEN_SPREAD, begun_run_reward
+from advisor.forecast.predictive import FALLEN_SPREAD, begun_run_reward, logged_mean
 from advisor.model.parameters import RUN_EFFECTS
 from advisor.theory import policy_steps
 
@@ -147,6 +147,25 @@ def test_spread_of_a_forecast_is_that_of_the_wander_and_of_finite_batches(noisy,
     # Fewer rows asked for are a noisier mean.
     one = begun_run_reward(posterior, 0, seen_of(plan), 60, draws=8000)
     assert interval(one) > 1.5 * interval(found)
+    # A row that averages ten steps is a mean of ten.
+    window = seen_of(plan).with_updates(logging_steps=10)
+    averaged = begun_run_reward(posterior, 0, window, 60, draws=8000)
+    assert interval(averaged) == pytest.approx(interval(found), rel=0.05)
+
+
+def test_epochs_score_the_same_completions_again(noisy):
+    settings = replace(RUNS[0], epochs=4).completed
+    forecaster = Forecaster.of_pilot(noisy, 0)
+
+    def spread(rows):
+        mean, above = (
+            logged_mean(forecaster, settings, 60, rows, np.full(forecaster.size, noise))
+            for noise in (0.0, 1.0)
+        )
+        return above - mean
+
+    assert spread(4) == pytest.approx(spread(1))
+    assert np.all(spread(8) < spread(4))
 
 
 def test_forecast_is_in_reward_units_and_stays_within_them():

@@ -58,3 +58,12 @@ def test_forecasts_widen_with_the_learning_rate(drawn):
         for rate in (1e-4, 1e-2)
     )
     assert gentle > 0.9 > hot
+
+
+def test_a_long_run_is_where_the_preset_has_it_as_no_pilot_was_fitted(drawn):
+    forecaster = Forecaster(drawn, Target("sort", "tiny-m", 4e5))
+    steps = int(20 * drawn.meta.longest)
+    settings = drawn.meta.runs[1].settings.planned_over(steps)
+    curve, found = (of(settings, [steps]) for of in (forecaster.curve, forecaster.scaled_reward))
+    assert load_priors("small_models").extrapolation.gain > 0
+    assert np.array_equal(found, curve)

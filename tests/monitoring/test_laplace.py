@@ -11,7 +11,7 @@ from simulated_runs import (
 )
 
 from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.run_likelihood import COPIES, observe, residuals_of, run_effects
+from advisor.forecast.run_likelihood import COPIES, observe, residuals_of, reweighted, run_effects
 from advisor.model import equations as eq
 from advisor.model.cohort import build_cohort
 from advisor.model.fast import data_of, kernel
@@ -120,3 +120,18 @@ def test_the_luck_follows_the_rows(kind):
         found.append(run_effects(laws, observed, residuals, noise).effect[kind].mean())
     assert found[0] < found[1] - 0.25
     assert found[2] > found[1] + 0.15
+
+
+def test_effects_of_a_run_are_drawn_apart_from_what_a_new_model_is_drawn_with(monkeypatch):
+    posterior, drawn = made_up_posterior([PLAN]), []
+
+    def spied(*given):
+        drawn.append(given[-1])
+        return run_effects(*given)
+
+    monkeypatch.setattr("advisor.forecast.run_likelihood.run_effects", spied)
+    forecaster = Forecaster(posterior, Target("sort", "another", 1e6), seed=3)
+    observed = observe(logged(), posterior.meta, PLAN.steps)
+    reweighted(forecaster, observed, has_fallen=False)
+    together = np.concatenate([forecaster._of_new_model, drawn[0].reshape(-1, forecaster.size)])
+    assert np.abs(np.corrcoef(together) - np.eye(len(together))).max() < 0.2
