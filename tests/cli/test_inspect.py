@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from advisor import inspect, read_runs
+from advisor import diagnose, inspect, read_runs
 from advisor.cli import app
 from advisor.cli.advise import _print_runs
 from advisor.cli.terminal import output
@@ -386,6 +386,22 @@ def test_advise_cautions_before_a_fit_that_may_fail(tmp_path, capsys):
     _print_runs(read_runs(tmp_path), [], output())
     shown = capsys.readouterr().out
     assert shown.count("Caution: Runs that count as one model on one task start at -1.") == 1
+
+
+def test_advise_does_not_suggest_to_leave_out_a_pilot_that_collapsed(tmp_path, capsys):
+    """What its fall brings with it is no second fault: the pilot bounds the learning rate."""
+    for name, after in (("alive", 0.6), ("dead", 0.0)):
+        rewards = [0.5 + 0.05 * (n * 7 % 5) if n < 20 else after for n in range(40)]
+        rows = [
+            {"step": n + 1, "reward": reward, "frac_reward_zero_std": float(after == 0 and n > 14)}
+            for n, reward in enumerate(rewards)
+        ]
+        _jsonl(tmp_path / f"{name}.jsonl", rows)
+    runs = read_runs(tmp_path)
+    judged = [diagnose(run) for run in runs]
+    assert [one.collapse_step for one in judged] == [None, 21]
+    _print_runs(runs, judged, output())
+    assert "dead: " not in capsys.readouterr().out
 
 
 def test_it_says_where_advise_would_refuse_runs_that_lack_nothing(tmp_path):
