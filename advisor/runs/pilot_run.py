@@ -47,8 +47,7 @@ WHY = {
     "each takes is not known",
     "epochs_per_refresh": "the log counts batches of rollouts, and how often each is passed over "
     "is not known",
-    "adapter": "the learning rate is one of LoRA for a model of more than 1e9 parameters, and the "
-    "log tells of no adapter",
+    "adapter": "the learning rate or a name is one of LoRA, and the log tells of no adapter",
     "step_unit": "the log's counter may count optimizer steps or batches of rollouts",
 }
 """Setting -> what is wrong without it."""
@@ -337,10 +336,11 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
 
     @property
     def may_be_lora(self) -> bool:
-        """Whether a log without an adapter has a rate of LoRA: it has one, or is no large model."""
+        """Whether a log without an adapter has a rate of LoRA, or a name, its folder's included."""
         known = self.hyperparameters
         is_fast = (known.learning_rate or 0) > FAST and (self.parameters or math.inf) > LARGE
-        return known.adapter is None and is_fast and not self.is_eval_only
+        is_named = "lora" in "/".join([*re.split(r"[\\/]", self.path)[-3:], self.id]).lower()
+        return known.adapter is None and (is_fast or is_named) and not self.is_eval_only
 
     @property
     def fingerprint(self) -> str:

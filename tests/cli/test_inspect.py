@@ -276,7 +276,7 @@ def test_what_is_asked_for_is_not_called_assumed_nor_what_is_read_missing(tmp_pa
 def test_an_adapter_nobody_told_of_is_asked_for_before_the_size_is_known(tmp_path):
     """Its rank too, which no config can do without."""
     _write(tmp_path / "a.jsonl", [0.01 * n for n in range(40)], learning_rate=1e-4)
-    asked = '# adapter = ...  # "lora" or "full", of a model above 1e9 parameters'
+    asked = '# adapter = ...  # "lora" or "full": a rate or a name is one of LoRA'
     rank = "# adapter_rank = ...  # of a LoRA adapter"
     said = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
     assert asked in said
@@ -291,6 +291,15 @@ def test_an_adapter_nobody_told_of_is_asked_for_before_the_size_is_known(tmp_pat
     assert "group_size" in said
     assert "adapter = " not in said
     assert "adapter_rank" not in said
+
+
+def test_an_adapter_that_a_name_tells_of_is_asked_for(tmp_path):
+    for name in ("full_lr2e-6", "LoRA_lr2e-6"):
+        rows = [{**row, "learning_rate": 2e-6} for row in _rows(40)]
+        _jsonl(tmp_path / name / "Qwen2.5-1.5B.jsonl", rows)
+    lora, full = (run.questions for run in read_runs(tmp_path))
+    assert "a name is one of LoRA, and the log tells of no adapter" in lora["adapter"]
+    assert "adapter" not in full
 
 
 def test_what_lies_there_and_was_not_applied_is_said_where_it_is_asked_for(tmp_path):

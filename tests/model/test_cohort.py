@@ -743,7 +743,7 @@ def test_an_adapter_is_asked_for_at_rates_of_lora(parameters, rate, adapter, is_
     if is_asked:
         assert 'adapter = ...  # "lora" or "full"' in Trainer.asked_of([run]).text
         (told,) = [line for line in build(run).notes if line.startswith("adapter = full")]
-        assert "the learning rate is one of LoRA" in told
+        assert "the learning rate or a name is one of LoRA" in told
     else:
         assert len(build(run).runs) == 1
 
