@@ -44,12 +44,11 @@ def promotion(
     posterior: Posterior, target: Target, settings: Settings, steps: int, cost: CostModel
 ) -> Promotion | None:
     """Longest living pilot of these settings that a run of so many steps may go on from."""
-    living = (run for run in pilots_of(posterior, target) if run.collapse_step is None)
-    begun = [run for run in living if run.steps < steps]
-    same = [run for run in begun if place_of(run.settings) == place_of(settings)]
-    if not same:
+    alive = (one for one in pilots_of(posterior, target) if one.collapse_step is None)
+    same = (one for one in alive if place_of(one.settings) == place_of(settings))
+    run = max((one for one in same if one.steps < steps), key=lambda one: one.steps, default=None)
+    if run is None:
         return None
-    run = max(same, key=lambda one: one.steps)
     step = int(run.steps)
     resumed = RESUMED.get(run.framework.partition(" ")[0], "with the state of its optimizer")
     if any(note.startswith("schedule = ") for note in posterior.meta.notes):

@@ -48,6 +48,7 @@ WHY = {
     "epochs_per_refresh": "the log counts batches of rollouts, and how often each is passed over "
     "is not known",
     "adapter": "the learning rate or a name is one of LoRA, and the log tells of no adapter",
+    "kl_coefficient": "the log has a KL term, whose coefficient is then not 0",
     "step_unit": "the log's counter may count optimizer steps or batches of rollouts",
 }
 """Setting -> what is wrong without it."""
@@ -295,17 +296,14 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     def lost_rewards(self) -> list[str]:
         """How many rewards are not finite, and where the first of them stands."""
         lost = np.flatnonzero(~np.isfinite(self.reward))
-        rewards = f"{lost.size} of {self.reward.size} rewards are not finite and were left out"
-        return [
-            f"{rewards}, the first in row {at + 1} at step {self.step[at]:g}" for at in lost[:1]
-        ]
+        lost_of = f"{lost.size} of {self.reward.size} rewards are not finite and were left out"
+        first = ((int(at) + 1, self.step[at]) for at in lost[:1])
+        return [f"{lost_of}, the first in row {row} at step {step:g}" for row, step in first]
 
     @property
     def seconds_per_step(self) -> float | None:
         """Median wall-clock seconds of an optimizer step, or None where no times were logged."""
-        times = self.series.get("step_time_seconds")
-        if times is None:
-            return None
+        times = self.series.get("step_time_seconds", np.zeros(0))
         known = np.isfinite(times) & (times > 0)
         if not known.any():
             return None
@@ -318,9 +316,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         """Unknown settings without which the run cannot be fitted -> what is wrong without each."""
         if self.is_eval_only:
             return {}
-        lacking = self.hyperparameters.lacking
-        if self.parameters is None:
-            lacking.append("parameters")
+        lacking = self.hyperparameters.lacking + ["parameters"] * (self.parameters is None)
         if self.step_unit == "refresh":
             factors = ("minibatches_per_refresh", "epochs_per_refresh")
             lacking += [name for name in factors if getattr(self.hyperparameters, name) is None]
@@ -331,8 +327,11 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     @property
     def questions(self) -> dict[str, str]:
         """What the run needs, and what it is asked for though a fit can go on without."""
-        is_asked = self.parameters is not None and self.may_be_lora
-        return self.needs | ({"adapter": WHY["adapter"]} if is_asked else {})
+        asked = ["adapter"] if self.parameters is not None and self.may_be_lora else []
+        is_known = self.framework != "TRL" or self.hyperparameters.kl_coefficient is not None
+        if not is_known and np.any(np.nan_to_num(self.series.get("kl", 0.0))):
+            asked.append("kl_coefficient")
+        return self.needs | {name: WHY[name] for name in asked}
 
     @property
     def may_be_lora(self) -> bool:
