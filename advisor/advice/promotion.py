@@ -44,18 +44,15 @@ def promotion(
     posterior: Posterior, target: Target, settings: Settings, steps: int, cost: CostModel
 ) -> Promotion | None:
     """Longest living pilot of these settings that a run of so many steps may go on from."""
-    begun = [
-        run
-        for run in pilots_of(posterior, target)
-        if run.collapse_step is None
-        and run.steps < steps
-        and place_of(run.settings) == place_of(settings)
-    ]
-    if not begun:
+    alive = (one for one in pilots_of(posterior, target) if one.collapse_step is None)
+    same = (one for one in alive if place_of(one.settings) == place_of(settings))
+    run = max((one for one in same if one.steps < steps), key=lambda one: one.steps, default=None)
+    if run is None:
         return None
-    run = max(begun, key=lambda one: one.steps)
     step = int(run.steps)
     resumed = RESUMED.get(run.framework.partition(" ")[0], "with the state of its optimizer")
+    if any(note.startswith("schedule = ") for note in posterior.meta.notes):
+        resumed += "; its learning rate is assumed to have been constant"
     return Promotion(
         pilot=run.id,
         step=step,

@@ -173,6 +173,8 @@ def _config(
         piloted = ", ".join(f"{one:g}" for one in advice.kl_coefficients)
         mark += f"The pilots differ in kl_coefficient ({piloted}): set it yourself. "
         mark += f"Here it is {settings.kl_coefficient:g}.\n"
+    if any(line.startswith("kl_coefficient = 0 assumed, but") for line in advice.assumptions):
+        mark += "kl_coefficient was not 0, and no log tells it: set it as your pilots had it.\n"
     return Trainer.export_config(
         settings,
         steps,

@@ -257,7 +257,7 @@ def _print_runs(
         console.say(f"Caution: {line}")
     for one in judged:
         own = [card for card in one.causes if card.status == "FAIL" and card.mode != "collapse"]
-        if own:
+        if own and one.collapse_step is None:
             console.say(
                 f"Note: pilot {one.id}: {own[0].title.lower()}: {own[0].headline} Its rewards "
                 "shape the answer all the same; leave it out if they are not what is meant."

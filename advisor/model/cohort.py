@@ -295,14 +295,13 @@ def _refuse_incomplete(runs: Sequence[PilotRun]) -> None:
 def _named(run: PilotRun, notes: _Notes) -> PilotRun:
     """Name a run's model and task, and note what is assumed."""
     assumed = run.hyperparameters.assumptions()
-    if "adapter" in run.questions:
-        assumed = [line for line in assumed if not line.startswith("adapter = ")]
-        assumed.append(
-            f"adapter = full assumed, but {run.questions['adapter']}: say "
-            'adapter = "lora" or "full" in pilots.toml'
-        )
-    for key, name in (("model", run.model), ("task", run.task)):
-        if name is None:
+    for name, value in (("adapter", "full"), ("kl_coefficient", "0")):
+        if name in run.questions:
+            assumed = [line for line in assumed if not line.startswith(f"{name} = ")]
+            why = f"{value} assumed, but {run.questions[name]}"
+            assumed.append(f"{name} = {why}: give {name} in pilots.toml")
+    for key in ("model", "task"):
+        if getattr(run, key) is None:
             pooled = "(no name given; runs without a name pool together)"
             assumed.append(f"{key} = '{key}' assumed {pooled}")
     for line in (*run.lost_rewards, *run.warnings, *run.assumptions, *assumed):

@@ -119,7 +119,8 @@ def converged(
     )
     raise NotConvergedError(
         f"The sampler did not converge in {counted(len(attempts), 'attempt')}: {complaint}. "
-        "No number is given, because it could be wrong by any amount. Chains that disagree stand "
+        + "It was a first look: fit without --fast first. " * settings.is_first_look
+        + "No number is given, because it could be wrong by any amount. Chains that disagree stand "
         "for two explanations of the same logs, between which they cannot move. Usual causes: runs "
         "of different tasks under one name, rewards on different scales, or a run that changed its "
         "settings half-way; leave out the run whose curve looks odd and fit again."

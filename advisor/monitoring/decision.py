@@ -38,9 +38,7 @@ class WatchDecision(BaseModel, frozen=True):
         """Decision and reason, with what stopping saves."""
         kept = "Go on" if self.steps else "Finished"
         verdict = {"stop": "STOP", "change": "CHANGE", "go on": kept}[self.action]
-        line = f"{verdict}: {self.reason}."
-        if self.change:
-            line += f" {self.change}."
+        line = f"{verdict}: {self.reason}." + (f" {self.change}." if self.change else "")
         if self.action != "go on" and self.steps:
             verb = "Stopping saves" if self.action == "stop" else "The rest would take"
             hours = "" if self.gpu_hours is None else f" and {self.gpu_hours:.3g} GPU-hours"
@@ -88,9 +86,9 @@ def _rule(
     update: Update, diagnosis: Diagnosis, level: float, left: int
 ) -> tuple[Action, str, str, str]:
     failed = [card for card in diagnosis.cards if card.status == "FAIL"]
-    fallen = next((card for card in failed if card.mode == "collapse"), None)
-    if fallen is not None or update.fallen_since is not None:
-        since = diagnosis.collapse_step if fallen is not None else update.fallen_since
+    fall = diagnosis.card("collapse")
+    if fall.status == "FAIL" or update.fallen_since is not None:
+        since = diagnosis.collapse_step if fall.status == "FAIL" else update.fallen_since
         reason = (
             f"the reward fell for good at step {since:.0f} and stands at {update.reward:.3g}; "
             "few such runs come back"
@@ -125,7 +123,9 @@ def _rule(
         )
         return "stop", "gained", reason, ""
     reason = f"the run stays stable with probability {percent(1 - update.p_unstable)}"
-    if update.share_made < 1 and left:
+    if not left:
+        reason = fall.headline.rstrip(".") if fall.status == "WARNING" else "the run stayed stable"
+    elif update.share_made < 1:
         reason = f"{percent(update.share_made)} of the gain is made, and {reason}"
     return "go on", "none", reason, ""
 
@@ -134,9 +134,8 @@ def _gentler(update: Update) -> str:
     rate = update.settings.learning_rate
     if update.gentler_rate is None:
         return f"No tried learning rate below {rate:.3g} keeps the rest of it stable"
-    return (
-        f"A learning rate of {update.gentler_rate:.2g} instead of {rate:.3g} would keep it stable"
-    )
+    gentler = f"A learning rate of {update.gentler_rate:.2g} instead of {rate:.3g}"
+    return f"{gentler} would keep it stable"
 
 
 def _go_back(update: Update, since: float | None) -> str:

@@ -47,8 +47,8 @@ WHY = {
     "each takes is not known",
     "epochs_per_refresh": "the log counts batches of rollouts, and how often each is passed over "
     "is not known",
-    "adapter": "the learning rate is one of LoRA for a model of more than 1e9 parameters, and the "
-    "log tells of no adapter",
+    "adapter": "the learning rate or a name is one of LoRA, and the log tells of no adapter",
+    "kl_coefficient": "the log has a KL term, whose coefficient is then not 0",
     "step_unit": "the log's counter may count optimizer steps or batches of rollouts",
 }
 """Setting -> what is wrong without it."""
@@ -305,25 +305,31 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         if self.is_eval_only:
             return {}
         lacking = self.hyperparameters.lacking
-        lacking += ["parameters"] if self.parameters is None else []
+        if self.parameters is None:
+            lacking.append("parameters")
         if self.step_unit == "refresh":
             factors = ("minibatches_per_refresh", "epochs_per_refresh")
             lacking += [name for name in factors if getattr(self.hyperparameters, name) is None]
-        lacking += ["step_unit"] if self.step_unit == "unknown" else []
+        if self.step_unit == "unknown":
+            lacking.append("step_unit")
         return {name: WHY[name] for name in lacking}
 
     @property
     def questions(self) -> dict[str, str]:
         """What the run needs, and what it is asked for though a fit can go on without."""
-        is_asked = self.parameters is not None and self.may_be_lora
-        return self.needs | ({"adapter": WHY["adapter"]} if is_asked else {})
+        asked = ["adapter"] if self.parameters is not None and self.may_be_lora else []
+        is_known = self.framework != "TRL" or self.hyperparameters.kl_coefficient is not None
+        if not is_known and np.any(np.nan_to_num(self.series.get("kl", 0.0))):
+            asked.append("kl_coefficient")
+        return self.needs | {name: WHY[name] for name in asked}
 
     @property
     def may_be_lora(self) -> bool:
-        """Whether a log without an adapter has a rate of LoRA: it has one, or is no large model."""
+        """Whether a log without an adapter has a rate of LoRA, or a name, its folder's included."""
         known = self.hyperparameters
         is_fast = (known.learning_rate or 0) > FAST and (self.parameters or math.inf) > LARGE
-        return known.adapter is None and is_fast and not self.is_eval_only
+        is_named = "lora" in "/".join([*re.split(r"[\\/]", self.path)[-3:], self.id]).lower()
+        return known.adapter is None and (is_fast or is_named) and not self.is_eval_only
 
     @property
     def fingerprint(self) -> str:

@@ -19,7 +19,8 @@ PLANS = (Plan(1e-4), Plan(1e-4, steps=90), Plan(1e-3, collapse=25), Plan(3e-4))
 
 @pytest.fixture(scope="module")
 def posterior():
-    return made_up_posterior(PLANS, draws=800)
+    made = made_up_posterior(PLANS, draws=800)
+    return replace(made, meta=made.meta.model_copy(update={"notes": ()}))
 
 
 def of_trainer(posterior, name):
@@ -66,6 +67,14 @@ def test_a_schedule_that_is_over_and_a_setting_that_differs_are_said(posterior):
     )
     found = asked(posterior, changed(PLANS[0].completed, kl_coefficient=0.04))
     assert found.why_not == "its kl_coefficient differs"
+
+
+def test_that_a_rate_was_constant_is_said_to_be_assumed_where_no_log_tells(posterior):
+    settings = PLANS[0].completed
+    assert "assumed" not in asked(posterior, settings).text
+    notes = ("schedule = constant assumed (no schedule given) [3 runs]",)
+    untold = replace(posterior, meta=posterior.meta.model_copy(update={"notes": notes}))
+    assert "is assumed to have been constant)." in asked(untold, settings).text
 
 
 def test_refreshes_are_counted_where_the_trainer_counts_them(posterior):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from advisor import inspect, read_runs
+from advisor import diagnose, inspect, read_runs
 from advisor.cli import app
 from advisor.cli.advise import _print_runs
 from advisor.cli.terminal import output
@@ -279,7 +279,7 @@ def test_what_is_asked_for_is_not_called_assumed_nor_what_is_read_missing(tmp_pa
 def test_an_adapter_nobody_told_of_is_asked_for_before_the_size_is_known(tmp_path):
     """Its rank too, which no config can do without."""
     _write(tmp_path / "a.jsonl", [0.01 * n for n in range(40)], learning_rate=1e-4)
-    asked = '# adapter = ...  # "lora" or "full", of a model above 1e9 parameters'
+    asked = '# adapter = ...  # "lora" or "full": a rate or a name is one of LoRA'
     rank = "# adapter_rank = ...  # of a LoRA adapter"
     said = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
     assert asked in said
@@ -294,6 +294,15 @@ def test_an_adapter_nobody_told_of_is_asked_for_before_the_size_is_known(tmp_pat
     assert "group_size" in said
     assert "adapter = " not in said
     assert "adapter_rank" not in said
+
+
+def test_an_adapter_that_a_name_tells_of_is_asked_for(tmp_path):
+    for name in ("full_lr2e-6", "LoRA_lr2e-6"):
+        rows = [{**row, "learning_rate": 2e-6} for row in _rows(40)]
+        _jsonl(tmp_path / name / "Qwen2.5-1.5B.jsonl", rows)
+    lora, full = (run.questions for run in read_runs(tmp_path))
+    assert "a name is one of LoRA, and the log tells of no adapter" in lora["adapter"]
+    assert "adapter" not in full
 
 
 def test_what_lies_there_and_was_not_applied_is_said_where_it_is_asked_for(tmp_path):
@@ -389,6 +398,22 @@ def test_advise_cautions_before_a_fit_that_may_fail(tmp_path, capsys):
     _print_runs(read_runs(tmp_path), [], output())
     shown = capsys.readouterr().out
     assert shown.count("Caution: Runs that count as one model on one task start at -1.") == 1
+
+
+def test_advise_does_not_suggest_to_leave_out_a_pilot_that_collapsed(tmp_path, capsys):
+    """What its fall brings with it is no second fault: the pilot bounds the learning rate."""
+    for name, after in (("alive", 0.6), ("dead", 0.0)):
+        rewards = [0.5 + 0.05 * (n * 7 % 5) if n < 20 else after for n in range(40)]
+        rows = [
+            {"step": n + 1, "reward": reward, "frac_reward_zero_std": float(after == 0 and n > 14)}
+            for n, reward in enumerate(rewards)
+        ]
+        _jsonl(tmp_path / f"{name}.jsonl", rows)
+    runs = read_runs(tmp_path)
+    judged = [diagnose(run) for run in runs]
+    assert [one.collapse_step for one in judged] == [None, 21]
+    _print_runs(runs, judged, output())
+    assert "dead: " not in capsys.readouterr().out
 
 
 def test_it_says_where_advise_would_refuse_runs_that_lack_nothing(tmp_path):

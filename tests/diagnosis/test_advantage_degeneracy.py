@@ -41,6 +41,8 @@ def test_by_share_and_reward(silent, reward, status):
     assert card.status == status
     assert card.number == pytest.approx(silent)
     assert 0 <= card.interval[0] <= card.interval[1] <= 1
+    # Where next to no reward is left, silent groups are all wrong.
+    assert bool(card.unknown) == (status != "FAIL")
 
 
 def test_too_young_to_fail():

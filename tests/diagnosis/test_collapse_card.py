@@ -27,6 +27,17 @@ def test_healthy_and_short_runs():
     assert collapse(make(np.full(60, np.nan))).status == "NOT APPLICABLE"
 
 
+def test_the_card_fails_a_run_that_a_fit_counts_as_collapsed():
+    rewards = [0.19, 0.16, 0.44, 0.38, 0.34, 0.69, *[0.0] * 5, 0.09, 0.25, *[0.0] * 11]
+    run = make(np.array(rewards))
+    card = collapse(run)
+    assert has_collapsed(run)
+    assert (card.status, card.steps) == ("FAIL", (7, 24))
+    assert "From step 7 on" in card.headline
+    # Below 0 the floor is the lowest reward that was logged.
+    assert collapse(make(np.array(rewards) - 0.5)).status != "FAIL"
+
+
 def test_a_fall_that_noise_might_have_done_is_a_warning():
     cards = [collapse(make(np.maximum(0, 0.3 + 0.2 * noise(s, 40, 0.6)))) for s in range(60)]
     warned = [card for card in cards if card.status == "WARNING"]

@@ -33,6 +33,15 @@ def test_schedules_are_recognised(kind, warmup, every, known, after):
         assert found.planned_steps == pytest.approx(200, abs=3)
 
 
+def test_a_scheduler_that_skipped_steps_reached_the_rate_that_was_set():
+    # Half precision skips a step whose gradients overflow, and its scheduler waits.
+    rate = 5e-6 * schedule_factors("linear", 100, warmup_steps=10, planned_steps=100)
+    step, late = np.arange(1.0, 101), np.concatenate([rate[:50], rate[49:-1]])
+    assert infer_schedule(step, late, 100).peak == 5e-6
+    # Rows apart pass over the peak: what was reached is no round number, and the fit tells it.
+    assert infer_schedule(step[2::7], late[2::7], 100).peak == pytest.approx(5e-6, rel=0.01)
+
+
 def test_a_warm_up_to_a_constant():
     step, rate = logged("constant", 100, 10, 1, 60, after=False)
     found = infer_schedule(step, rate, 100)

@@ -743,9 +743,22 @@ def test_an_adapter_is_asked_for_at_rates_of_lora(parameters, rate, adapter, is_
     if is_asked:
         assert 'adapter = ...  # "lora" or "full"' in Trainer.asked_of([run]).text
         (told,) = [line for line in build(run).notes if line.startswith("adapter = full")]
-        assert "the learning rate is one of LoRA" in told
+        assert "the learning rate or a name is one of LoRA" in told
     else:
         assert len(build(run).runs) == 1
+
+
+def test_the_coefficient_of_a_kl_term_is_asked_for():
+    """TRL computes the term where its coefficient is not 0: that it is 0 is no default then."""
+    run = Plan(1e-5).run(rising(), "mine").with_updates(framework="TRL")
+    unknown = run.hyperparameters.model_copy(update={"kl_coefficient": None})
+    run = run.with_updates(hyperparameters=unknown)
+    assert "kl_coefficient" not in run.questions
+    run = run.with_updates(series={**run.series, "kl": np.full(run.step.size, 0.01)})
+    assert "kl_coefficient = ...  # TRL: beta" in Trainer.asked_of([run]).text
+    (line,) = [line for line in build(run).notes if line.startswith("kl_coefficient")]
+    assert line.startswith("kl_coefficient = 0 assumed, but the log has a KL term")
+    assert "kl_coefficient" not in run.with_updates(framework="OpenRLHF").questions
 
 
 def test_flat_pilots_end_with_3_and_name_the_next_one():

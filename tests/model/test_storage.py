@@ -286,6 +286,7 @@ def test_fit_that_never_converges_gives_no_number(sampler):
             progress=lambda *stage: said.append(stage),
         )
     assert no.value.exit_code == 4
+    assert "--fast" not in str(no.value)
     # Nothing diverged: it takes more draws, not smaller steps.
     assert sampler.attempts == [
         (600 * times, 200 if attempt else 100, 0.8, 5 + attempt)
@@ -331,8 +332,9 @@ def test_runs_over_which_the_chains_disagree_are_named(sampler):
 @pytest.mark.evidence
 def test_a_first_look_is_one_attempt_and_says_so(sampler):
     run = Plan().run(rising())
-    with pytest.raises(NotConvergedError, match="did not converge in 1 attempt: R-hat"):
+    with pytest.raises(NotConvergedError, match="in 1 attempt: R-hat") as no:
         fit([run], priors=PRESET, sampling=Sampling.first_look(5))
+    assert "It was a first look: fit without --fast first." in str(no.value)
     assert sampler.attempts == [(250, 300, 0.9, 5)]
     sampler.passes_at, sampler.diverging = 2, 0.005
     posterior = fit([run], priors=PRESET, sampling=Sampling.first_look(5))

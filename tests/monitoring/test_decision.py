@@ -64,13 +64,14 @@ def test_the_end_is_called_what_it_is_the_mean_of_the_last_tenth():
 
 
 def diagnosis(*cards):
+    judged = [card for card in cards if card.mode == "collapse"]
     return Diagnosis(
         id="run",
         path="run",
         run="run",
         verdict=cards[0].status if cards else "PASS",
-        collapse_step=33.0 if any(c.mode == "collapse" for c in cards) else None,
-        cards=cards,
+        collapse_step=33.0 if judged and judged[0].status == "FAIL" else None,
+        cards=cards if judged else (*cards, card("collapse", "PASS")),
     )
 
 
@@ -156,3 +157,11 @@ def test_the_runs_own_step_times_price_it(posterior, rows):
 def test_a_run_whose_steps_are_done_is_finished(step, word):
     found = watch_decision(update(step=step), diagnosis(), level=0.9, cost=COST)
     assert found.text.startswith(word)
+
+
+def test_of_a_run_that_is_over_is_said_what_became_of_it():
+    def said(*cards):
+        return watch_decision(update(step=140), diagnosis(*cards), level=0.9, cost=COST).text
+
+    assert said() == "Finished: the run stayed stable."
+    assert said(card("collapse", "WARNING")) == "Finished: It is bad."

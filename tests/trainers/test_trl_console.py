@@ -298,6 +298,7 @@ def test_unsloth_prints_a_banner(read: Any) -> None:
         "total_train_batch_size": 32,
         "world_size": 1,
         "total_optimization_steps": 1000,
+        "trained_percent": "2.94",
     }
 
 

@@ -183,8 +183,7 @@ def find_any_fall(
 ) -> Collapse:
     """Verdict of `find_final_fall`, or a fall to less than half from which the reward came back."""
     verdict, _ = find_final_fall(step, reward, floor, least)
-    # Below 0 the floor may be the lowest reward that was logged, which common rewards can be.
-    if not verdict.unstable and floor >= 0:
+    if not verdict.unstable:
         verdict = _ended_at_the_floor(verdict, step, reward, floor)
     # What kills a run once may kill its twin for good: both count as collapses of their setting.
     fall = None if verdict.unstable else find_passing_fall(step, reward, floor, least)
@@ -193,8 +192,7 @@ def find_any_fall(
 
 def _fallen(verdict: Collapse, step: FloatArray, onset: float) -> Collapse:
     """Verdict on a run that fell at a step."""
-    before = step[step < onset]
-    healthy_until = float(before[-1]) if before.size else 0.0
+    healthy_until = float(step[step < onset].max(initial=0.0))
     fell = {"unstable": True, "onset_step": onset, "fell_from": onset}
     return verdict.model_copy(update=fell | {"healthy_until": healthy_until})
 
@@ -204,7 +202,8 @@ def _ended_at_the_floor(
 ) -> Collapse:
     """Verdict on a run most of whose last rows show nothing, too few for the definition."""
     step, above = levels.finite(step, reward - floor)
-    for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= 0).tolist():
+    # Below 0 the floor may be the lowest reward that was logged, which common rewards can be.
+    for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= min(floor, 0)).tolist():
         if row < FEWEST_ALIVE or not _shows_nothing(above[row:], above[:row]):
             continue
         if _few_successes(above, row) < BY_CHANCE:
@@ -265,9 +264,8 @@ def _to_the_lowest(
     window = levels.window_rows(reward.size, least)
     first = max(0, (before_row or 0) - window + 1)
     end = first + int(np.argmin(levels.trailing_mean(reward, window)[first:])) + window
-    return _deep(
-        levels.find_fall(step[:end], reward[:end], before_row, floor, window), floor, PASSING_SURE
-    )
+    fall = levels.find_fall(step[:end], reward[:end], before_row, floor, window)
+    return _deep(fall, floor, PASSING_SURE)
 
 
 def _deep(fall: levels.Fall | None, floor: float, sure: float) -> levels.Fall | None:
@@ -373,10 +371,13 @@ def collapse(run: PilotRun) -> Card:
     verdict, fall = find_final_fall(step, reward, floor, least)
     passing = None
     if not verdict.unstable:
+        ended = _ended_at_the_floor(verdict, step, reward, floor).fell_from
+        if ended is not None and not run.is_eval_only:
+            facts: dict[str, Any] = {"step": ended, "mean": reward[step >= ended].mean()}
+            return card_of("collapse", finding("collapse.ended", run, (ended, step[-1]), **facts))
         passing = find_passing_fall(step, reward, floor, least)
         passing = passing or _plain_fall(step, reward, floor, least)
-        extinct = None if passing else _extinct(run, step, reward, floor)
-        if extinct is not None:
+        if (extinct := None if passing else _extinct(run, step, reward, floor)) is not None:
             return extinct
     fall = passing or fall
     if fall is None:
@@ -392,7 +393,7 @@ def collapse(run: PilotRun) -> Card:
         counts = ": it counts as a collapse of its setting" if fall.z >= PASSING_SURE else ""
         low = float(step[np.argmin(np.where(step < fall.onset_step, np.inf, reward))])
         steps = (fall.onset_step, low)
-        facts: dict[str, Any] = {"fall": fall, "low": low, "in_part": in_part, "counts": counts}
+        facts = {"fall": fall, "low": low, "in_part": in_part, "counts": counts}
         found = finding("collapse.came_back", run, steps, **facts)
     elif find_collapse(step, reward, floor, least).unstable and fall.z >= UNSURE:
         found = finding("collapse.ends_lower", run, steps, fall=fall)

@@ -41,16 +41,17 @@ def advantage_degeneracy(run: PilotRun) -> card.Card:
     if silent is None:
         return card.not_applicable("advantage_degeneracy.absent", run)
     last = levels.ends(silent.values)[1]
-    is_told = "all_right_share" in run.series
+    found, table = _silent_groups(run, silent, last), card.CARDS["advantage_degeneracy"]
+    is_told = "all_right_share" in run.series or found.status == "FAIL"
     return card.card_of(
         "advantage_degeneracy",
-        _silent_groups(run, silent, last),
+        found,
         number=last.mean,
         unit=silent.unit,
         interval=last.share_interval,
         threshold=SILENT_WARNING,
         witnesses=_witnesses(run, last.mean),
-        unknown=() if is_told else (card.CARDS["advantage_degeneracy"]["unknown"],),
+        unknown=() if is_told else (table["unknown"],),
     )
 
 
@@ -124,9 +125,8 @@ def silent_share(run: PilotRun) -> Silent | None:
 def expected_silent(run: PilotRun) -> float | None:
     """Expected share of silent groups at the end for Beta-distributed difficulty, or None."""
     group, mix = run.hyperparameters.group_size, difficulty(run)
-    if mix is None or group is None:
-        return None
-    return min(silent_group_share(group, mix), 1.0)  # beyond it by rounding alone
+    # Beyond 1 by rounding alone.
+    return None if mix is None or group is None else min(silent_group_share(group, mix), 1.0)
 
 
 def drift_lost(run: PilotRun) -> float | None:

@@ -55,10 +55,8 @@ def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) ->
     facts["learning_rate"] = rounded(found.peak)
     if found.kind is None:
         what = "the schedule cannot be told from the learning rates logged"
-        # Distances between rows before the first one, from which on a log does not show the
-        # beginning.
-        begins_late = rate.size > 1 and step[0] > 3 * (step[1] - step[0])
-        is_late = bool(begins_late and rate[0] == largest)
+        # After so many distances between rows a log does not show the beginning.
+        is_late = bool(rate.size > 1 and step[0] > 3 * (step[1] - step[0]) and rate[0] == largest)
         return Rates(facts, is_late, (f"{what}; they are used as they stand",), largest)
     facts["schedule"], facts["warmup_steps"] = found.kind, found.warmup_steps
     if found.planned_steps is not None:
@@ -83,8 +81,7 @@ def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None
     if rate.size < limits.LEAST_SCHEDULE_ROWS or rising:
         return Schedule(peak, is_rising=rising)
     # Every row counts in the peak, but eighty are plenty for a shape.
-    thin = np.unique(np.linspace(0, rate.size - 1, min(rate.size, 80)).astype(int))
-    thin = np.union1d(thin, [top])
+    thin = np.union1d(np.linspace(0, rate.size - 1, min(rate.size, 80)).astype(int), [top])
     best: tuple[float, Kind, int, int, float] | None = None
     before = 0 if top == 0 else int(step[top - 1]) - 1
     warmups = np.unique(np.linspace(before, step[top + 1], 64).astype(int))
@@ -121,8 +118,11 @@ def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None
     told = planned_steps is None and name != "constant" and error <= 0.002
     if told and name == "linear":
         level_found, length = _straight(step, rate, max(warmup, before), level_found, length)
-    # Twelve digits: the fit adds rounding noise, and configs are read by people.
-    peak = float(f"{max(peak, level_found):.12g}")
+    # A scheduler may skip steps and fit roughly: a round rate that it reached is then the peak.
+    # Else twelve digits: the fit adds rounding noise, and configs are read by people.
+    is_rough = error > CLEAR_MISFIT and level_found <= (1 + error) * peak
+    if not is_rough or rounded(peak) != float(f"{peak:.1e}"):
+        peak = float(f"{max(peak, level_found):.12g}")
     return Schedule(peak, name, warmup, length if told else None)
 
 

@@ -53,9 +53,10 @@ class PrintedSettings:
         if any(word in text for word in HEADER_WORDS):
             for label, value in PATTERNS["header"].findall(text):
                 self._header(label.lower(), int(value.replace(",", "")))
-        resumed = PATTERNS["resumed"].search(text) if "Continuing training" in text else None
-        if resumed is not None:
-            self.resumed_at = int(resumed.group(1))
+        if "Continuing training" in text and (resumed := PATTERNS["resumed"].search(text)):
+            self.resumed_at = int(resumed[1])
+        if "% trained" in text and (trained := PATTERNS["trained"].search(text)):
+            self.settings["trained_percent"] = trained[1]
         is_sought = "odel" in text and not self._has_model
         model = PATTERNS["model"].search(text) if is_sought else None
         if model is not None and model[1].partition("/")[0].lower() not in CONSOLE["folders"]:
@@ -253,6 +254,8 @@ def _set_adapter(extractor: SettingsExtractor) -> None:
         extractor.take("adapter_rank", rank)
     elif kind is not None:
         extractor.note("adapter", "lora", kind.name)
+    elif (trained := extractor.amount("trained_percent")) is not None and trained.value < 50:
+        extractor.note("adapter", "lora", f"{trained.value:g} % of the parameters are trained")
     if extractor.facts.get("adapter") == "lora":
         extractor.take_over("adapter_alpha")
         extractor.take_targets()
@@ -342,10 +345,7 @@ def _devices(extractor: SettingsExtractor) -> float:
 
 def _minibatches(extractor: SettingsExtractor) -> tuple[float, str] | None:
     """Optimizer steps per pass over a batch of rollouts, where the settings state its size."""
-    rounds, whole = (
-        extractor.count("steps_per_generation"),
-        extractor.count("generation_batch_size"),
-    )
+    rounds, whole = map(extractor.count, ("steps_per_generation", "generation_batch_size"))
     if rounds is not None:
         settings = extractor.settings
         if PER_DEVICE not in settings and "global_batch_size" in settings:
