@@ -335,11 +335,7 @@ class Forecaster:
 
     def uncorrected_share(self, settings: Settings) -> FloatArray:
         """Share s of staleness that no ratio corrects, shape (draws,)."""
-        return self._uncorrected if settings.importance_ratio else np.ones(self.size)
-
-    @cached_property
-    def _uncorrected(self) -> FloatArray:
-        return np.asarray(eq.uncorrected(self.population, 1.0))
+        return np.asarray(eq.uncorrected(self.population, float(settings.importance_ratio)))
 
     def reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward of the policy after so many optimizer steps.
@@ -389,6 +385,9 @@ class Forecaster:
         if not gain or times.max() <= SUPPORT * self.posterior.meta.longest:
             return level
         beyond = np.log(np.maximum(np.minimum(*self.beyond(settings, times)), 1.0))[..., None, :]
+        # In full from twice what is supported on: a curve must not break where that ends.
+        grown = np.minimum(beyond / np.log(2), 1.0)
+        beyond = beyond * grown * (2 - grown)
         start, share = self.group.start[:, None], np.clip(level, 0.0, 1.0)
         gained = np.clip((share - start) / (1 - start), 0.0, 1.0)
         return np.asarray(eq.shifted_share(share, gain * beyond * gained))
