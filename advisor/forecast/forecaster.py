@@ -146,7 +146,7 @@ class Forecaster:
         self.target = target
         self.draws = draws
         self.seed = seed
-        effect = run_effect or RunEffect.fresh(seed)
+        self._effect = effect = run_effect or RunEffect.fresh(seed)
         total = posterior.convergence.draws
         kept = np.unique(np.linspace(0, total - 1, min(draws, total)).astype(int))
         # The first half of the stream is that of RunEffect.fresh with the same seed.
@@ -191,9 +191,9 @@ class Forecaster:
     def with_longest(self, longest: float) -> Forecaster:
         """Return the same forecaster, as if the longest pilot had so many steps."""
         meta = self.posterior.meta.model_copy(update={"longest": longest})
-        return self._again(replace(self.posterior, meta=meta))
+        return self._again(replace(self.posterior, meta=meta), self._effect)
 
-    def _again(self, posterior: Posterior, run_effect: RunEffect | None = None) -> Forecaster:
+    def _again(self, posterior: Posterior, run_effect: RunEffect) -> Forecaster:
         how: dict[str, Any] = {"draws": self.draws, "seed": self.seed, "corpus": self.corpus}
         return Forecaster(posterior, self.target, run_effect=run_effect, **how)
 
