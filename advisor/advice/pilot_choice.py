@@ -84,8 +84,8 @@ def shown(
     if level is None:
         level = forecaster.scaled_reward(pilot.planned_over(steps), _looks(begun, steps))
     level = np.clip(level, 0.01, 0.99)
-    rows = max(1.0, (steps - begun) / len(LOOKS)) * pilot.prompts_per_step
-    noise = np.sqrt(level * (1 - level) / rows)
+    batches = max(1.0, (steps - begun) / len(LOOKS) / pilot.epochs_per_refresh)
+    noise = np.sqrt(level * (1 - level) / batches / pilot.prompts_per_step)
     wander = forecaster.misfit[:, None] * rng.standard_normal((level.shape[0], 1))
     seen = level + wander + noise * rng.standard_normal(level.shape)
     collapses = rng.random(level.shape[0]) > stable

@@ -316,7 +316,6 @@ def _weighed(
         replace(target, model=model, parameters=parameters),
         draws=DRAWS,
         seed=seed,
-        run_effect=RunEffect.fresh((seed, 1)),  # pilots have seeds of their own
     )
     settings, steps, size = worth.whole, worth.steps, parameters / target.parameters
     found = []
@@ -337,8 +336,10 @@ def _weighed(
         prices = [length * size / steps * batch for batch in batches]
         rng = np.random.default_rng([seed, 2])
         actions = [
-            Action.of(pilots, f"pilot-{number}", "start", one, (0, length), price, rng)
+            # Each pilot has a seed of its own.
+            Action.of(own, f"pilot-{number}", "start", one, (0, length), price, rng)
             for number, (one, price) in enumerate(zip(asked, prices, strict=True), start=1)
+            for own in [pilots.with_run_effect(RunEffect.fresh((seed, 1, number)))]
         ]
         gain, left = worth.gain(actions, rng), worth.left(actions)
         design = Design(

@@ -17,8 +17,8 @@ from advisor.common import counted
 from advisor.theory import FloatArray
 
 ADVISOR, NEW_RUN, SIMPLEST = "advisor", "advisor, as a new run", "last value"
-"""What `watch` says of a run that has begun, what `advise` says of another run of its settings, and
-the rule beside which both are read."""
+"""What `watch` would say of a run that has begun if its pilots were fitted with it, what `advise`
+says of another run of its settings, and the rule beside which both are read."""
 
 FEWEST = 5
 """Runs below which no verdict is given on forecasts."""

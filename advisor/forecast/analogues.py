@@ -117,8 +117,10 @@ class Description(NamedTuple):
         return self._replace(features=features)
 
 
-def describe(step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind) -> Description:
-    """Describe a run that has begun."""
+def describe(
+    step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind, *, thinned: int = 1
+) -> Description:
+    """Describe a run that has begun, of which one in so many rows is given."""
     steps, rewards = np.asarray(step, dtype=float), np.asarray(reward, dtype=float)
     third = max(1, rewards.size // 3)
     first, last = float(rewards[:third].mean()), float(rewards[-third:].mean())
@@ -126,14 +128,14 @@ def describe(step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind)
     middle = float(between.mean()) if between.size else (first + last) / 2
     unit = max(float(np.ptp(rewards)), 1e-9 * max(1.0, float(np.abs(rewards).max())))
     noise = Level.row_noise(rewards)
-    error = noise * float(np.sqrt(2 / third))
+    error = noise * float(np.sqrt(2 / third / thinned))
     features = [
         0.0,
         (last - first) / unit,
         (last - 2 * middle + first) / unit,
         noise / unit,
         2 * np.tanh((last - first) / (error + 0.02 * unit) / 4),
-        np.log(rewards.size) / 2,
+        np.log(rewards.size * thinned) / 2,
         float(kind.is_share),
         2 * last if kind.is_share else 1.0,
         float(np.clip(np.log(min((1 - last) / unit, 20) + 0.05), -3, 3)) if kind.is_share else 0.0,

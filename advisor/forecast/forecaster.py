@@ -146,7 +146,7 @@ class Forecaster:
         self.target = target
         self.draws = draws
         self.seed = seed
-        effect = run_effect or RunEffect.fresh(seed)
+        self._effect = effect = run_effect or RunEffect.fresh(seed)
         total = posterior.convergence.draws
         kept = np.unique(np.linspace(0, total - 1, min(draws, total)).astype(int))
         # The first half of the stream is that of RunEffect.fresh with the same seed.
@@ -191,9 +191,9 @@ class Forecaster:
     def with_longest(self, longest: float) -> Forecaster:
         """Return the same forecaster, as if the longest pilot had so many steps."""
         meta = self.posterior.meta.model_copy(update={"longest": longest})
-        return self._again(replace(self.posterior, meta=meta))
+        return self._again(replace(self.posterior, meta=meta), self._effect)
 
-    def _again(self, posterior: Posterior, run_effect: RunEffect | None = None) -> Forecaster:
+    def _again(self, posterior: Posterior, run_effect: RunEffect) -> Forecaster:
         how: dict[str, Any] = {"draws": self.draws, "seed": self.seed, "corpus": self.corpus}
         return Forecaster(posterior, self.target, run_effect=run_effect, **how)
 
@@ -335,11 +335,7 @@ class Forecaster:
 
     def uncorrected_share(self, settings: Settings) -> FloatArray:
         """Share s of staleness that no ratio corrects, shape (draws,)."""
-        return self._uncorrected if settings.importance_ratio else np.ones(self.size)
-
-    @cached_property
-    def _uncorrected(self) -> FloatArray:
-        return np.asarray(eq.uncorrected(self.population, 1.0))
+        return np.asarray(eq.uncorrected(self.population, float(settings.importance_ratio)))
 
     def reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward of the policy after so many optimizer steps.
@@ -389,6 +385,9 @@ class Forecaster:
         if not gain or times.max() <= SUPPORT * self.posterior.meta.longest:
             return level
         beyond = np.log(np.maximum(np.minimum(*self.beyond(settings, times)), 1.0))[..., None, :]
+        # In full from twice what is supported on: a curve must not break where that ends.
+        grown = np.minimum(beyond / np.log(2), 1.0)
+        beyond = beyond * grown * (2 - grown)
         start, share = self.group.start[:, None], np.clip(level, 0.0, 1.0)
         gained = np.clip((share - start) / (1 - start), 0.0, 1.0)
         return np.asarray(eq.shifted_share(share, gain * beyond * gained))

@@ -168,7 +168,6 @@ class NextRun:
         longer = (pilot.settings.planned_over(int(last * times)) for times in HORIZONS)
         own = pilot.settings.or_planned_over(int(last))
         ends = zip([own, *longer], np.ceil(steps)[:, None], strict=True)
-        # (draws, horizons + 1)
         curve = log_odds(np.concatenate([level(*end) for end in ends], axis=1), CLEAR)
         shift = np.zeros((steps.size, curve.shape[0]))
         step, reward = np.array(pilot.logged_steps), np.array(pilot.logged_rewards)
@@ -177,7 +176,7 @@ class NextRun:
         low, high = self.meta.floor, self.meta.ceiling
         is_lora, is_share = pilot.settings.adapter == "lora", low >= 0 and high <= 1
         kind = Kind(is_share, pilot.parameters, is_lora, pilot.settings.learning_rate)
-        seen = describe(step, reward, last, kind)
+        seen = describe(step, reward, last, kind, thinned=pilot.thinned)
         # A pilot's own draws: what siblings are missed by hardly goes together.
         order = self._rng.permutation(curve.shape[0])
         follows = self._rng.random(order.size) < ANALOGUES_SHARE

@@ -40,8 +40,7 @@ def begun_run_reward(
     if summary.collapse_step is None:
         planned = settings.or_planned_over(int(np.max(steps)))
         noise = rng.standard_t(DEGREES, size=forecaster.size)
-        mean = logged_mean(forecaster, planned, steps, rows, noise)
-        return forecaster.in_reward_units(mean)
+        return forecaster.in_reward_units(logged_mean(forecaster, planned, steps, rows, noise))
     rewards = run.reward[np.isfinite(run.reward)]
     latest = rewards[-max(3, round(0.2 * rewards.size)) :]
     stands = float(np.mean(forecaster.as_share(latest)))
@@ -70,8 +69,7 @@ def final_reward(forecaster: Forecaster, settings: Settings, steps: int) -> Floa
     else:
         expected = forecaster.outcome(settings, times).mean(axis=1)
         variance = np.exp(2 * forecaster.population["log_eval_noise"])
-        scaled = (expected - floor) / scale
-        mean = _noisy(forecaster, scaled, variance, forecaster.residual)
+        mean = _noisy(forecaster, (expected - floor) / scale, variance, forecaster.residual)
     return np.asarray(floor + scale * mean)
 
 
@@ -164,8 +162,8 @@ def probability_as_low(
     draws = reweighted.resampled(reweighted.laws.log_onset.size)
     expected = draws.laws.reward(draws.effect, observed.clock_at(steps)).mean(axis=1)
     residual, variance, squares = draws.residual_at(float(steps.mean()), observed)
-    population, settings = draws.laws.population, observed.settings
-    variance = variance + _sampling_variance(population, expected, settings, steps.size)
+    population, rows = draws.laws.population, steps.size * observed.logging_steps
+    variance = variance + _sampling_variance(population, expected, observed.settings, rows)
     freedom = DEGREES + observed.reward.size
     scale = np.sqrt(variance * (DEGREES + squares) / freedom)
     return float(stdtr(freedom, (mean - expected - residual) / scale).mean())

@@ -38,6 +38,7 @@ class ObservedRun:
     noise: tuple[FloatArray, FloatArray, FloatArray]  # (bins,)
     clock: FloatArray  # (bins, 4)
     correlation_steps: float
+    logging_steps: int
     exposure: float
     exposure_left: float
     last: int
@@ -95,6 +96,7 @@ def observe(run: PilotRun, meta: model.Meta, planned_steps: int) -> ObservedRun:
         noise=(cohort.noise_known, cohort.noise_per_completion, cohort.noise_per_prompt),
         clock=model.clock_polynomial(cohort.clock),
         correlation_steps=model.WANDER_SHARE * max(float(cohort.step[-1]), 1.0),
+        logging_steps=run.logging_steps,
         exposure=float(cohort.exposure[0]),
         exposure_left=float(np.sum(factors[last:] ** 2)),
         last=last,

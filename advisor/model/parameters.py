@@ -65,7 +65,6 @@ RUN_EFFECTS = ("run_offset.plateau", "run_offset.stiffness", "run_offset.shape")
 GROUP_EFFECTS = ("group_offset.headroom", "group_offset.stiffness")
 """Effects of a (task, model) in standard deviations."""
 
-
 STACKED = {
     "shared": (SCALARS, ("shared_term",)),
     **{

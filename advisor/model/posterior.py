@@ -91,6 +91,7 @@ class RunSummary(BaseModel, frozen=True):
     first_silent_share: float | None = None  # of the groups of its first rows, where logged
     logged_steps: tuple[float, ...] = ()  # of its finite rewards; studies of before had none
     logged_rewards: tuple[float, ...] = ()
+    thinned: int = 1  # of so many rewards in a row the first is remembered
 
     @property
     def highest_rate(self) -> float:
@@ -457,6 +458,7 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 framework=run.framework,
                 logged_steps=tuple(run.step[np.isfinite(run.reward)][::thinned].tolist()),
                 logged_rewards=tuple(finite[::thinned].tolist()),
+                thinned=thinned,
             )
         )
     return out

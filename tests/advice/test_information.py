@@ -149,6 +149,24 @@ def test_pilot_shows_its_curve():
     assert centred.std() > 0.05
 
 
+def test_epochs_show_the_same_completions_again():
+    posterior = made_up_posterior(width=0.0, draws=1000, moved={"log_misfit": -12.0})
+    forecaster, sure = Forecaster(posterior, TARGET), np.ones(2000)
+    level = np.full((2000, 3), 0.5)
+    once, again = (
+        shown(
+            forecaster,
+            Plan(epochs=epochs).completed,
+            60,
+            sure,
+            np.random.default_rng(OWN),
+            level=level,
+        )
+        for epochs in (1, 4)
+    )
+    assert again[:, 2:5] == pytest.approx(2 * once[:, 2:5], abs=1e-3)
+
+
 def gain_of(posterior, pilot, steps=60):
     """Worth of a pilot for the choice among a few learning rates."""
     forecaster = Forecaster(posterior, TARGET)

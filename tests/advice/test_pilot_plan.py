@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.advice.pilot_choice import FEW_PROJECTS, FEWEST_RUNS
+from advisor.advice.pilot_choice import FEW_PROJECTS, FEWEST_RUNS, Action
 from advisor.advice.pilot_plan import (
     LEAST_STEPS,
     _varied,
@@ -165,3 +165,15 @@ def test_no_plan_is_too_short_for_an_answer(settings):
     """What the plan names, `advise` can answer from: fewer pilots name only the next pilot."""
     found = plan_pilots(settings, 500, Target("task", "big", 7e9), seed=1)
     assert min(design.pilots for design in found.designs) >= FEWEST_RUNS
+
+
+def test_pilots_of_a_design_have_seeds_of_their_own(monkeypatch, settings):
+    effects, of = [], Action.of
+
+    def spied(forecaster, *given):
+        effects.append(forecaster.run_effect.ravel())
+        return of(forecaster, *given)
+
+    monkeypatch.setattr(Action, "of", spied)
+    plan_pilots(settings, 500, BIG)
+    assert np.abs(np.corrcoef(effects[:3]) - np.eye(3)).max() < 0.1

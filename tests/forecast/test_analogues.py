@@ -74,6 +74,16 @@ def corpus():
     return learned_corpus(corpus_of(GAINS))
 
 
+def test_a_long_run_of_which_one_in_three_rows_is_kept_is_described_as_if_all_were():
+    run = run_of(0.4, "a", rows=1200)
+    kind = Kind(is_share=True)
+    whole = describe(run.step, run.reward, 1200, kind)
+    kept = describe(run.step[::3], run.reward[::3], 1200, kind, thinned=3)
+    assert kept.error == pytest.approx(whole.error, rel=0.1)
+    rows = FEATURES.index("half_log_rows")
+    assert kept.features[rows] == whole.features[rows]
+
+
 def test_a_description_does_not_turn_on_the_scale_of_a_reward():
     run = run_of(0.4, "a")
     seen = run.step <= 40

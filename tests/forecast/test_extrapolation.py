@@ -46,6 +46,18 @@ def test_log_odds_move_with_the_headroom_gained_and_only_beyond_support(posterio
     assert shift == pytest.approx(0.8 * np.log(TIMES[2] / SUPPORT) * gained, rel=1e-6, abs=1e-9)
 
 
+def test_a_curve_does_not_break_where_support_ends(posterior):
+    steps = np.array([1.0, 1.01, 1.02, 2.0, 2.02, 4.0]) * 100 * SUPPORT
+    long = replace(posterior, meta=posterior.meta.model_copy(update={"longest": 100.0}))
+    curve, moved = (forecaster(long, gain).scaled_reward(PLAN.completed, steps) for gain in (0, 1))
+    start = forecaster(long, 0).group.start[:, None]
+    shift = np.median((logit(moved) - logit(curve)) / np.clip((curve - start) / (1 - start), 0, 1), 0)
+    slope = np.diff(shift) / np.diff(np.log(steps))
+    assert slope[0] < slope[1] < 0.1
+    assert slope[3] == pytest.approx(1.0, abs=0.05)
+    assert shift[[3, 5]] == pytest.approx(np.log([2.0, 4.0]), rel=1e-6)
+
+
 def test_a_run_that_does_not_move_stays_where_it_is(posterior):
     still = PLAN.completed.model_copy(update={"learning_rate": 1e-12})
     steps = [int(TIMES[2] * posterior.meta.longest)]

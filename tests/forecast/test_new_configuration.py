@@ -10,7 +10,7 @@ from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice.evaluate import stacked
 from advisor.forecast import Forecaster, RunEffect, Target, final_reward
-from advisor.forecast.analogues import log_odds
+from advisor.forecast.analogues import describe, log_odds
 from advisor.forecast.new_configuration import (
     CLEAR,
     CONFIGURATION_SHARE,
@@ -136,6 +136,19 @@ def test_departures_grow_from_the_last_row_on():
     one = Continued(np.log([10.0, 20.0, 40.0]), shift)
     assert one.at(np.array([1.0, 10.0, 20.0, 40.0, 400.0]))[0] == pytest.approx([0, 0, 1, 2, 2])
     assert 0 < one.at(np.array([15.0]))[0, 0] < 1
+
+
+def test_rows_of_a_long_pilot_that_are_not_remembered_count(monkeypatch):
+    told = []
+
+    def spied(*given, thinned):
+        told.append((len(given[1]), thinned))
+        return describe(*given, thinned=thinned)
+
+    monkeypatch.setattr("advisor.forecast.new_configuration.describe", spied)
+    plan = Plan(1e-5, steps=1200, parameters=SIZE)
+    forecaster_of(made_up_posterior([plan], draws=10)).scaled_reward(plan.completed, [2400])
+    assert told == [(400, 3)]
 
 
 def test_a_decaying_rate_decays_over_each_length_that_analogues_tell_of():

@@ -387,3 +387,10 @@ def test_size_moves_a_new_model_along_the_curvature_law(certain):
         for size in (1e5, 1e7)
     ]
     assert stiffness[1] / stiffness[0] == pytest.approx(100**0.3, rel=1e-6)
+
+
+def test_another_length_of_the_pilots_leaves_the_run_its_own(posterior):
+    forecaster = Forecaster.of_pilot(posterior, 1)
+    longer = forecaster.with_longest(1e6)
+    assert longer.posterior.meta.longest == 1e6
+    np.testing.assert_array_equal(longer.run_effect, forecaster.run_effect)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from simulated_runs import (
@@ -11,6 +13,7 @@ from simulated_runs import (
 )
 
 from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast.predictive import probability_as_low
 from advisor.forecast.run_likelihood import COPIES, observe, residuals_of, reweighted, run_effects
 from advisor.model import equations as eq
 from advisor.model.cohort import build_cohort
@@ -135,3 +138,15 @@ def test_effects_of_a_run_are_drawn_apart_from_what_a_new_model_is_drawn_with(mo
     reweighted(forecaster, observed, has_fallen=False)
     together = np.concatenate([forecaster._of_new_model, drawn[0].reshape(-1, forecaster.size)])
     assert np.abs(np.corrcoef(together) - np.eye(len(together))).max() < 0.2
+
+
+def test_rows_that_average_a_window_are_surer_to_be_odd():
+    posterior = made_up_posterior([PLAN], moved={"log_misfit": -6.0})
+    observed = observe(logged(), posterior.meta, PLAN.steps)
+    draws = reweighted(Forecaster(posterior, TARGET), observed, has_fallen=False)
+    low, steps = float(observed.reward[-3:].mean()) - 0.15, np.arange(46.0, 51.0)
+    one, ten = (
+        probability_as_low(draws, replace(observed, logging_steps=window), steps, low)
+        for window in (1, 10)
+    )
+    assert ten < one / 2
