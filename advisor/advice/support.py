@@ -152,8 +152,8 @@ def cautions(forecaster: Forecaster, steps: int, silent: Mapping[int, float]) ->
         ),
         (
             len(sizes) == 1,
-            f"Group size: keep {min(sizes)} unless you name others; your pilots, which all ran at "
-            "it, cannot tell what another does.",
+            f"Group size: the pilots, which all ran at {min(sizes)}, cannot tell what another "
+            "does: keep it, or pilot the other first.",
         ),
         (
             not is_supported(steps, meta.longest),
