@@ -312,7 +312,7 @@ def _particulars(advice: AnswerFields) -> list[str]:
     by_model, stated = percent(stability.by_model), percent(stability.probability)
     again = "" if by_model == stated else f". Recalibrated on runs of known outcome: {stated}"
     calm = f", fluctuation small {percent(stability.fluctuation)}" * (stability.fluctuation < 1)
-    none_failed = "" if advice.collapsed else " It is the preset's word: no pilot failed."
+    none_failed = "" if advice.collapsed else " It is the preset's word: no pilot collapsed."
     return [
         "The interval is that of the mean of a run's last tenth, with its seed noise and slow "
         "wander. P(stable) has parts, by the model: rollouts refreshed often enough "
