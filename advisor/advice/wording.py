@@ -134,7 +134,8 @@ def summary_text(advice: AnswerFields) -> str:
     pilot = _pilot_lines(advice)
     if advice.kind == "next_pilot":
         # Where the pilot is the answer it stands first.
-        first = "The pilots tell too little for a recommendation"
+        takes = "three or more at two settings or more, one of which lives and moves"
+        first = f"The pilots tell too little for a recommendation, which takes {takes}"
         pilot[:2] = [f"{first}. {pilot[1]}"] if pilot else [f"{first}: the answer is a bound."]
         opening, pilot = [*pilot, "", *_lead(advice)], []
     else:
