@@ -105,7 +105,9 @@ def fit_pilots(
 ) -> tuple[Posterior | None, list[str]]:
     """Fit what there is of the pilots of a plan."""
     preset = preset_of(plan, priors)
-    fitted = [run for run in match_logs(plan, runs).runs if not why_not(run)]
+    logs = match_logs(plan, runs)
+    _spent(plan, logs, [])  # where it refuses a fit would be in vain
+    fitted = [run for run in logs.runs if not why_not(run)]
     if not fitted:
         return None, ["no log can be fitted yet: what is said rests on the preset alone"]
     try:
@@ -122,12 +124,10 @@ def _spent(plan: PilotPlan, logs: PlannedLogs, notes: list[str]) -> float:
         if run.parameters is None or run.hyperparameters.lacking or run.step_unit != "optimizer":
             notes.append(f"what run '{run.id}' cost is not known, and not counted")
             continue
-        settings = run.hyperparameters.completed()
-        spent += price_of(plan, settings, run.parameters, last_step(run))
+        spent += price_of(plan, run.hyperparameters.completed(), run.parameters, last_step(run))
     if spent >= 1 - 1 / plan.steps:
         raise InputError(
-            f"the logs have cost {spent:.0%} of the full run of {plan.steps} steps: nothing is "
-            "left for it",
+            f"the logs have cost {spent:.0%} of the full run of {plan.steps} steps: none is left",
             argument="runs",
             advice="Leave out logs that are no pilots of this plan, or plan a longer run",
         )

@@ -138,8 +138,8 @@ def cautions(forecaster: Forecaster, steps: int, silent: Mapping[int, float]) ->
         ),
         (
             all(run.collapse_step is None for run in meta.runs),
-            "No pilot failed, so the tolerated learning rate is bounded by the prior and by "
-            f"{RATE_REACH:g} times the largest piloted rate.",
+            "No pilot counts as collapsed (of one that did say collapsed = true in pilots.toml): "
+            f"the prior and {RATE_REACH:g} times the largest piloted learning rate bound it.",
         ),
         (
             meta.largest_surviving_rate is None,
@@ -152,8 +152,8 @@ def cautions(forecaster: Forecaster, steps: int, silent: Mapping[int, float]) ->
         ),
         (
             len(sizes) == 1,
-            f"Group size: keep {min(sizes)} unless you name others; your pilots, which all ran at "
-            "it, cannot tell what another does.",
+            f"Group size: the pilots, which all ran at {min(sizes)}, cannot tell what another "
+            "does: keep it, or pilot the other first.",
         ),
         (
             not is_supported(steps, meta.longest),

@@ -134,7 +134,8 @@ def summary_text(advice: AnswerFields) -> str:
     pilot = _pilot_lines(advice)
     if advice.kind == "next_pilot":
         # Where the pilot is the answer it stands first.
-        first = "The pilots tell too little for a recommendation"
+        takes = "three or more at two settings or more, one of which lives and moves"
+        first = f"The pilots tell too little for a recommendation, which takes {takes}"
         pilot[:2] = [f"{first}. {pilot[1]}"] if pilot else [f"{first}: the answer is a bound."]
         opening, pilot = [*pilot, "", *_lead(advice)], []
     else:
@@ -312,7 +313,7 @@ def _particulars(advice: AnswerFields) -> list[str]:
     by_model, stated = percent(stability.by_model), percent(stability.probability)
     again = "" if by_model == stated else f". Recalibrated on runs of known outcome: {stated}"
     calm = f", fluctuation small {percent(stability.fluctuation)}" * (stability.fluctuation < 1)
-    none_failed = "" if advice.collapsed else " It is the preset's word: no pilot failed."
+    none_failed = "" if advice.collapsed else " It is the preset's word: no pilot collapsed."
     return [
         "The interval is that of the mean of a run's last tenth, with its seed noise and slow "
         "wander. P(stable) has parts, by the model: rollouts refreshed often enough "

@@ -185,9 +185,9 @@ def test_held_out_reward_is_what_is_advised_on_where_it_was_logged(posterior):
 @pytest.mark.evidence
 def test_cautions_name_what_was_not_varied(first_contact, advice):
     said = "\n".join(first_contact.cautions)
-    assert "No pilot failed" in said
+    assert "No pilot counts as collapsed (of one that did say collapsed = true" in said
     assert "All pilots ran at learning rate 0.0003" in said
-    assert "Group size: keep 8 unless you name others" in said
+    assert "Group size: the pilots, which all ran at 8, cannot tell what another does" in said
     assert first_contact.settings.group_size == 8
     # Made-up pilots do not follow made-up draws, and nothing else is to be cautious of.
     assert advice.cautions == (misfit_caution(made_up_posterior()),)

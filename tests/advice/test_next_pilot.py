@@ -292,7 +292,9 @@ def test_few_pilots_are_answered_with_the_next_one(plans):
     rate = found.next_pilot.settings.learning_rate
     if rate > 1.05 * surviving:
         assert f"learning rate {surviving:.3g} survived" in found.next_pilot.reason
-    assert found.text.startswith("The pilots tell too little for a recommendation")
+    assert found.text.startswith(
+        "The pilots tell too little for a recommendation, which takes three or more at two settings"
+    )
     assert not is_first_contact(made_up_posterior([Plan(), Plan(1e-3), Plan(1e-4)]))
 
 

@@ -338,10 +338,14 @@ def test_finished_pilots_leave_nothing_that_pilots_may_cost():
     assert "extend" in {one.word for one in more.pilots}
 
 
-def test_pilots_that_cost_more_than_the_run_are_refused():
+def test_pilots_that_cost_more_than_the_run_are_refused(monkeypatch):
     with pytest.raises(InputError, match=r"have cost 120% of the full run of 50 steps") as error:
         advisor.pilots(planned(steps=50), [logged(1, Plan(1e-4))])
     assert error.value.argument == "runs"
+    # Before the fit, which takes a minute, as the command makes it.
+    monkeypatch.setattr(piloting, "fit", None)
+    with pytest.raises(InputError, match="have cost 120%"):
+        piloting.fit_pilots(planned(steps=50), [logged(1, Plan(1e-4))])
 
 
 def test_preset_that_is_not_shipped_must_be_given_again():

@@ -339,6 +339,19 @@ def test_a_table_lists_the_columns_that_may_hold_the_reward(tmp_path):
     assert "0.03 -> 0.50" in chosen.output
 
 
+def test_a_jsonl_lists_its_keys_too_unless_it_holds_texts(tmp_path):
+    for name, extra in (("own", {}), ("texts", {"prompt": "What is two and two? " * 9})):
+        rows = [{"iter": n, "metrics": {"ret": n / 20, "ent": 0.5}, **extra} for n in range(1, 16)]
+        _jsonl(tmp_path / f"{name}.jsonl", rows)
+    said = {path.name: reason for path, reason in inspect(tmp_path).unread}
+    assert "--column reward=COLUMN one of metrics/ret, metrics/ent" in said["own.jsonl"]
+    assert "--column" not in said["texts.jsonl"]
+    chosen = ["inspect", str(tmp_path / "own.jsonl"), "--column", "reward=metrics/ret"]
+    assert "0.05 -> 0.75" in RUNNER.invoke(app, chosen).output
+    (run,) = read_runs(tmp_path, columns={"reward": "metrics/ret", "step_unit": "optimizer"})[:1]
+    assert run.id == "own"
+
+
 def _evaluated(path, last):
     rows = [{"step": 10 * n, "eval_reward": last * n / 9} for n in range(10)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -20,6 +20,18 @@ def test_a_collapse_fails_with_its_levels_and_step():
     assert "learning rate" in card.change
 
 
+def test_a_checkpoint_is_named_as_trainers_count_that_count_batches():
+    run = make(falling(60, 30) + 0.02 * noise(1, 60))
+    assert "batch of rollouts" not in collapse(run).change
+    known = run.hyperparameters.model_copy(
+        update={"minibatches_per_refresh": 2, "epochs_per_refresh": 2}
+    )
+    slow = run.with_updates(hyperparameters=known, step=4.0 * run.step)
+    assert (
+        f"before step {collapse(slow).steps[0]:.0f} (batch of rollouts 3" in collapse(slow).change
+    )
+
+
 def test_healthy_and_short_runs():
     card = collapse(make(rising(60)))
     assert (card.status, card.number, card.steps) == ("PASS", None, (1, 60))

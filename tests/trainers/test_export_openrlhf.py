@@ -86,7 +86,9 @@ def test_everything_comes_back_exactly(folder, launch):
     assert math.ceil(steps * ratio) == settings.warmup_steps
     # DeepSpeed accumulates whole micro-batches on each device.
     assert int(arguments["train.batch_size"]) % devices == 0
-    assert arguments["actor.num_gpus_per_node"] == str(devices)
+    each, nodes = (int(arguments[f"actor.num_{what}"]) for what in ("gpus_per_node", "nodes"))
+    assert each * nodes == devices
+    assert nodes == 1 or each == 8
 
 
 @pytest.mark.parametrize(

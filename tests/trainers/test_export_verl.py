@@ -124,5 +124,11 @@ def test_the_list_tells_a_key_that_is_none_of_verl():
 def test_devices_and_epochs_leave_the_run_its_length(folder):
     words = words_of(Trainer.export_config(changed(), STEPS, "verl", devices=8), folder)
     assert "trainer.n_gpus_per_node=8" in words
+    # No node has sixteen: Ray would wait for one for ever.
+    more = words_of(Trainer.export_config(changed(), STEPS, "verl", devices=16), folder)
+    assert {"trainer.nnodes=2", "trainer.n_gpus_per_node=8"} <= set(more)
+    assert "actor.num_nodes 2 --actor.num_gpus_per_node 8" in Trainer.export_config(
+        changed(), STEPS, "openrlhf", devices=16
+    )
     # Even a dataset of one batch of rollouts per epoch lasts to the end.
     assert {"trainer.total_training_steps=25", "trainer.total_epochs=25"} <= set(words)

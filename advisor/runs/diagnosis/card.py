@@ -104,10 +104,11 @@ def finding(
 ) -> Finding:
     """A finding of a ``mode.kind``, with facts and the trainer's names of settings filled in."""
     mode, _, name = kind.partition(".")
-    words = CARDS[mode][name]
+    words = {"source": CARDS[mode]["source"], **CARDS[mode][name]}
+    interval, first = run.hyperparameters.refresh_interval or 1, steps[0] if steps else 0.0
+    facts["batch"] = f" (batch of rollouts {-(-first // interval):.0f})" * (interval > 1)
     headline, change = (filled(words.get(each, ""), run, facts) for each in ("headline", "change"))
-    source = words.get("source", CARDS[mode]["source"])
-    return Finding(status or words["status"], headline, steps, change, source)
+    return Finding(status or words["status"], headline, steps, change, words["source"])
 
 
 def filled(text: str, run: PilotRun, facts: dict[str, Any]) -> str:

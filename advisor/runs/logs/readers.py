@@ -6,13 +6,13 @@ import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, check_text
 from advisor.runs.logfiles.logged import Columns, LogCandidate, Reader
-from advisor.runs.logfiles.parsing import DELIMITED, PARQUET, csv_rows, is_number
+from advisor.runs.logfiles.parsing import DELIMITED, JSON_LINES, PARQUET, csv_rows, is_number
 from advisor.runs.logs.tables import json_runs, table
 from advisor.runs.logs.trackers import notebook, tensorboard, wandb
 from advisor.runs.trainers.keys import is_like_a_score, show_keys
@@ -72,14 +72,8 @@ STORE = Reader("store", _tracker_of, _refuse_store, _store_of)
 
 
 OWN: tuple[Reader, ...] = (
-    tensorboard.READER,
-    notebook.READER,
-    wandb.STORE,
-    wandb.HISTORY,
-    table.RUNS,
-    wandb.CHART,
-    table.READER,
-    json_runs.READER,
+    *(tensorboard.READER, notebook.READER, wandb.STORE, wandb.HISTORY),
+    *(table.RUNS, wandb.CHART, table.READER, json_runs.READER),
 )
 """Formats of trackers, and tables that any program may write."""
 
@@ -97,7 +91,8 @@ def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) 
             return reader
     mapped = columns.keys.get("reward", "")
     likely = {mapped, *map(str.strip, mapped.split(","))} if mapped else ()
-    if not is_named and not any(name.encode() in log.head_text() for name in likely):
+    leaves = [re.split("[/.]", name)[-1].encode() for name in likely]  # of nested groups
+    if not is_named and not any(leaf in log.head_text() for leaf in leaves):
         return None
     fallback = next((r for r in readers() if log.suffix in r.suffixes), None)
     if fallback is None and is_named:
@@ -123,19 +118,25 @@ def why_no_log(candidate: LogCandidate) -> str:
         return f"{NO_PARQUET}. {AS_CSV}"
     if log.suffix in (".yaml", ".yml", ".toml") or log.name.endswith("config.json"):
         return "settings, not a log"
-    if log.suffix in DELIMITED:
-        return _why_no_table(log)
-    return "not a log that any reader knows"
+    return _why_no_table(log)
 
 
 def _why_no_table(log: LogFile) -> str:
-    """Which columns of numbers may hold the reward of a table that no reader claims."""
-    problem = "a table without a column that is known to hold a reward"
-    try:
-        (_, header), (_, cells) = itertools.islice(csv_rows(log, []), 2)
-    except (InputError, ValueError):  # damaged, or without rows
+    """Which columns of numbers may hold the reward, if a file that no reader claims is a table."""
+    problem = "not a log that any reader knows"
+    if log.suffix not in (*DELIMITED, *JSON_LINES):
         return problem
-    numbers = [key for key, cell in zip(header, cells, strict=False) if is_number(cell)]
+    try:
+        if log.suffix in DELIMITED:
+            problem = "a table without a column that is known to hold a reward"
+            (_, header), (_, row) = itertools.islice(csv_rows(log, []), 2)
+            cells: dict[str, Any] = dict(zip(header, row, strict=False))
+        else:
+            cells = table.flat_row(log.start().split(b"\n", 1)[0])
+    except (InputError, ValueError, RecursionError):  # damaged, or without rows
+        return problem
+    is_text = any(len(str(cell)) > 80 for cell in cells.values())  # of prompts and answers
+    numbers = [key for key, cell in cells.items() if is_number(str(cell)) and not is_text]
     others = [key for key in numbers if not table.STEP.fullmatch(key.lower())]
     likely = [key for key in others if is_like_a_score(key)] or (others if others[1:] else [])
     if not likely or len(others) == len(numbers):

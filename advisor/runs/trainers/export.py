@@ -47,10 +47,6 @@ class Launch:
         batches = 1 if self.steps % self.interval else self.steps // self.interval
         return self.steps // _largest_divisor(batches, 4)
 
-    def refreshes(self, trainer: str) -> int:
-        """All of the run in batches of rollouts."""
-        return self.in_refreshes("steps", self.steps, trainer)
-
     def in_refreshes(self, what: str, steps: float, trainer: str) -> int:
         """Optimizer steps as a whole number of batches of rollouts."""
         if steps % self.interval:
@@ -148,6 +144,9 @@ def fill_template(
         "completions": launch.completions,
         "rollout_prompts": launch.rollout_prompts,
         "saved_every": launch.saved_every // launch.interval,
+        # Nodes mostly have eight devices.
+        "nodes": (nodes := 1 if launch.devices % 8 else launch.devices // 8),
+        "per_node": launch.devices // nodes,
         **values,
     }
     lines = []

@@ -191,7 +191,7 @@ def render(launch: Launch, model: str | None) -> str:
         refuse("sgd", "openrlhf")
     limit, prompt = settings.max_completion_length, settings.max_prompt_length
     is_lora, has_kl = settings.adapter == "lora", bool(settings.kl_coefficient)
-    refreshes, lag = launch.refreshes("OpenRLHF"), settings.lag
+    refreshes, lag = launch.in_refreshes("steps", launch.steps, "OpenRLHF"), settings.lag
     queue = launch.in_refreshes("queue", lag, "OpenRLHF") if lag else None
     return fill_template(
         "openrlhf",

@@ -22,7 +22,7 @@ SCALAR_KEY = re.compile(rb'"([^"\n]{1,120})"\s*:\s*["\d.\-NIn]')
 """A key of a JSON object followed by a number, a quoted one or null."""
 
 OBJECT = re.compile(rb"\s*(?:\[\s*)?\{")
-STEP = re.compile(r"(?:.*[/_])?(?:step|steps|checkpoint|iteration|epoch)")
+STEP = re.compile(r"(?:.*[/_])?(?:step|steps|checkpoint|iter|iteration|update|epoch)")
 
 HOW_TO_LIST = "Give a list [{...}, {...}], or one object per line in a .jsonl file"
 
@@ -49,9 +49,13 @@ def _nested_keys(text: bytes) -> set[str]:
     keys: set[str] = set()
     for line in text.split(b"\n", 20)[:20]:
         with contextlib.suppress(ValueError, RecursionError):
-            row = json.loads(line)
-            keys |= {key.replace(".", "/") for key in flatten(_lifted(row))} if row else set()
+            keys |= flat_row(line).keys()
     return keys
+
+
+def flat_row(line: bytes) -> dict[str, Any]:
+    """Cells of a line of a JSONL file, the names of nested groups joined by slashes."""
+    return {key.replace(".", "/"): cell for key, cell in flatten(_lifted(json.loads(line))).items()}
 
 
 def _lifted(cells: Any) -> Any:
@@ -95,9 +99,8 @@ def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> Non
     names = {key.lower() for key in header}
     if {"metric", "value"} <= names and not has_reward_key(header):
         problem = "a table with a row for each value is not read"
-        advice = (
-            "Give metrics columns: pandas' pivot(index='step', columns='metric', values='value')"
-        )
+        pivot = "pivot(index='step', columns='metric', values='value')"
+        advice = f"Give metrics columns: pandas' {pivot}"
         raise InputError(problem, path=log.path, row=row, advice=advice)
     used = [(i, key) for i, key in enumerate(header) if key]
     for number, cells in rows:
@@ -158,9 +161,8 @@ def _run(row: parsing.Row, path: Path, columns: Columns) -> Logged:
     builder = TableBuilder(path)
     builder.seen(lists)
     short = row.cells.keys() >= {*SHORT["marks"]}
-    before, after = (
-        parsing.cell_number(row.cells.get(name)) if short else None for name in SHORT["tests"]
-    )
+    tests = SHORT["tests"] if short else ("", "")
+    before, after = (parsing.cell_number(row.cells.get(name)) for name in tests)
     if before is not None:
         builder.add(row.number, {"step": 0, "eval_reward": before})
     for cells in zip(*known.values(), strict=True):
@@ -176,9 +178,7 @@ def _run(row: parsing.Row, path: Path, columns: Columns) -> Logged:
         label=str(row.number if label is None else label),
         has_own_id=label is not None,
         facts=_facts(row.cells, short),
-        warnings=(f"{', '.join(others)}: not one value per reward, and left out",)
-        if others
-        else (),
+        warnings=(f"{', '.join(others)}: not one value per reward, and left out",) * bool(others),
     )
 
 

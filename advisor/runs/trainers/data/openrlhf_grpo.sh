@@ -53,8 +53,8 @@ arguments=(
   --ds.lora.alpha {adapter_alpha}
   --ds.lora.target_modules {targets}
   --ds.param_dtype {precision}
-  --actor.num_nodes 1 --actor.num_gpus_per_node {devices}
-  --ref.num_nodes 1 --ref.num_gpus_per_node {devices}
+  --actor.num_nodes {nodes} --actor.num_gpus_per_node {per_node}
+  --ref.num_nodes {nodes} --ref.num_gpus_per_node {per_node}
   --vllm.num_engines {devices} --vllm.tensor_parallel_size 1
   --ckpt.save_steps {saved_every}
   --train.colocate_all --ds.enable_sleep

@@ -35,7 +35,7 @@ def render(launch: Launch, model: str | None) -> str:
         launch,
         model=from_environment(model),
         # Training stops at these or at its epochs, and an epoch has at least one batch.
-        refreshes=launch.refreshes("verl"),
+        refreshes=launch.in_refreshes("steps", launch.steps, "verl"),
         warmup=launch.in_refreshes("warmup", settings.warmup_steps, "verl"),
         moments=shlex.quote(OPTIM + moments),
         by_spread=settings.advantage_scaling == "group",
