@@ -51,7 +51,8 @@ def test_a_curve_does_not_break_where_support_ends(posterior):
     long = replace(posterior, meta=posterior.meta.model_copy(update={"longest": 100.0}))
     curve, moved = (forecaster(long, gain).scaled_reward(PLAN.completed, steps) for gain in (0, 1))
     start = forecaster(long, 0).group.start[:, None]
-    shift = np.median((logit(moved) - logit(curve)) / np.clip((curve - start) / (1 - start), 0, 1), 0)
+    gained = np.clip((curve - start) / (1 - start), 0, 1)
+    shift = np.median((logit(moved) - logit(curve)) / gained, axis=0)
     slope = np.diff(shift) / np.diff(np.log(steps))
     assert slope[0] < slope[1] < 0.1
     assert slope[3] == pytest.approx(1.0, abs=0.05)
