@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -294,6 +295,22 @@ def test_an_adapter_nobody_told_of_is_asked_for_before_the_size_is_known(tmp_pat
     assert "group_size" in said
     assert "adapter = " not in said
     assert "adapter_rank" not in said
+
+
+def test_a_file_behind_a_closed_folder_is_passed_over(tmp_path, monkeypatch):
+    """As a link into another user's folder is, on a shared disk."""
+    _jsonl(tmp_path / "run.jsonl", _rows(20))
+    closed = tmp_path / "closed.jsonl"
+    closed.symlink_to(tmp_path / "run.jsonl")
+    stat = os.stat
+
+    def denied(path, *arguments, **options):
+        if not isinstance(path, int) and os.fspath(path) == os.fspath(closed):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return stat(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", denied)
+    assert [run.id for run in read_runs(tmp_path)] == ["run"]
 
 
 def test_an_adapter_that_a_name_tells_of_is_asked_for(tmp_path):

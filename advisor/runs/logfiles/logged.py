@@ -370,7 +370,7 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
                     raise InputError(problem, path=path, advice="Name the folder of the logs")
                 folders[:] = [name for name in folders if not name.startswith(".")]
                 files += [Path(place, name) for name in names if not name.startswith(".")]
-            for file in sorted(filter(Path.is_file, files)):
+            for file in sorted(filter(os.path.isfile, files)):
                 for log in _members(on_disk(file), unread):
                     found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
         elif is_file:
