@@ -25,7 +25,6 @@ _CHECKOUT = Path(__file__).parents[2] / "priors"
 
 Positive = Annotated[float, Field(gt=0)]
 
-
 MOST = 100.0
 """No number of a preset is larger in size, counts of models and runs apart: they are logarithms,
 log-odds and exponents."""
@@ -83,7 +82,6 @@ class Extrapolation(_Entry):
 
 
 AS_THE_CURVE = Extrapolation(gain=0, groups=0, runs=0, source="What the curve says, as it is.")
-
 
 PENALTY = 0.15
 """Share of the reward's range that a squared decade of distance from where a setting is known to do

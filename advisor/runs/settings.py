@@ -230,7 +230,6 @@ ASSUMED: dict[str, tuple[Any, str]] = {
 }
 """Values that trainers settle by default: name -> (value, why)."""
 
-
 REQUIRED = {
     "learning_rate": "the learning rate is not known",
     "group_size": "the group size is not known",

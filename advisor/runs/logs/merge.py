@@ -24,7 +24,6 @@ RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or
 stops beside the peak)."""
 
-
 MODEL = re.compile(
     r"(?<![a-z])(?:qwen|(?:tiny)?llama|gemma|phi|mistral|ministral|deepseek|smollm|olmo|minicpm"
     r"|internlm|granite|falcon|pythia)(?:(?:0\.5|1\.5|[1-9]|14|32|70|72)b|[\d._-]*"

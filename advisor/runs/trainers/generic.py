@@ -67,7 +67,6 @@ NAME = KEY_TABLE.name
 TRACES = tuple(name for (name,) in KEY_TABLE.reward[8:])
 """Names of a list that holds the mean reward of each step."""
 
-
 PATTERNS = patterns("own_loop")
 WORDS = read_data("own_loop")["console"]
 

@@ -109,7 +109,6 @@ SCORE_IN_A_NAME = re.compile(
 )
 """What a name has that may be a score: most keys are asked for nothing further."""
 
-
 FRACTION = re.compile(r"(\d{1,9}) */ *(\d{1,9})")
 
 

@@ -65,7 +65,6 @@ def _tinker_loss(extractor: SettingsExtractor) -> None:
 
 TINKER = read_trainer("tinker", derive=derive_tinker)
 
-
 CORRECTED = {"grpo_clip": True, "grpo": True, "grpo_no_clip": False, "noclip": False}
 """Losses with an importance ratio -> whether it is clipped."""
 

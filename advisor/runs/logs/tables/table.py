@@ -132,7 +132,6 @@ READER = Reader(
     claim=Claim.TABLE,
 )
 
-
 LINE = re.compile(rb'\{[^\n]*"(?:mean_)?reward"\s*:\s*\[')
 
 SHORT = read_toml(__file__, "short_names.toml")
