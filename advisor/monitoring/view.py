@@ -92,15 +92,15 @@ def line(report: WatchReport) -> str:
 
 def _numbers(update: Update) -> list[str]:
     """Where the run is and where it goes: forecasts and probabilities."""
-    # No level of the last row, which a run that rises has left behind it.
+    # No level of the last row, left behind by a run that rises; of a finished run no forecasts.
     is_known = update.step >= update.planned_steps
     end = f"{update.final.mean:.3f}" if is_known else _interval(update.final)
     held_out, reach = update.final_eval, update.p_reach
     return [
         f"reward {update.reward:.3f} (latest {LATEST_ROWS} rows)",
         f"mean of its last tenth {end}",
-        *([] if held_out is None else [f"held-out at the end {_interval(held_out)}"]),
-        f"P(unstable) {percent(update.p_unstable)}",
+        *([] if held_out is None or is_known else [f"held-out at the end {_interval(held_out)}"]),
+        *([] if is_known else [f"P(unstable) {percent(update.p_unstable)}"]),
         *([] if reach is None else [f"P(reach) {percent(reach)}"]),
         *([f"refit due (Pareto k {update.pareto_k:.2f})"] if update.refit_due else []),
     ]

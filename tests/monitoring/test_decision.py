@@ -58,9 +58,11 @@ def test_the_end_is_called_what_it_is_the_mean_of_the_last_tenth():
         return line(WatchReport(update=now, diagnosis=found, decision=decided))
 
     assert "reward 0.600 (latest 5 rows); mean of its last tenth 0.800, 80 % interval" in shown()
-    ended = shown(step=140, reward=0.85)
-    assert "reward 0.850 (latest 5 rows); mean of its last tenth 0.800; P(unstable)" in ended
-    assert "at the end" not in ended
+    held_out = {"final_eval": Interval(mean=0.7, median=0.7, low=0.6, high=0.8)}
+    assert "; held-out at the end 0.700, 80 % interval" in shown(**held_out)
+    ended = shown(step=140, reward=0.85, **held_out)
+    assert "reward 0.850 (latest 5 rows); mean of its last tenth 0.800; cards" in ended
+    assert not any(words in ended for words in ("at the end", "P(unstable)"))
 
 
 def diagnosis(*cards):
