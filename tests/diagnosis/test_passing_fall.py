@@ -148,6 +148,17 @@ def test_a_gentle_run_that_shows_nothing_yet_is_slow_and_not_dead():
     assert dead_from_the_start([rising, short(3e-4, nothing, "fierce")], 0.0) == {"fierce"}
 
 
+def test_a_chance_success_is_no_sign_of_life_beside_a_gentler_run_that_moved():
+    start = np.tile([0.0, 0.03, 0.0, 0.03], 4)
+    rising = short(1e-5, [*start, *np.linspace(0.05, 0.6, 44)], "rising")
+    nothing = np.zeros(60)
+    nothing[9] = 0.03
+    assert dead_from_the_start([rising, short(3e-4, nothing, "fierce")], 0.0) == {"fierce"}
+    # A gentler one is slow; one that stays where it began has not moved, and not died.
+    assert not dead_from_the_start([rising, short(1e-6, nothing, "gentle")], 0.0)
+    assert not dead_from_the_start([rising, short(3e-4, np.resize(start, 60), "stuck")], 0.0)
+
+
 def test_a_short_run_whose_last_rows_show_nothing_has_fallen():
     rewards = [0.2, 0.4, 0.3, 0.35, 0.25, 0.0, 0.0, 0.0, 0.0]
     verdict = find_any_fall(np.arange(1.0, 10.0), np.array(rewards), 0.0)

@@ -324,19 +324,19 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
             continue
         begun = [above[other.id][1] for other in siblings]
         start = np.concatenate([rows[: levels.window_rows(rows.size)] for rows in begun])
+        rows, few, low = reward[1:], levels.window_rows(reward.size), DEAD_SHARE * start.mean()
+        highest = levels.trailing_mean(rows, min(few, rows.size)).max()
         # Without any reward in its first rows it may have begun from another policy.
-        began_there = reward[: levels.window_rows(reward.size)].max() >= DEAD_SHARE * start.mean()
-        others = [start] if began_there else []
-        # Nor does it follow theirs where its first row is not one of theirs.
-        if reward[0] >= start.mean() - UNSURE * start.std():
+        others = [start] if reward[:few].max() >= low > highest else []
+        # Nor does it follow theirs where its first row is not one of theirs. Beside a gentler one
+        # that moved, a success or two by chance are no sign of life.
+        if reward[0] >= start.mean() - UNSURE * start.std() and rows.mean() < low:
             others += [
                 above[other.id][1][above[other.id][0] <= step[-1]]
                 for other in siblings
                 if (other.hyperparameters.learning_rate or np.inf) < rate
             ]
-        window = min(levels.window_rows(reward.size), reward.size - 1)
-        is_low = levels.trailing_mean(reward[1:], window).max() < DEAD_SHARE * start.mean()
-        if is_low and any(_far_below(reward[1:], other) for other in others):
+        if any(_far_below(rows, other) for other in others):
             dead.add(run.id)
     return dead
 
