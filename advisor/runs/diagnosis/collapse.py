@@ -329,8 +329,9 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
         # Without any reward in its first rows it may have begun from another policy.
         others = [start] if reward[:few].max() >= low > highest else []
         # Nor does it follow theirs where its first row is not one of theirs. Beside a gentler one
-        # that moved, a success or two by chance are no sign of life.
-        if reward[0] >= start.mean() - UNSURE * start.std() and rows.mean() < low:
+        # that moved, a success or two by chance are no life that it fell from.
+        fell = highest >= low and find_any_fall(run.step, run.reward, floor).unstable
+        if reward[0] >= start.mean() - UNSURE * start.std() and rows.mean() < low and not fell:
             others += [
                 above[other.id][1][above[other.id][0] <= step[-1]]
                 for other in siblings
