@@ -289,7 +289,7 @@ class Budget(BaseModel, frozen=True, extra="forbid"):
 
     def steps_of(self, settings: Settings, cost: CostModel) -> int:
         """Steps that the budget pays for, in whole batches of rollouts; 0 where for none."""
-        interval = settings.refresh_interval
+        interval = settings.minibatches_per_refresh * settings.epochs_per_refresh
         if self.steps is not None:
             return whole_batches(self.steps, interval)
         if self.completions is not None:

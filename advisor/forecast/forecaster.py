@@ -163,6 +163,7 @@ class Forecaster:
         self.run_effect = effect.values(posterior, self.indices)
         self._is_fresh = effect.is_fresh
         self._drawn: dict[str, FloatArray] = {}
+        self._uncorrected = np.asarray(eq.uncorrected(self.population, 1.0))
         self._last: tuple[Settings, dict[str, FloatArray], dict[str, FloatArray]] | None = None
         check_task(posterior, target.task)
 
@@ -335,7 +336,7 @@ class Forecaster:
 
     def uncorrected_share(self, settings: Settings) -> FloatArray:
         """Share s of staleness that no ratio corrects, shape (draws,)."""
-        return np.asarray(eq.uncorrected(self.population, float(settings.importance_ratio)))
+        return self._uncorrected if settings.importance_ratio else np.ones(self.size)
 
     def reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward of the policy after so many optimizer steps.
