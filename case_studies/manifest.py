@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import sys
 from collections.abc import Iterable, Mapping
@@ -56,6 +57,15 @@ def manifest(
         "seeds": seeds,
         "checks": dict(checks),
     }
+
+
+def write_result(
+    out: Path, document: Mapping[str, Any], script: Path, inputs: Iterable[Path]
+) -> None:
+    """Write a result of one seed that claims nothing by itself, with what it rests on."""
+    made = manifest(script, seeds=1, checks={}, inputs=inputs)
+    text = json.dumps({**document, "manifest": made}, indent=1)
+    out.write_text(text + "\n", encoding="utf-8")
 
 
 def _unplaced(argument: str) -> str:

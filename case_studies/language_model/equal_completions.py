@@ -20,7 +20,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
 from later_tasks import LATER_TASKS  # noqa: E402
-from manifest import manifest  # noqa: E402
+from manifest import write_result  # noqa: E402
 from run_plan import LARGE, STEPS  # noqa: E402
 from run_store import TABLES, unpack  # noqa: E402
 from trained_runs import Trained, trained  # noqa: E402
@@ -88,10 +88,7 @@ def main() -> None:
             for (steps, prompts, group), rates in sorted(found.items())
         },
     }
-    document["manifest"] = manifest(
-        Path(__file__), seeds=1, checks={}, inputs=sorted(TABLES.glob("*.jsonl.gz"))
-    )
-    out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_result(out, document, Path(__file__), sorted(TABLES.glob("*.jsonl.gz")))
     print(json.dumps(document["splits"], indent=1))
 
 

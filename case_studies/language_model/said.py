@@ -26,7 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
 from later_tasks import ALL_TASKS  # noqa: E402
-from manifest import manifest  # noqa: E402
+from manifest import write_result  # noqa: E402
 from prompt_tasks import TASKS  # noqa: E402
 from run_plan import LADDER, LARGE, LARGE_LADDER, LORA_LADDER, STEPS  # noqa: E402
 from run_store import TABLES, unpack  # noqa: E402
@@ -393,10 +393,7 @@ def keep(
     """Write predictions, one a line, and their scores with how they were made; print these."""
     text = "".join(json.dumps(one) + "\n" for one in found)
     predictions_of(out).write_bytes(gzip.compress(text.encode(), mtime=0))
-    document["manifest"] = manifest(
-        script, seeds=1, checks={}, inputs=sorted(TABLES.glob("*.jsonl.gz"))
-    )
-    out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_result(out, document, script, sorted(TABLES.glob("*.jsonl.gz")))
     print(json.dumps(document, indent=1))
 
 

@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
-from manifest import manifest  # noqa: E402
+from manifest import write_result  # noqa: E402
 from prompt_tasks import TASKS  # noqa: E402
 from run_store import TABLES, unpack  # noqa: E402
 from trained_runs import Trained, trained  # noqa: E402
@@ -101,10 +101,7 @@ def main() -> None:
     out = parser.parse_args().out
     tasks = {task: of_task(task) for task in TASKS}
     document = {"summary": summary(tasks), "tasks": tasks}
-    document["manifest"] = manifest(
-        Path(__file__), seeds=1, checks={}, inputs=sorted(TABLES.glob("*.jsonl.gz"))
-    )
-    out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_result(out, document, Path(__file__), sorted(TABLES.glob("*.jsonl.gz")))
     print(json.dumps(document["summary"], indent=1))
 
 
