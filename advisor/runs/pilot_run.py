@@ -222,7 +222,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         return PilotRun(**{name: updates.get(name, getattr(self, name)) for name in names})
 
     def until(self, step: float) -> PilotRun:
-        """Return the run as if it had been stopped after an optimizer step."""
+        """Return the run as if stopped after an optimizer step: later rows and evaluations go."""
         known, tested = self.step <= step, self.eval_step <= step
         return self.with_updates(
             step=self.step[known],

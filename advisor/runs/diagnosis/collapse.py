@@ -330,8 +330,8 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
         others = [start] if reward[:few].max() >= low > highest else []
         # Nor does it follow theirs where its first row is not one of theirs. Beside a gentler one
         # that moved, a success or two by chance are no life that it fell from.
-        fell = highest >= low and find_any_fall(run.step, run.reward, floor).unstable
-        if reward[0] >= start.mean() - UNSURE * start.std() and rows.mean() < low and not fell:
+        may_be = reward[0] >= start.mean() - UNSURE * start.std() and rows.mean() < low
+        if may_be and (highest < low or not find_any_fall(run.step, run.reward, floor).unstable):
             others += [
                 above[other.id][1][above[other.id][0] <= step[-1]]
                 for other in siblings
