@@ -32,12 +32,13 @@ def new_run_reward(
     settings: Settings,
     steps: npt.ArrayLike,
     *,
+    logging_steps: int = 1,
     seed: int = 0,
 ) -> FloatArray:
     """Mean logged reward over one-based steps of a run that nobody has begun, shape (draws,)."""
     rng = np.random.default_rng(seed)
     forecaster = Forecaster(posterior, target, seed=seed)
-    last, rows = int(np.max(steps)), np.size(steps)
+    last, rows = int(np.max(steps)), np.size(steps) * logging_steps
     settings = settings.or_planned_over(last)
     noise = rng.standard_t(DEGREES, size=forecaster.size)
     stable = logged_mean(forecaster, settings, steps, rows, noise)
@@ -60,7 +61,9 @@ def curve_of_new_run(
     if run.task not in posterior.meta.tasks:
         return None
     target = Target(str(run.task), str(run.model), float(run.parameters or 0))
-    return new_run_reward(posterior, target, run.hyperparameters.completed(), steps, seed=seed)
+    settings = run.hyperparameters.completed()
+    averaged = run.logging_steps
+    return new_run_reward(posterior, target, settings, steps, logging_steps=averaged, seed=seed)
 
 
 def end_of_new_run(
