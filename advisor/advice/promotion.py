@@ -51,7 +51,7 @@ def promotion(
         return None
     step = int(run.steps)
     resumed = RESUMED.get(run.framework.partition(" ")[0], "with the state of its optimizer")
-    if any(note.startswith("schedule = ") for note in posterior.meta.notes):
+    if "schedule" in run.assumed:
         resumed += "; its learning rate is assumed to have been constant"
     return Promotion(
         pilot=run.id,

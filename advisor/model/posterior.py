@@ -78,6 +78,7 @@ class RunSummary(BaseModel, frozen=True):
     model: str
     parameters: float
     settings: Settings
+    assumed: tuple[str, ...] = ()  # names of those that no log told
     steps: float
     completions: float
     first_reward: float
@@ -445,6 +446,7 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 model=str(run.model),
                 parameters=run.parameters or 0.0,
                 settings=settings,
+                assumed=run.hyperparameters.assumed,
                 steps=steps,
                 completions=prompts * settings.group_size / settings.epochs_per_refresh,
                 first_reward=float(finite[:FIRST_ROWS].mean()),

@@ -124,8 +124,13 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
         """Names of the settings that no default settles and that are not known."""
         return [name for name in REQUIRED if getattr(self, name) is None]
 
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """Names of the settings that :meth:`completed` takes from a trainer's default."""
+        return tuple(self._defaults())
+
     def assumptions(self) -> list[str]:
-        """One line for each setting that :meth:`completed` takes from a trainer's default."""
+        """One line for each of :attr:`assumed`."""
         return [
             f"{name} = {value} assumed ({why})" for name, (value, why) in self._defaults().items()
         ]

@@ -19,12 +19,11 @@ PLANS = (Plan(1e-4), Plan(1e-4, steps=90), Plan(1e-3, collapse=25), Plan(3e-4))
 
 @pytest.fixture(scope="module")
 def posterior():
-    made = made_up_posterior(PLANS, draws=800)
-    return replace(made, meta=made.meta.model_copy(update={"notes": ()}))
+    return told(made_up_posterior(PLANS, draws=800), assumed=())
 
 
-def of_trainer(posterior, name):
-    runs = tuple(run.model_copy(update={"framework": name}) for run in posterior.meta.runs)
+def told(posterior, **of_runs):
+    runs = tuple(run.model_copy(update=of_runs) for run in posterior.meta.runs)
     return replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
 
 
@@ -41,7 +40,7 @@ def test_the_longest_pilot_of_the_settings_goes_on_and_only_the_rest_is_paid(pos
     whole = UNTIMED(PLANS[0].completed, 300).completions
     assert found.left.completions == pytest.approx(whole * 210 / 300)
     assert "checkpoint at step 90" in found.text
-    own = asked(of_trainer(posterior, "TRL async"), PLANS[0].completed)
+    own = asked(told(posterior, framework="TRL async"), PLANS[0].completed)
     assert "resume_from_checkpoint: <its output_dir>/checkpoint-90" in own.text
 
 
@@ -72,9 +71,12 @@ def test_a_schedule_that_is_over_and_a_setting_that_differs_are_said(posterior):
 def test_that_a_rate_was_constant_is_said_to_be_assumed_where_no_log_tells(posterior):
     settings = PLANS[0].completed
     assert "assumed" not in asked(posterior, settings).text
-    notes = ("schedule = constant assumed (no schedule given) [3 runs]",)
-    untold = replace(posterior, meta=posterior.meta.model_copy(update={"notes": notes}))
+    untold = made_up_posterior(PLANS, draws=800)
     assert "is assumed to have been constant)." in asked(untold, settings).text
+    first, longest, *others = untold.meta.runs
+    longest = longest.model_copy(update={"assumed": ()})
+    meta = untold.meta.model_copy(update={"runs": (first, longest, *others)})
+    assert "assumed" not in asked(replace(untold, meta=meta), settings).text
 
 
 def test_refreshes_are_counted_where_the_trainer_counts_them(posterior):
@@ -118,7 +120,7 @@ def test_steps_of_a_pilot_that_goes_on_are_not_lost(posterior):
 
 
 def test_an_own_loop_is_sent_to_no_argument_of_another_trainer(posterior):
-    found = asked(of_trainer(posterior, "own loop"), PLANS[0].completed)
+    found = asked(told(posterior, framework="own loop"), PLANS[0].completed)
     assert "output_dir" not in found.text
     assert "(with the state of its optimizer)" in found.text
 
