@@ -97,8 +97,7 @@ class RunSummary(BaseModel, frozen=True):
     @property
     def highest_rate(self) -> float:
         """Largest learning rate that it had: less than that of its settings within a warm-up."""
-        own, steps = self.settings, self.steps
-        return own.learning_rate * (own.share_of_peak(steps) if steps < own.warmup_steps else 1.0)
+        return self.settings.learning_rate * self.settings.share_of_peak(self.steps)
 
     @property
     def collapse_onset(self) -> float | None:
@@ -435,7 +434,6 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
     out = []
     for index, (run, settings) in enumerate(zip(cohort.runs, cohort.settings, strict=True)):
         finite = run.reward[np.isfinite(run.reward)]
-        # Of a longer log every second row is remembered, or every third.
         thinned = 1 + finite.size // 500
         steps = float(run.step[-1])
         prompts = steps * settings.prompts_per_step
@@ -446,7 +444,7 @@ def _summaries(cohort: Cohort) -> list[RunSummary]:
                 model=str(run.model),
                 parameters=run.parameters or 0.0,
                 settings=settings,
-                assumed=run.hyperparameters.assumed,
+                assumed=tuple(run.hyperparameters.assumed),
                 steps=steps,
                 completions=prompts * settings.group_size / settings.epochs_per_refresh,
                 first_reward=float(finite[:FIRST_ROWS].mean()),

@@ -125,15 +125,15 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
         return [name for name in REQUIRED if getattr(self, name) is None]
 
     @property
-    def assumed(self) -> tuple[str, ...]:
-        """Names of the settings that :meth:`completed` takes from a trainer's default."""
-        return tuple(self._defaults())
+    def assumed(self) -> dict[str, tuple[Any, str]]:
+        """Settings that :meth:`completed` takes from a trainer's default: name -> (value, why)."""
+        of_sgd = {"momentum": (0.0, "default of torch's SGD")} if self.optimizer == "sgd" else {}
+        by_default = ASSUMED | of_sgd
+        return {name: found for name, found in by_default.items() if getattr(self, name) is None}
 
     def assumptions(self) -> list[str]:
         """One line for each of :attr:`assumed`."""
-        return [
-            f"{name} = {value} assumed ({why})" for name, (value, why) in self._defaults().items()
-        ]
+        return [f"{name} = {value} assumed ({why})" for name, (value, why) in self.assumed.items()]
 
     def completed(self) -> Settings:
         """Fill what a trainer's default settles; :meth:`assumptions` tells what that is.
@@ -147,14 +147,8 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
             raise InputError(
                 f"the settings are incomplete: {REQUIRED[name]}", key=name, advice=f"Give '{name}'"
             )
-        filled = {name: value for name, (value, _) in self._defaults().items()}
+        filled = {name: value for name, (value, _) in self.assumed.items()}
         return Settings.model_validate({**self.model_dump(), **filled})
-
-    def _defaults(self) -> dict[str, tuple[Any, str]]:
-        """Defaults of the settings that are not known."""
-        of_sgd = {"momentum": (0.0, "default of torch's SGD")} if self.optimizer == "sgd" else {}
-        by_default = ASSUMED | of_sgd
-        return {name: found for name, found in by_default.items() if getattr(self, name) is None}
 
     @classmethod
     def checked(cls, stated: Mapping[str, Any], *, argument: str) -> PartialSettings:
