@@ -51,10 +51,8 @@ class Lattice:
     @cached_property
     def axes(self) -> dict[str, tuple[float | int, ...]]:
         """Choices that occur for each setting, ascending."""
-        columns = zip(*self._by_place, strict=True)
-        return {
-            name: tuple(sorted(set(values))) for name, values in zip(AXES, columns, strict=True)
-        }
+        columns = zip(AXES, zip(*self._by_place, strict=True), strict=True)
+        return {name: tuple(sorted(set(values))) for name, values in columns}
 
     def at(self, place: tuple[float, ...]) -> Settings | None:
         """Configuration with these choices, or None where it is not offered."""

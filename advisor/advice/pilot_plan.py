@@ -357,9 +357,7 @@ def _weighed(
 
 
 def _varied(
-    settings: Settings,
-    rates: Sequence[float],
-    pattern: Sequence[tuple[float, float]] = VARIED,
+    settings: Settings, rates: Sequence[float], pattern: Sequence[tuple[float, float]] = VARIED
 ) -> list[Settings]:
     """Settings of pilots at these rates: the middle one as the run, the others varied in turn."""
     turns, asked = cycle(pattern), []

@@ -194,12 +194,7 @@ ALL = "all"
 
 
 def plot(
-    study: Path,
-    name: str,
-    *,
-    kind: str | None = None,
-    out: Path | None = None,
-    quiet: bool = False,
+    study: Path, name: str, *, kind: str | None = None, out: Path | None = None, quiet: bool = False
 ) -> None:
     """Draw a figure of a study, or all of them: into the study, or where --out says.
 
@@ -234,11 +229,7 @@ def plot(
 
 
 def report(
-    study: Path,
-    *,
-    outcome: list[str] | None = None,
-    stated: flags.Stated,
-    quiet: bool = False,
+    study: Path, *, outcome: list[str] | None = None, stated: flags.Stated, quiet: bool = False
 ) -> None:
     """Write report.html of a study: one file with figures, what-if sliders and configs.
 

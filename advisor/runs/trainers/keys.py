@@ -286,9 +286,7 @@ def show_keys(keys: Iterable[str], sought: str = "reward") -> str:
 
 @cached
 def _rewards() -> frozenset[str]:
-    return _flattened(
-        name for table in all_key_tables() for level in table.reward for name in level
-    )
+    return _flattened(key for table in all_key_tables() for keys in table.reward for key in keys)
 
 
 @cached
