@@ -24,8 +24,6 @@ from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for, 
 from advisor.runs import PilotRun, mark_copies
 from advisor.theory import FloatArray
 
-STAGE = "Backtesting"
-
 SHAPE = ((0.0,), -1.5, 1.5)
 
 
@@ -83,7 +81,8 @@ def backtest(
             preset = chosen_preset([case.seen for case in cohort.cases], priors)
             task = CohortTask(cohort, share, at, preset, sampling or Sampling())
             items.append(Item(f"{cohort.name}{at}", task, task.marks))
-    found = mapped(forecasts, items, task=STAGE, progress=progress_of(progress), **(on or {}))
+    tell = progress_of(progress)
+    found = mapped(forecasts, items, task="Backtesting", progress=tell, **(on or {}))
     return _collected(found, left_out)
 
 

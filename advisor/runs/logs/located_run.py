@@ -127,9 +127,7 @@ def name_places(places: Sequence[Place]) -> list[str]:
     # Checkpoints of one run that are no prefixes of each other keep their own folder's name, and
     # files that differ in their endings alone keep these.
     shared = Counter(parts)
-    parts = [
-        _parts(place, keep=shared[names] > 1) for place, names in zip(places, parts, strict=True)
-    ]
+    parts = [_parts(place, keep=shared[own] > 1) for place, own in zip(places, parts, strict=True)]
     depth = []
     for place, names in zip(places, parts, strict=True):
         path, root = place.path.resolve(), place.root.resolve()

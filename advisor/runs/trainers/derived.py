@@ -146,9 +146,7 @@ class SettingsExtractor(Derived):
     def amount(self, *names: str) -> Setting[float] | None:
         """First of some settings that is a finite number."""
         found = ((name, number(self.settings.get(name))) for name in self._spelled(names))
-        return next(
-            (Setting(self.shown(name), value) for name, value in found if value is not None), None
-        )
+        return next((Setting(self.shown(of), one) for of, one in found if one is not None), None)
 
     def count(self, *names: str, least: int = 1) -> Setting[int] | None:
         """First of some settings that is a whole number of at least ``least``."""
