@@ -123,6 +123,8 @@ def what_if(
         echo(json.dumps(rows, indent=2, allow_nan=False))
         return
     echo(_table(rows, loaded.recommendation.measure, piloted(loaded.posterior)))
+    if own.schedule != "constant":
+        echo(f"The learning rate decays over the steps of each row ({own.schedule}).")
     if at_step is not None:
         echo(f"Changed at step {at_step}, of a run alive by then; by the laws: no pilot changed.")
 

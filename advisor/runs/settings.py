@@ -126,9 +126,7 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
 
     def assumptions(self) -> list[str]:
         """One line for each setting that :meth:`completed` takes from a trainer's default."""
-        return [
-            f"{name} = {value} assumed ({why})" for name, (value, why) in self._defaults().items()
-        ]
+        return [f"{of} = {value} assumed ({why})" for of, (value, why) in self._defaults().items()]
 
     def completed(self) -> Settings:
         """Fill what a trainer's default settles; :meth:`assumptions` tells what that is.
