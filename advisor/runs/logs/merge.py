@@ -115,6 +115,9 @@ def _parameters(
     elif "model" not in values and raw.has_own_id and PilotRun.parameters_in(raw.label or ""):
         values["model"] = raw.label
         found.assume(f"model = '{raw.label}' assumed (the run's name tells a size)")
+    is_named = bool(named or PilotRun.parameters_in(values.get("model", "")))
+    if is_named and "Unsloth" in found.arithmetic.get("parameters", ""):
+        found.drop("parameters")  # as logs of the same model have it that print no count
     if "parameters" in values or "model" not in values:
         parameters: float | None = values.get("parameters")
         return parameters

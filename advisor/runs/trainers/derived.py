@@ -159,9 +159,8 @@ class SettingsExtractor(Derived):
     def defaulted(self, name: str, whose: str | None = None) -> Setting[Any]:
         """A number, or the trainer's documented default of it, which is noted."""
         default = self.data["defaults"][name]
-        found: Setting[Any] | None = (
-            self.count(name) if isinstance(default, int) else self.amount(name)
-        )
+        read: Any = self.count if isinstance(default, int) else self.amount
+        found: Setting[Any] | None = read(name)
         if found is None:
             whose = whose or f"{self.data['name']}'s"
             found = Setting(self.shown(self._spelled([name])[-1]), default, f"{whose} default")
