@@ -66,7 +66,7 @@ def _guarded(function: _Callable[..., _Any]) -> _Callable[..., _Any]:
     def guarded(*given: _Any, **named: _Any) -> _Any:
         try:
             return function(*given, **named)
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             _refuse(function, given, named, error)
             raise
 

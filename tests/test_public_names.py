@@ -20,6 +20,7 @@ from simulated_runs import Plan, made_up_posterior, rising
 import advisor
 from advisor.advice.candidates import AXES
 from advisor.cli import app
+from advisor.reporting.figure import Missing
 
 STUB = Path(advisor.__file__).with_suffix(".pyi")
 HEAVY = ("pymc", "arviz", "optuna", "matplotlib", "numba", "scipy", "pandas", "pydantic", "numpy")
@@ -136,6 +137,7 @@ def test_homes_of_the_table_are_modules():
         ("read_runs", (None,), "`paths`: None is given, where PathLike or Iterable[PathLike] is "),
         ("watch", (3, {}), "`posterior`: int is given, where Posterior or str or Path is expecte"),
         ("export", (TWO_RUNS[0],), "`recommendation`: PilotRun is given, where Recommendation is"),
+        ("table", ((run for run in TWO_RUNS),), "`runs`: generator is given, where Sequence[Pilot"),
         ("plot", (3, 3, 3), "`posterior`: int is given, where Posterior is expected. Give what `"),
     ],
 )
@@ -171,6 +173,25 @@ def test_errors_of_the_call_itself_stay_as_they_are(monkeypatch):
     monkeypatch.setattr(importlib.import_module("advisor.runs.diagnosis"), "diagnose", failing)
     with pytest.raises(TypeError, match="our own"):
         advisor.diagnose(TWO_RUNS[0])
+
+
+def test_values_that_cannot_be_are_named(tmp_path):
+    posterior = made_up_posterior()
+    for verb, wrong, said in (
+        ("what_if", {"learning_rate": "fast"}, "`learning_rate`: 'fast' is no learning_rate. Give"),
+        ("watch", {"settings": {"lr": 1e-6}}, "key 'lr', `settings`: 1e-06 is not allowed: no se"),
+        ("watch", {"settings": {"learning_rate": "x"}}, "key 'learning_rate', `settings`: 'x' is"),
+    ):
+        with pytest.raises(advisor.InputError, match=re.escape(said)):
+            getattr(advisor, verb)(posterior, **wrong)
+    advice = advisor.advise(posterior, steps=60, trials=20, weigh_pilots=False)
+    with pytest.raises(advisor.InputError, match="`trainer`: 'x' is none of the trainers"):
+        advisor.export(advice, "x")
+    with pytest.raises(advisor.InputError, match="`path`: the report cannot be written"):
+        advisor.report(posterior, advice, tmp_path, drawn=[Missing("a", "none", "none")])
+    (tmp_path / "file").touch()
+    with pytest.raises(advisor.InputError, match="`folder`: the figures cannot be written"):
+        advisor.plot(posterior, advice, tmp_path / "file", drawn=[])
 
 
 def test_verbs_are_themselves_in_another_process():

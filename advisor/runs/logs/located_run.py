@@ -94,9 +94,8 @@ def _one_of_wandb(
     runs: Sequence[LocatedRun],
 ) -> tuple[list[LocatedRun], dict[Path, list[LocatedRun]]]:
     """Runs with the longer of each W&B run's own file and its console, and the others by file."""
-    consoles = {
-        run.candidate.path: run for run in runs if run.candidate.log.name == wandb.CONSOLE[-1]
-    }
+    found = ((run.candidate, run) for run in runs)
+    consoles = {own.path: run for own, run in found if own.log.name == wandb.CONSOLE[-1]}
     folded: dict[Path, list[LocatedRun]] = {}
     dropped: set[Path] = set()
     for store in (run for run in runs if run.reader is wandb.STORE):
