@@ -84,7 +84,7 @@ WEIGHTY = (
     r"reward ceiling .* assumed",
     r"planned steps = ",
     r"known to do best",
-    r"learning rates stop at ",
+    r"learning rates stop at |as in the first pilot",
     r"(minibatches|epochs)_per_refresh = .* assumed",
     r"group_size = .* assumed|prompts_per_step = .* assumed",
     r"parameters = .* assumed",

@@ -217,9 +217,8 @@ def new_run_of(posterior: Posterior, case: Case) -> dict[str, FloatArray]:
     if case.seen.id not in fitted:
         return {}
     run, steps = fitted[case.seen.id], int(case.steps.max())
-    forecaster = forecast.Forecaster(
-        posterior, forecast.Target(run.task, run.model, run.parameters)
-    )
+    target = forecast.Target(run.task, run.model, run.parameters)
+    forecaster = forecast.Forecaster(posterior, target)
     return {NEW_RUN: forecast.final_reward(forecaster, run.settings.or_planned_over(steps), steps)}
 
 
