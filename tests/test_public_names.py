@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +15,12 @@ from pathlib import Path
 import pytest
 import typer
 from processor_time import times_a_plain_application
+from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
 from advisor.advice.candidates import AXES
 from advisor.cli import app
+from advisor.reporting.figure import Missing
 
 STUB = Path(advisor.__file__).with_suffix(".pyi")
 HEAVY = ("pymc", "arviz", "optuna", "matplotlib", "numba", "scipy", "pandas", "pydantic", "numpy")
@@ -27,6 +31,9 @@ NOUNS = {
 MOST_PARAMETERS = 8
 ELSEWHERE = ("demo", "priors", "mcp")
 """Commands that are no verb of Python."""
+
+
+TWO_RUNS = [Plan().run(rising(40), name=name) for name in ("a", "b")]
 
 
 def is_private(node):
@@ -114,3 +121,79 @@ def test_homes_of_the_table_are_modules():
     for home, names in advisor._NAMES.items():
         module = importlib.import_module(home)
         assert all(hasattr(module, name) for name in names.split())
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "said"),
+    [
+        ("diagnose", (TWO_RUNS,), "`run`: list[PilotRun] is given, where PilotRun is expected. G"),
+        ("fit", (None,), "`runs`: None is given, where Sequence[PilotRun] or str or Path is expec"),
+        ("fit", (["folder"],), "`runs`: list[str] is given, where Sequence[PilotRun] or str or P"),
+        ("fit", (TWO_RUNS[0],), "`runs`: PilotRun is given, where Sequence[PilotRun] or str or P"),
+        ("backtest", ("folder",), "`runs`: str is given, where Sequence[PilotRun] is expected. `"),
+        ("advise", (None,), "`posterior`: None is given, where Posterior is expected. Give what "),
+        ("advise", (TWO_RUNS,), "`posterior`: list[PilotRun] is given, where Posterior is expect"),
+        ("what_if", ("study",), "`posterior`: str is given, where Posterior is expected. Give wh"),
+        ("read_runs", (None,), "`paths`: None is given, where PathLike or Iterable[PathLike] is "),
+        ("watch", (3, {}), "`posterior`: int is given, where Posterior or str or Path is expecte"),
+        ("export", (TWO_RUNS[0],), "`recommendation`: PilotRun is given, where Recommendation is"),
+        ("table", ((run for run in TWO_RUNS),), "`runs`: generator is given, where Sequence[Pilot"),
+        ("plot", (3, 3, 3), "`posterior`: int is given, where Posterior is expected. Give what `"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(verb, given, said):
+    with pytest.raises(advisor.InputError, match=re.escape(said)):
+        getattr(advisor, verb)(*given)
+
+
+def test_every_annotation_is_understood():
+    """Control: a value that fits no parameter is refused for the first one that names a type."""
+    verbs = {name: getattr(advisor, name) for name in advisor.__all__}
+    for name, verb in verbs.items():
+        if inspect.isfunction(verb) and inspect.signature(verb).parameters:
+            required = [
+                one
+                for one in inspect.signature(verb).parameters.values()
+                if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty
+            ]
+            with pytest.raises(advisor.InputError) as refused:
+                advisor._refuse(verb.__wrapped__, (object(),) * len(required), {}, TypeError())
+            assert refused.value.argument == required[0].name, name
+
+
+def test_errors_of_the_call_itself_stay_as_they_are(monkeypatch):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'runs'"):
+        advisor.fit()
+    with pytest.raises(advisor.InputError, match="there is no argument 'nonsense'"):
+        advisor.advise(made_up_posterior(), nonsense=3)
+
+    def failing(run: advisor.PilotRun):
+        raise TypeError("our own")
+
+    monkeypatch.setattr(importlib.import_module("advisor.runs.diagnosis"), "diagnose", failing)
+    with pytest.raises(TypeError, match="our own"):
+        advisor.diagnose(TWO_RUNS[0])
+
+
+def test_values_that_cannot_be_are_named(tmp_path):
+    posterior = made_up_posterior()
+    for verb, wrong, said in (
+        ("what_if", {"learning_rate": "fast"}, "`learning_rate`: 'fast' is no learning_rate. Give"),
+        ("watch", {"settings": {"lr": 1e-6}}, "key 'lr', `settings`: 1e-06 is not allowed: no se"),
+        ("watch", {"settings": {"learning_rate": "x"}}, "key 'learning_rate', `settings`: 'x' is"),
+    ):
+        with pytest.raises(advisor.InputError, match=re.escape(said)):
+            getattr(advisor, verb)(posterior, **wrong)
+    advice = advisor.advise(posterior, steps=60, trials=20, weigh_pilots=False)
+    with pytest.raises(advisor.InputError, match="`trainer`: 'x' is none of the trainers"):
+        advisor.export(advice, "x")
+    with pytest.raises(advisor.InputError, match="`path`: the report cannot be written"):
+        advisor.report(posterior, advice, tmp_path, drawn=[Missing("a", "none", "none")])
+    (tmp_path / "file").touch()
+    with pytest.raises(advisor.InputError, match="`folder`: the figures cannot be written"):
+        advisor.plot(posterior, advice, tmp_path / "file", drawn=[])
+
+
+def test_verbs_are_themselves_in_another_process():
+    assert advisor.fit is advisor.fit
+    assert pickle.loads(pickle.dumps(advisor.fit)) is advisor.fit

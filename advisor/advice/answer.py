@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from advisor.advice.answer_fields import Alternative, NextPilot
-from advisor.advice.candidates import Lattice, default_lattice, place_of, within_reach
+from advisor.advice.candidates import AXES, Lattice, default_lattice, place_of, within_reach
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.evaluate import (
     Evaluation,
@@ -154,6 +154,7 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
     if (known := meta.priors.known_optimum) is not None:
         assumptions.append(f"known to do best: {known}; distance from it counts against a setting")
     fixed = base_settings(posterior, target)
+    assumptions += _where_pilots_differ(posterior, target)
     if request.choose_from is not None:
         lattice = Lattice(request.choose_from)
     else:
@@ -186,6 +187,15 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         assumptions=tuple(assumptions),
         progress=progress,
     )
+
+
+def _where_pilots_differ(posterior: Posterior, target: Target) -> list[str]:
+    """Line for settings that are the first pilot's, though others had another value."""
+    own = [run.settings for run in pilots_of(posterior, target)]
+    free = {*AXES, *Settings.CARRIED, "planned_steps", "kl_coefficient", "adapter"}
+    values = {n: {getattr(s, n): n for s in own} for n in Settings.model_fields if n not in free}
+    shown = [f"{name} = {next(iter(found))}" for name, found in values.items() if len(found) > 1]
+    return [f"as in the first pilot, since they differ: {', '.join(shown)}"] if shown else []
 
 
 def choose(question: Question) -> Decision:

@@ -51,10 +51,8 @@ class Lattice:
     @cached_property
     def axes(self) -> dict[str, tuple[float | int, ...]]:
         """Choices that occur for each setting, ascending."""
-        columns = zip(*self._by_place, strict=True)
-        return {
-            name: tuple(sorted(set(values))) for name, values in zip(AXES, columns, strict=True)
-        }
+        columns = zip(AXES, zip(*self._by_place, strict=True), strict=True)
+        return {name: tuple(sorted(set(values))) for name, values in columns}
 
     def at(self, place: tuple[float, ...]) -> Settings | None:
         """Configuration with these choices, or None where it is not offered."""
@@ -89,9 +87,7 @@ class Grid(Lattice):
 
     def at(self, place: tuple[float, ...]) -> Settings | None:
         """Configuration with these choices, or None where it is not offered."""
-        is_offered = all(
-            one in choices for one, choices in zip(place, self.axes.values(), strict=True)
-        )
+        is_offered = all(one in own for one, own in zip(place, self.axes.values(), strict=True))
         return self._made(place) if is_offered else None
 
     def up_to(self, rate: float) -> Lattice:

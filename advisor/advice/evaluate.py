@@ -316,15 +316,14 @@ def _changed(base: Settings, changes: dict[str, float]) -> Settings:
     found: dict[str, float] = {}
     for name, value in changes.items():
         is_counted = name not in ("learning_rate", "prompts_per_step")
-        is_whole = not is_counted or float(value).is_integer()
+        is_number = isinstance(value, int | float)
         least = 2 if name == "group_size" else int(is_counted)
-        if not (least <= value <= MOST and value > 0 and is_whole):
+        is_whole = is_number and (not is_counted or float(value).is_integer())
+        if not (is_whole and least <= value <= MOST and value > 0):
             wanted = f"whole number from {least}" if least else "positive number"
-            raise InputError(
-                f"{name} {value:g} cannot be",
-                argument=name,
-                advice=f"Give a {wanted}, at most {MOST:,}",
-            )
+            problem = f"{name} {value:g} cannot be" if is_number else f"{value!r} is no {name}"
+            advice = f"Give a {wanted}, at most {MOST:,}"
+            raise InputError(problem, argument=name, advice=advice)
         field = "planned_steps" if name == "steps" else name
         found[field] = int(value) if is_counted else value
     return base.model_copy(update=found)

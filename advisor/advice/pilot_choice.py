@@ -225,9 +225,7 @@ class Worth:
         # A step costs more or less than one of the full run as it was planned.
         batch = fresh_completions(self.whole)
         settings = [one for one, _ in runs]
-        steps = [
-            done + max(1, round(left / (fresh_completions(one) / batch))) for one, done in runs
-        ]
+        steps = [at + max(1, round(left / (fresh_completions(one) / batch))) for one, at in runs]
         above = utilities(self.forecaster, settings, steps) - self.forecaster.outcome_bounds[0]
         return np.asarray(above / self.forecaster.outcome_range)
 

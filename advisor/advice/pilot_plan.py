@@ -218,15 +218,14 @@ def plan(
     """
     steps = whole_batches(steps, settings.refresh_interval)
     if not 0 < share < 1:
-        raise InputError(
-            f"{share:g} is no share of a run's price", argument="share", advice="Give 0.2, say"
-        )
+        problem = f"{share:g} is no share of a run's price"
+        raise InputError(problem, argument="share", advice="Give 0.2, say")
+    if settings.group_size < 2:
+        problem = f"a group of {settings.group_size} completion is compared with itself"
+        raise InputError(problem, argument="group_size", advice="Give at least 2")
     if projects < 1:
-        raise InputError(
-            f"{projects} projects",
-            argument="projects",
-            advice="Give 1 where the settings are a guess or a trainer's default",
-        )
+        advice = "Give 1 where the settings are a guess or a trainer's default"
+        raise InputError(f"{projects} projects", argument="projects", advice=advice)
     models = [(target.model, target.parameters), *([pilot_model] if pilot_model else [])]
     posterior = believed(settings, target.task, models, priors, seed)
     forecaster = Forecaster(posterior, target, draws=DRAWS, seed=seed)
@@ -357,9 +356,7 @@ def _weighed(
 
 
 def _varied(
-    settings: Settings,
-    rates: Sequence[float],
-    pattern: Sequence[tuple[float, float]] = VARIED,
+    settings: Settings, rates: Sequence[float], pattern: Sequence[tuple[float, float]] = VARIED
 ) -> list[Settings]:
     """Settings of pilots at these rates: the middle one as the run, the others varied in turn."""
     turns, asked = cycle(pattern), []

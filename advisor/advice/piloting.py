@@ -80,7 +80,11 @@ def pilots(
     rest = [one for one in actions.values() if one.kind != "extend"]
     more = [one for one in actions.values() if one.kind == "extend"]
     kept = worthwhile(bench.worth, rest, more)
-    advice = None if kept or posterior is None else _advice(bench, report)
+    advice = None
+    if not kept and posterior is not None:  # of a full run, at settings at which no pilot died
+        own: dict[str, Any] = {**vars(bench.target), "devices": plan.devices, "seed": seed}
+        own |= {"steps": bench.worth.left(), "choose_from": tuple(bench.lattice)}
+        advice = advise(bench.posterior, **own, progress=report)
     words = [word_of(bench, pilot, actions.get(pilot.name), kept) for pilot in plan.pilots]
     words += [word_of_unplanned(bench, run) for run in logs.others]
     return Piloting(
@@ -154,22 +158,6 @@ def _before_any_log(plan: PilotPlan) -> Piloting:
         said=(),
         advice=None,
         settings=plan.settings if is_run else None,
-    )
-
-
-def _advice(bench: Bench, progress: Progress) -> Recommendation:
-    """The advice for a full run of what is left, among settings at which no pilot died."""
-    return advise(
-        bench.posterior,
-        steps=bench.worth.left(),
-        model=bench.target.model,
-        task=bench.target.task,
-        parameters=bench.target.parameters,
-        start_reward=bench.target.start_reward,
-        devices=bench.plan.devices,
-        choose_from=tuple(bench.lattice),
-        seed=bench.seed,
-        progress=progress,
     )
 
 

@@ -10,12 +10,7 @@ from advisor.advice.answer_fields import AnswerFields, NextPilot
 from advisor.advice.promotion import goes_on
 from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text
 from advisor.errors import InputError
-from advisor.runs import (
-    PartialSettings,
-    PilotRun,
-    Settings,
-    Trainer,
-)
+from advisor.runs import PartialSettings, PilotRun, Settings, Trainer
 
 if TYPE_CHECKING:
     import pandas as pd

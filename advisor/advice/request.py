@@ -193,9 +193,7 @@ class Request(_Asked):
                     advice="Give a positive number",
                 )
         if self.devices < 1:
-            raise InputError(
-                f"{self.devices} devices", argument="devices", advice="Give at least 1"
-            )
+            raise InputError(f"{self.devices} devices", argument="devices", advice="Give 1 or more")
         for name, wanted, least in (
             ("group_sizes", "whole numbers from 2", 2),
             ("learning_rates", "positive numbers", 0),

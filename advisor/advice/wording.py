@@ -84,7 +84,7 @@ WEIGHTY = (
     r"reward ceiling .* assumed",
     r"planned steps = ",
     r"known to do best",
-    r"learning rates stop at ",
+    r"learning rates stop at |as in the first pilot",
     r"(minibatches|epochs)_per_refresh = .* assumed",
     r"group_size = .* assumed|prompts_per_step = .* assumed",
     r"parameters = .* assumed",
@@ -246,13 +246,15 @@ def _body(advice: AnswerFields) -> list[str]:
     settings, steps = advice.settings, counted(advice.steps, "step")
     batches = counted(settings.minibatches_per_refresh, "mini-batch")
     reward, least = advice.reward, advice.stability.least
+    kind, over = settings.schedule, settings.planned_steps or advice.steps
+    decay = "" if kind == "constant" else f"; the learning rate decays over {over} steps ({kind})"
     # A forecast holds for stable runs: said where that is not to be expected.
     stable = f", if it stays stable ({percent(least, advice.level)})"
     return [
         f"For {advice.target.subject}, to {_aim(advice)}: learning rate "
         f"{settings.learning_rate:.3g}, group size {settings.group_size}, refresh interval "
         f"{settings.refresh_interval} ({batches} x {counted(settings.epochs_per_refresh, 'epoch')})"
-        f", {prompts_text(settings)} per step, {steps}{_batches(advice)}.",
+        f", {prompts_text(settings)} per step, {steps}{_batches(advice)}{decay}.",
         f"{advice.measure.capitalize()} after {steps}{stable if least < advice.level else ''}: "
         f"{reward.mean:.3f}, 80 % interval [{reward.low:.3f}, {reward.high:.3f}] for one run. "
         f"P(stable to step {advice.steps}) = "

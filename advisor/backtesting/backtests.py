@@ -24,8 +24,6 @@ from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for, 
 from advisor.runs import PilotRun, mark_copies
 from advisor.theory import FloatArray
 
-STAGE = "Backtesting"
-
 SHAPE = ((0.0,), -1.5, 1.5)
 
 
@@ -83,7 +81,8 @@ def backtest(
             preset = chosen_preset([case.seen for case in cohort.cases], priors)
             task = CohortTask(cohort, share, at, preset, sampling or Sampling())
             items.append(Item(f"{cohort.name}{at}", task, task.marks))
-    found = mapped(forecasts, items, task=STAGE, progress=progress_of(progress), **(on or {}))
+    tell = progress_of(progress)
+    found = mapped(forecasts, items, task="Backtesting", progress=tell, **(on or {}))
     return _collected(found, left_out)
 
 
@@ -218,9 +217,8 @@ def new_run_of(posterior: Posterior, case: Case) -> dict[str, FloatArray]:
     if case.seen.id not in fitted:
         return {}
     run, steps = fitted[case.seen.id], int(case.steps.max())
-    forecaster = forecast.Forecaster(
-        posterior, forecast.Target(run.task, run.model, run.parameters)
-    )
+    target = forecast.Target(run.task, run.model, run.parameters)
+    forecaster = forecast.Forecaster(posterior, target)
     return {NEW_RUN: forecast.final_reward(forecaster, run.settings.or_planned_over(steps), steps)}
 
 

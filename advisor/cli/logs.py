@@ -193,16 +193,15 @@ def watch(
             "trainer writes (of W&B wandb/run-*/run-*.wandb)",
         )
     asked = {"target_reward": target_reward, "planned_steps": steps, "level": level}
-    forecast = Forecast(posterior, pilots or [], gpus, asked)
     read = reader(**stated.keywords)
+    runs = read(log) if once else []  # before what takes seconds to load
+    if len(runs) > 1:
+        problem = f"there are {len(runs)} runs"
+        raise InputError(problem, path=log, advice="Give the log of one of them")
+    forecast = Forecast(posterior, pilots or [], gpus, asked)
     last: WatchReport | None = None
     with View(HarmlessConsole(highlight=False), as_json=as_json, is_quiet=quiet) as view:
         if once:
-            runs = read(log)
-            if len(runs) > 1:
-                raise InputError(
-                    f"there are {len(runs)} runs", path=log, advice="Give the log of one of them"
-                )
             last = forecast(runs[0], view)
         else:
             if not quiet:
@@ -227,9 +226,9 @@ class Forecast:
 
         with noted():
             known, advised = load_posterior(posterior)
+        self._refit = Refitter(read_runs(pilots)) if pilots else None
         self._watch = Watch(known, **asked)
         self._is_length_given = asked["planned_steps"] is not None
-        self._refit = Refitter(read_runs(pilots)) if pilots else None
         self._advised_steps, self._gpus = advised.steps, gpus or advised.gpus
         self.refused: set[str] = set()
 

@@ -123,6 +123,8 @@ def what_if(
         echo(json.dumps(rows, indent=2, allow_nan=False))
         return
     echo(_table(rows, loaded.recommendation.measure, piloted(loaded.posterior)))
+    if own.schedule != "constant":
+        echo(f"The learning rate decays over the steps of each row ({own.schedule}).")
     if at_step is not None:
         echo(f"Changed at step {at_step}, of a run alive by then; by the laws: no pilot changed.")
 
@@ -194,12 +196,7 @@ ALL = "all"
 
 
 def plot(
-    study: Path,
-    name: str,
-    *,
-    kind: str | None = None,
-    out: Path | None = None,
-    quiet: bool = False,
+    study: Path, name: str, *, kind: str | None = None, out: Path | None = None, quiet: bool = False
 ) -> None:
     """Draw a figure of a study, or all of them: into the study, or where --out says.
 
@@ -234,11 +231,7 @@ def plot(
 
 
 def report(
-    study: Path,
-    *,
-    outcome: list[str] | None = None,
-    stated: flags.Stated,
-    quiet: bool = False,
+    study: Path, *, outcome: list[str] | None = None, stated: flags.Stated, quiet: bool = False
 ) -> None:
     """Write report.html of a study: one file with figures, what-if sliders and configs.
 

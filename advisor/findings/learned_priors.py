@@ -517,9 +517,7 @@ def _weights(studies: Sequence[PastStudy], entry: str) -> dict[int, list[float]]
         if study.information or entry not in levels
     }
     shared = Counter(unit for units in narrowed.values() for unit in units)
-    return {
-        number: [1 / shared[unit] for unit in units] for number, units in narrowed.items() if units
-    }
+    return {at: [1 / shared[unit] for unit in units] for at, units in narrowed.items() if units}
 
 
 def _unit(study: PastStudy, entry: str, place: int, number: int) -> str | tuple[int, int]:

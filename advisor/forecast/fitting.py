@@ -74,9 +74,7 @@ def fit(
 
 
 def fitted_or_none(
-    runs: Sequence[PilotRun],
-    priors: Priors | str | None = None,
-    sampling: Sampling | None = None,
+    runs: Sequence[PilotRun], priors: Priors | str | None = None, sampling: Sampling | None = None
 ) -> tuple[Posterior | None, str]:
     """Fit the runs of a cohort that do not fall, or say why no curve can be pooled over them."""
     # A run that falls fits no closed form: its end would pull down those of its siblings.

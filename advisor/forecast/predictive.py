@@ -87,11 +87,7 @@ def outcome_paths(forecaster: Forecaster, settings: Settings, steps: npt.ArrayLi
 
 
 def logged_mean(
-    forecaster: Forecaster,
-    settings: Settings,
-    steps: npt.ArrayLike,
-    rows: float,
-    noise: FloatArray,
+    forecaster: Forecaster, settings: Settings, steps: npt.ArrayLike, rows: float, noise: FloatArray
 ) -> FloatArray:
     """Mean of rows that a stable run logs step by step round some, shape (draws,), in [0, 1]."""
     # Over a part that is short against their memory, residuals move as one: one Student t.
@@ -202,10 +198,7 @@ def _counted(
 
 
 def _sampling_variance(
-    population: Mapping[str, FloatArray],
-    level: FloatArray,
-    settings: Settings,
-    rows: float,
+    population: Mapping[str, FloatArray], level: FloatArray, settings: Settings, rows: float
 ) -> FloatArray:
     """Variance of a mean of so many rows by the prompts' difficulty and the completions drawn."""
     # Between these ends, so that the noise of a batch is never nothing.

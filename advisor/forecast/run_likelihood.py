@@ -240,9 +240,8 @@ class EqualDraws(NamedTuple):
         self, step: float, observed: ObservedRun
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean and variance of the residual at a step given the rows, and the rows' squares."""
-        white = self.residuals.white(
-            observed.reward - self.laws.reward(self.effect, observed.clock)
-        )
+        expected = self.laws.reward(self.effect, observed.clock)
+        white = self.residuals.white(observed.reward - expected)
         power = np.exp(2 * self.laws.population["log_misfit"])
         lean = self.residuals.white(observed.correlation(np.array([float(step)]))[:, 0])
         pulled = power[:, None] * lean

@@ -17,12 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import FlatRewardError, InputError
-from advisor.runs import (
-    PilotRun,
-    Settings,
-    Trainer,
-    mark_copies,
-)
+from advisor.runs import PilotRun, Settings, Trainer, mark_copies
 from advisor.theory import (
     BoolArray,
     FloatArray,

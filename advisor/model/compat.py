@@ -169,9 +169,7 @@ def as_inference_data(
     for name, variables in groups.items():
         dims = dict.fromkeys(dim for own, _ in variables.values() for dim in own)
         labels = {dim: list(coordinates[dim]) for dim in dims if dim in coordinates}
-        sizes = {
-            dim: n for own, v in variables.values() for dim, n in zip(own, v.shape, strict=True)
-        }
+        sizes = {dim: n for of, v in variables.values() for dim, n in zip(of, v.shape, strict=True)}
         numbered = {dim: np.arange(sizes[dim]) for dim in dims if dim not in coordinates}
         datasets[name] = xarray.Dataset(dict(variables), coords={**labels, **numbered})
     if hasattr(arviz, "plot_posterior"):

@@ -231,9 +231,7 @@ def _groups(
 def _law(law: str, parameters: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
     """Value of a linear law for each run, shape (..., runs)."""
     design = data[f"{law}_design"]
-    return sum(
-        parameters[f"{law}.{term}"] * design[:, index] for index, term in enumerate(LAWS[law])
-    )
+    return sum(parameters[f"{law}.{term}"] * design[:, i] for i, term in enumerate(LAWS[law]))
 
 
 def group_summaries(

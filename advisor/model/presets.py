@@ -93,9 +93,7 @@ def preset_toml(priors: Priors, base: Priors | None = None) -> str:
                 continue
             # The numbers first, then where they come from.
             names = sorted(value, key=lambda name: name == "source")
-            lines = [
-                f"{name} = {_literal(value[name])}" for name in names if value[name] is not None
-            ]
+            lines = [f"{of} = {_literal(value[of])}" for of in names if value[of] is not None]
             tables.append("\n".join([f"[{key}]", *lines]))
         elif value != type(priors).model_fields[key].default:
             head.append(f"{key} = {_literal(value)}")

@@ -102,10 +102,8 @@ def labels(seen: Observations) -> dict[str, list[str]]:
         f"{seen.coords['run'][run]} [{index}]"
         for run, index in zip(*np.nonzero(seen.is_logged > 0), strict=True)
     ]
-    return {
-        **{name: list(map(str, values)) for name, values in seen.coords.items()},
-        "train_bin": bins,
-    }
+    named = {name: list(map(str, values)) for name, values in seen.coords.items()}
+    return {**named, "train_bin": bins}
 
 
 def prior_draws(

@@ -128,7 +128,7 @@ def watch(
     """
     known = posterior if isinstance(posterior, Posterior) else load_posterior(posterior)[0]
     watch = Watch(known, target_reward=target_reward, level=level)
-    given = PartialSettings.model_validate(settings)
+    given = PartialSettings.checked(dict(settings), argument="settings")
     return RunWatch(watch, given, task=task, model=model, every=every)
 
 

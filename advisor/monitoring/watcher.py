@@ -101,22 +101,16 @@ class Watch:
         """Refuse what no run can be asked, and make the first look as quick as the others."""
         meta = self.posterior.meta
         if self.planned_steps is not None and self.planned_steps < 1:
-            raise InputError(
-                f"a run of {self.planned_steps} steps",
-                argument="planned_steps",
-                advice="Give at least 1",
-            )
+            problem = f"a run of {self.planned_steps} steps"
+            raise InputError(problem, argument="planned_steps", advice="Give at least 1")
         if not 0 < self.level < 1:
-            raise InputError(
-                f"a level of {self.level:g}", argument="level", advice="Give one between 0 and 1"
-            )
+            advice = "Give one between 0 and 1"
+            raise InputError(f"a level of {self.level:g}", argument="level", advice=advice)
         wanted = self.target_reward
         if wanted is not None and not meta.floor < wanted <= meta.ceiling:
-            raise InputError(
-                f"a reward of {wanted:g} lies outside ({meta.floor:g}, {meta.ceiling:g}]",
-                argument="target_reward",
-                advice="Give a reward on the scale of the pilots",
-            )
+            problem = f"a reward of {wanted:g} lies outside ({meta.floor:g}, {meta.ceiling:g}]"
+            advice = "Give a reward on the scale of the pilots"
+            raise InputError(problem, argument="target_reward", advice=advice)
         smoothed_weights(np.linspace(0.0, 1.0, 100))  # imports ArviZ now, not at the first step
         self._bases: dict[tuple[str, str], tuple[_Base, _Base]] = {}
 
@@ -369,4 +363,7 @@ def differences(run: PilotRun, observed: ObservedRun, meta: Meta, *, is_fitted: 
         notes.append("a pilot has the same name: if it is this run, its rows count twice")
     if observed.last >= observed.end:
         notes.append("the planned steps are done")
+    ends, schedule = run.hyperparameters.planned_steps, observed.settings.schedule
+    if schedule != "constant" and ends is not None and ends < observed.end:
+        notes.append(f"the {schedule} schedule ends at step {ends}: no learning rate is left then")
     return [*notes, *run.lost_rewards]

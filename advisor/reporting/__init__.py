@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.common import write_whole
-from advisor.errors import InputError
+from advisor.errors import InputError, writing
 from advisor.model import Posterior
 from advisor.reporting.figure import FORMATS, Drawn, FigureKind, Missing, reason_of
 from advisor.reporting.figures import beliefs, stability_map, trajectories
@@ -72,15 +72,14 @@ def plot(
     """
     for kind in formats:
         check_format(kind)
-    out = Path(folder)
-    out.mkdir(parents=True, exist_ok=True)
-    files = []
-    for one in drawings(posterior, recommendation) if drawn is None else drawn:
-        if isinstance(one, Missing):
-            continue
-        for kind in formats:
-            files.append(out / f"{one.name}.{kind}")
-            write_whole(files[-1], one.rendered(kind))
+    out, files = Path(folder), []
+    drawn = drawings(posterior, recommendation) if drawn is None else drawn
+    with writing("the figures", out, "folder"):
+        out.mkdir(parents=True, exist_ok=True)
+        for one in (one for one in drawn if isinstance(one, Drawn)):
+            for kind in formats:
+                files.append(out / f"{one.name}.{kind}")
+                write_whole(files[-1], one.rendered(kind))
     return files
 
 
@@ -94,9 +93,8 @@ def check_figures(names: Iterable[str]) -> None:
 def check_format(kind: str, key: str = "formats") -> None:
     """Refuse a format that no figure has."""
     if kind not in FORMATS:
-        raise InputError(
-            f"no figure format '{kind}'", key=key, advice=f"Choose among {', '.join(FORMATS)}"
-        )
+        advice = f"Choose among {', '.join(FORMATS)}"
+        raise InputError(f"no figure format '{kind}'", key=key, advice=advice)
 
 
 def report(
@@ -132,5 +130,7 @@ def report(
     """
     out = Path(path)
     figures = drawn or drawings_made(posterior, recommendation)
-    write_whole(out, html(posterior, recommendation, figures, **parts))
+    page = html(posterior, recommendation, figures, **parts)
+    with writing("the report", out, "path", "file"):
+        write_whole(out, page)
     return out

@@ -27,6 +27,9 @@ IN_WARMUP = "the log stops within the warm-up, at a learning rate of"
 NOT_GRPO = "PPO with a value model, not GRPO: what is advised of groups was not learned from it"
 """How a warning ends of runs of the older method."""
 
+NO_GROUP = "one completion is no group: those of a prompt were miscounted, or this is not GRPO"
+"""What is wrong with a group size of 1, but for runs of the older method."""
+
 LEAST_DISTINCT = 4
 """Distinct values of the reward below which two runs may agree by chance."""
 

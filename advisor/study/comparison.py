@@ -13,13 +13,7 @@ from advisor.advice import Recommendation, percent
 from advisor.errors import InputError
 from advisor.forecast import Interval, interval_of
 from advisor.model import INTERVAL, Meta, Posterior, RunSummary, prior_entries
-from advisor.runs import (
-    Level,
-    PilotRun,
-    diagnose,
-    inspect,
-    is_source,
-)
+from advisor.runs import Level, PilotRun, diagnose, inspect, is_source
 from advisor.study.outcomes import (
     Comparison,
     Judged,
@@ -166,12 +160,8 @@ def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Compari
 def _pilots(one: Posterior, other: Posterior) -> tuple[dict[str, Any], dict[str, Any]]:
     """Facts of all pilots of both sides, under the same name where they are the same run."""
 
-    def together(meta: Meta) -> dict[str, Any]:
-        return {
-            "pilots": len(meta.runs),
-            "reward floor": meta.floor,
-            "reward ceiling": meta.ceiling,
-        }
+    def together(of: Meta) -> dict[str, Any]:
+        return {"pilots": len(of.runs), "reward floor": of.floor, "reward ceiling": of.ceiling}
 
     sides = together(one.meta), together(other.meta)
     left = list(other.meta.runs)

@@ -180,9 +180,7 @@ def _settings(advice: Recommendation, posterior: Posterior, run: PilotRun) -> Se
 
 
 def _is_same(one: Settings, other: Settings) -> bool:
-    return all(
-        math.isclose(getattr(one, name), getattr(other, name), rel_tol=SAME) for name in AXES
-    )
+    return all(math.isclose(getattr(one, of), getattr(other, of), rel_tol=SAME) for of in AXES)
 
 
 def _line(

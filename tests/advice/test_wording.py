@@ -24,6 +24,7 @@ from advisor.advice.wording import (
     percent,
     price,
     summary_text,
+    weightiest,
 )
 from advisor.common import counted
 from advisor.forecast.forecaster import Forecaster
@@ -374,3 +375,16 @@ def test_what_group_sizes_waste_is_one_line_where_it_is_known():
     (line,) = _silent_groups({4: 0.7086, 8: 0.6, 16: 0.5094})
     assert line.endswith("71 % at group size 4, 60 % at group size 8, 51 % at group size 16.")
     assert _silent_groups({}) == []
+
+
+def test_settings_that_are_the_first_pilots_are_named_where_pilots_differ():
+    plans = [replace(PLANS[3], schedule="linear"), PLANS[3], replace(PLANS[4], warmup=6)]
+    few = {"steps": 100, "trials": 10, "weigh_pilots": False}
+    line = "as in the first pilot, since they differ: schedule = linear, warmup_steps = 0"
+    found = advise(made_up_posterior(plans), **few)
+    assert line in found.assumptions
+    assert (found.settings.schedule, found.settings.warmup_steps) == ("linear", 0)
+    assert line in weightiest(found.assumptions)[0]
+    # Control: pilots that differ in what is advised alone.
+    alike = advise(made_up_posterior(PLANS), **few)
+    assert not any(one.startswith("as in the first pilot") for one in alike.assumptions)

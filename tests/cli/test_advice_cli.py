@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,19 @@ def test_refresh_interval_is_so_many_minibatches(run, demo):
     assert reused["refresh_interval"] == short["refresh_interval"] == 4
     # Reusing a batch halves what is generated.
     assert reused["completions"] == short["completions"] / 2
+
+
+def test_a_schedule_that_decays_does_so_over_the_steps_asked_for(run, tmp_path):
+    for schedule, others in (("linear", 1), ("constant", 0)):
+        plans = [replace(plan, schedule=schedule) for plan in PLANS]
+        asked = {"steps": 150, "weigh_pilots": False}
+        study = study_of(tmp_path / schedule, made_up_posterior(plans), **asked)
+        advised = Study.load(study).recommendation
+        assert advised.settings.planned_steps == 150  # the pilots' were over 60
+        body = f"; the learning rate decays over 150 steps ({schedule})."
+        assert advised.summary.count(body) == advised.text.count(body) == others
+        shown = run("what-if", study, "--steps", 90)
+        assert shown.count(f"decays over the steps of each row ({schedule}).") == others
 
 
 @pytest.mark.evidence

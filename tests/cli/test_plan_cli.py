@@ -57,6 +57,7 @@ def test_json_is_the_plan(capsys):
     [
         (("--out", "there"), "--to"),
         (("--set", "group_size=none"), "group_size"),
+        (("--set", "group_size=1"), "--set group_size=...: a group of 1 completion is compared"),
         (("--pilot-parameters", "5e8"), "--pilot-model"),
         (("--to", "other"), "none of the trainers"),
     ],

@@ -140,3 +140,31 @@ def test_model_in_the_name_of_a_run(
         write(f"{name}.json", {"model_name_or_path": "/ckpt/last", "num_generations": 8})
         run = next(run for run in advisor.inspect(tmp_path).runs if run.id != "other")
         assert (run.model, run.parameters) == ("/ckpt/last", size)
+
+
+@pytest.mark.parametrize(
+    ("folder", "printed", "overrides", "size"),
+    [
+        ("run", "", {}, 3.09e9),
+        ("run", "model = 'unsloth/Phi-4'", {}, 3.09e9),
+        # A name that tells a size stays with it: other logs of the model have no count.
+        ("run", "model = 'Qwen/Qwen2.5-3B'", {}, 3e9),
+        ("qwen2.5-3b", "", {}, 3e9),
+        ("run", "", {"model": "Qwen/Qwen2.5-3B"}, 3e9),
+        ("run", "", {"parameters": 7e9}, 7e9),
+    ],
+)
+def test_the_size_that_unsloth_prints_counts_where_no_name_has_one(
+    tmp_path, folder, printed, overrides, size
+):
+    banner = '"-____-"  Trainable parameters = 29,933,568 of 3,115,872,256 (0.96% trained)'
+    rows = [f"{{'loss': 0.1, 'reward': {n / 40}, 'learning_rate': 1e-06}}" for n in range(1, 21)]
+    (tmp_path / folder).mkdir()
+    log = tmp_path / folder / "train.log"
+    log.write_text("\n".join([printed, banner, *rows]))
+    (run,) = advisor.read_runs(log, overrides=overrides)
+    assert run.parameters == size
+    is_counted = size == 3.09e9
+    told = "parameters 3,085,938,688 (Unsloth's count) [the log]"
+    assert (run.derivations.get("parameters") == told) == is_counted
+    assert "parameters" not in run.needs

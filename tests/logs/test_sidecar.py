@@ -271,7 +271,7 @@ def test_two_sidecars(write_state, write, tmp_path):
 
 def test_a_missing_or_odd_sidecar(write_state, write, tmp_path):
     path = write_state()
-    with pytest.raises(InputError, match=r"no.toml: the file cannot be read .No such file"):
+    with pytest.raises(InputError, match=r"no.toml, `sidecar`: there is no such file. Check"):
         read_runs(path, sidecar=tmp_path / "no.toml")
     with pytest.raises(InputError, match="a sidecar is a TOML or CSV file"):
         read_runs(path, sidecar=write("a.yaml", "a: 1"))

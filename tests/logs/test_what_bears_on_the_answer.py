@@ -1,4 +1,4 @@
-"""Warnings that bear on the answer: pilots that start apart, and PPO in place of GRPO."""
+"""What bears on the answer: pilots that start apart, PPO in place of GRPO, groups of one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from advisor import inspect
+from advisor import inspect, read_runs
+from advisor.cli import main
+from advisor.errors import InputError
 from advisor.runs import PilotRun
-from advisor.runs.pilot_run import STARTS_APART
+from advisor.runs.pilot_run import NO_GROUP, STARTS_APART
 from advisor.runs.several_runs import warn_of_starts
 
 
@@ -87,3 +89,45 @@ def test_a_model_of_values_is_ppo(tmp_path, cells, is_ppo):
     (run,) = inspect(tmp_path).runs
     assert any("PPO" in line for line in run.warnings) == is_ppo
     assert len(PilotRun.weighty(run.warnings)) == is_ppo
+
+
+def write_run(folder, **cells):
+    rows = [{"step": n, "reward": n / 20, "loss": 0.1, **cells} for n in range(1, 16)]
+    (folder / "run.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_a_group_of_one_is_left_out_with_its_file_and_key(tmp_path, capsys):
+    write_run(tmp_path)
+    (tmp_path / "config.yaml").write_text("num_generations: 1\nlearning_rate: 1.0e-5\n")
+    (run,) = inspect(tmp_path).runs
+    assert run.hyperparameters.group_size is None
+    assert "group_size" in run.needs
+    (line,) = [line for line in run.warnings if NO_GROUP in line]
+    assert "num_generations" in line
+    assert "config.yaml" in line
+    with pytest.raises(SystemExit):
+        main(["inspect", str(tmp_path)])
+    assert line in capsys.readouterr().out
+    # Control: two completions are a group.
+    (tmp_path / "config.yaml").write_text("num_generations: 2\nlearning_rate: 1.0e-5\n")
+    (run,) = inspect(tmp_path).runs
+    assert run.hyperparameters.group_size == 2
+    assert not any(NO_GROUP in line for line in run.warnings)
+
+
+def test_a_group_of_one_in_a_sidecar_is_refused(tmp_path):
+    write_run(tmp_path)
+    entry = '[[run]]\npath = "run.jsonl"\ngroup_size = 1\n'
+    (tmp_path / "pilots.toml").write_text(entry)
+    with pytest.raises(InputError, match=NO_GROUP) as refused:
+        read_runs(tmp_path)
+    assert refused.value.path == str(tmp_path / "pilots.toml")
+    assert (refused.value.row, refused.value.key) == (1, "group_size")
+    assert "Correct 'group_size'" in refused.value.advice
+
+
+def test_a_group_of_one_is_a_setting_of_ppo(tmp_path):
+    write_run(tmp_path, **{"critic/vf_loss": 0.2})
+    (run,) = read_runs(tmp_path, overrides={"group_size": 1})
+    assert run.hyperparameters.group_size == 1
+    assert not any(NO_GROUP in line for line in run.warnings)

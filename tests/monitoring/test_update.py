@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from processor_time import at_most
@@ -59,6 +61,21 @@ def test_the_interval_covers_runs_that_the_posterior_makes(posterior):
     assert 39 <= sum(inside) <= 57
     assert sum(narrower) < 36
     assert sum(due) < 12
+
+
+def test_a_schedule_that_ends_before_the_run_does_is_named(posterior, rows):
+    """Control: a schedule over as many steps as the run, or over more, and one that is constant."""
+    for schedule, planned, is_named in (
+        ("linear", END, True),
+        ("linear", 3 * END, False),
+        ("linear", 4 * END, False),
+        ("constant", END, False),
+    ):
+        plan = replace(PLAN, schedule=schedule, steps=planned)
+        update = Watch(posterior, planned_steps=3 * END).update(plan.run(rows[:SEEN]))
+        said = [note for note in update.notes if "schedule ends at step" in note]
+        told = [f"the linear schedule ends at step {END}: no learning rate is left then"]
+        assert said == (told if is_named else [])
 
 
 def test_rows_narrow_the_forecast_and_the_end_ends_it(posterior):

@@ -136,6 +136,17 @@ def test_no_posterior(log, tmp_path):
     assert "`posterior`" in str(done.exception)
 
 
+def test_paths_are_looked_at_before_anything_is_loaded(log, saved, tmp_path, monkeypatch):
+    done = run(tmp_path / "none.jsonl", "--posterior", tmp_path / "nothing", "--once")
+    assert isinstance(done.exception, InputError)
+    assert done.exception.path == str(tmp_path / "none.jsonl")
+    monkeypatch.setattr("advisor.monitoring.Watch", lambda *given, **more: pytest.fail("loaded"))
+    pilots = tmp_path / "no_pilots"
+    done = run(log, "--posterior", saved, "--once", "--pilots", pilots, *NAMED)
+    assert isinstance(done.exception, InputError)
+    assert done.exception.path == str(pilots)
+
+
 @pytest.mark.evidence
 def test_watching_loads_no_sampler(log, saved):
     code = (

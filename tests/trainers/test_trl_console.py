@@ -299,7 +299,22 @@ def test_unsloth_prints_a_banner(read: Any) -> None:
         "world_size": 1,
         "total_optimization_steps": 1000,
         "trained_percent": "2.94",
+        "base_parameters": 3_212_749_824,
     }
+
+
+@pytest.mark.parametrize(
+    ("counts", "size"),
+    [
+        ("29,933,568 of 3,115,872,256 (0.96% trained)", 3_085_938_688),
+        ("161,480,704/7,777,097,216 (2.08% trained)", 7_615_616_512),
+        ("275,251,200/14,000,000,000 (1.97% trained)", 14_000_000_000),  # read off a name
+        ("494,032,768 of 494,032,768 (100.00% trained)", 494_032_768),
+    ],
+)
+def test_the_size_of_the_base_model_stands_in_the_banner(read: Any, counts: str, size: int) -> None:
+    (run,) = read(f' "-____-"     Trainable parameters = {counts}', row(0.5))
+    assert run.settings["base_parameters"] == size
 
 
 def test_dumped_arguments_are_settings(read: Any) -> None:

@@ -209,12 +209,8 @@ def start_points(cohort: Cohort, priors: Priors) -> dict[str, FloatArray]:
     anchored = dict(zip(POPULATION, off_centre(POPULATION), strict=True))
     stiffness = eq.task_log_stiffness(levels[0], levels[1])
     population = np.array(list(eq.at_reference(anchored, stiffness).values()))
-    return {
-        "population": population,
-        "start_logit": start,
-        "task_level": levels,
-        "eval_level": tests,
-    }
+    own = {"start_logit": start, "task_level": levels, "eval_level": tests}
+    return {"population": population, **own}
 
 
 def _fit_run(cohort: Cohort, clock: FloatArray, run: int) -> tuple[float, float] | None:

@@ -479,11 +479,8 @@ def too_short(run: PilotRun) -> Card:
     """Judge whether the reward has moved by more than its noise."""
     step, reward = judged_series(run)
     rows = reward.size
-    judged: dict[str, Any] = {
-        "number": float(rows),
-        "unit": "rows",
-        "threshold": 2.0 * levels.WINDOW_ROWS,
-    }
+    judged: dict[str, Any] = {"number": float(rows), "unit": "rows"}
+    judged["threshold"] = 2.0 * levels.WINDOW_ROWS
     if rows < 2 * levels.WINDOW_ROWS:
         return card_of("too_short", finding("too_short.few", run, rows=rows), **judged)
     first, last = levels.ends(reward)

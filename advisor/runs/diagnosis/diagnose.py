@@ -128,9 +128,7 @@ def diagnose(
     fallen = next(card for card in cards if card.mode == "collapse")
     onset = fallen.steps[0] if fallen.status == "FAIL" and fallen.steps else None
     cards = [_placed(card, onset) for card in cards]
-    cards.sort(
-        key=lambda card: (-SEVERITY[card.status], AFTER in card.witnesses, MODES.index(card.mode))
-    )
+    cards.sort(key=lambda c: (-SEVERITY[c.status], AFTER in c.witnesses, MODES.index(c.mode)))
     return Diagnosis(
         id=run.id,
         path=run.path,

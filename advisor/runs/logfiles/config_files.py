@@ -55,9 +55,7 @@ def parse_overrides(entries: Iterable[object]) -> dict[str, Scalar]:
             continue
         if mapping := MAPPING.fullmatch(value.strip()):
             pairs = (each.partition(":") for each in mapping.group(1).split(","))
-            settings |= {
-                f"{key}.{literal(own)}": literal(each) for own, colon, each in pairs if colon
-            }
+            settings |= {f"{key}.{literal(a)}": literal(b) for a, colon, b in pairs if colon}
         else:
             settings[key] = literal(value)
     return settings

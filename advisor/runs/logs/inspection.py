@@ -23,7 +23,7 @@ from advisor.runs.logfiles.logged import Unread
 from advisor.runs.logs.readers import known_formats
 from advisor.runs.logs.sidecar import SIDECAR
 from advisor.runs.logs.sources import SOURCE
-from advisor.runs.pilot_run import IN_NO_RUN, IN_WARMUP, NOT_GRPO, STARTS_APART, PilotRun
+from advisor.runs.pilot_run import IN_NO_RUN, IN_WARMUP, NO_GROUP, NOT_GRPO, STARTS_APART, PilotRun
 from advisor.runs.several_runs import AS_REWARDS
 from advisor.runs.trainers.registry import Trainer
 
@@ -269,7 +269,7 @@ def _bounds_assumed(runs: Sequence[PilotRun]) -> list[str]:
 def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:
     """Rows and files of runs that are part of none, and runs that are known by evaluations."""
     found: dict[str, list[str]] = {}
-    shown = re.compile(f"{IN_NO_RUN}$|{NOT_GRPO}$|^{STARTS_APART}|^{IN_WARMUP}")
+    shown = re.compile(f"({IN_NO_RUN}|{NOT_GRPO}|{NO_GROUP})$|^({STARTS_APART}|{IN_WARMUP})")
     for run in runs:
         for line in (*filter(shown.search, run.warnings), *run.lost_rewards):
             found.setdefault(line, []).append(run.id)

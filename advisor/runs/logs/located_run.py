@@ -94,9 +94,8 @@ def _one_of_wandb(
     runs: Sequence[LocatedRun],
 ) -> tuple[list[LocatedRun], dict[Path, list[LocatedRun]]]:
     """Runs with the longer of each W&B run's own file and its console, and the others by file."""
-    consoles = {
-        run.candidate.path: run for run in runs if run.candidate.log.name == wandb.CONSOLE[-1]
-    }
+    found = ((run.candidate, run) for run in runs)
+    consoles = {own.path: run for own, run in found if own.log.name == wandb.CONSOLE[-1]}
     folded: dict[Path, list[LocatedRun]] = {}
     dropped: set[Path] = set()
     for store in (run for run in runs if run.reader is wandb.STORE):
@@ -127,9 +126,7 @@ def name_places(places: Sequence[Place]) -> list[str]:
     # Checkpoints of one run that are no prefixes of each other keep their own folder's name, and
     # files that differ in their endings alone keep these.
     shared = Counter(parts)
-    parts = [
-        _parts(place, keep=shared[names] > 1) for place, names in zip(places, parts, strict=True)
-    ]
+    parts = [_parts(place, keep=shared[own] > 1) for place, own in zip(places, parts, strict=True)]
     depth = []
     for place, names in zip(places, parts, strict=True):
         path, root = place.path.resolve(), place.root.resolve()

@@ -16,7 +16,7 @@ from advisor.errors import InputError, RateContradictionError
 from advisor.runs.logs.located_run import LocatedRun, RawRun
 from advisor.runs.logs.recovered import Rates, guess, read_rates
 from advisor.runs.logs.stated_settings import Setting, check_settings, place_row
-from advisor.runs.pilot_run import IN_WARMUP, PilotRun, model_name
+from advisor.runs.pilot_run import IN_WARMUP, NO_GROUP, NOT_GRPO, PilotRun, model_name
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived
 
@@ -70,6 +70,8 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     _within_warmup(raw, rates, found)
     guess(raw, found)
     values = found.facts
+    if values.get("group_size") == 1 and not any(NOT_GRPO in line for line in found.warnings):
+        _refuse_no_group(raw, found, settings.get("group_size"))
     names = PartialSettings.model_fields
     hyperparameters = PartialSettings(**{name: values[name] for name in names if name in values})
     parameters = _parameters(raw, run_id, found, settings)
@@ -113,6 +115,9 @@ def _parameters(
     elif "model" not in values and raw.has_own_id and PilotRun.parameters_in(raw.label or ""):
         values["model"] = raw.label
         found.assume(f"model = '{raw.label}' assumed (the run's name tells a size)")
+    is_named = bool(named or PilotRun.parameters_in(values.get("model", "")))
+    if is_named and "Unsloth" in found.arithmetic.get("parameters", ""):
+        found.drop("parameters")  # as logs of the same model have it that print no count
     if "parameters" in values or "model" not in values:
         parameters: float | None = values.get("parameters")
         return parameters
@@ -172,6 +177,16 @@ def _within_warmup(raw: RawRun, rates: Rates, found: Derived) -> None:
     if reached is not None and not (peak and reached >= (1 - RATE_TOLERANCE) * peak):
         end = f"of {peak:.3g} was never reached" if peak else "is not known from it"
         found.warn(f"{IN_WARMUP} {reached:.3g}: the peak {end}")
+
+
+def _refuse_no_group(raw: RawRun, found: Derived, given: Setting | None) -> None:
+    """Leave out a group size of 1, whose advantages are all 0; a user's own entry is an error."""
+    if given is not None and given.value == 1:
+        where: dict[str, Any] = {"path": given.path or raw.path, "row": given.row}
+        advice = "Correct 'group_size', and 'prompts_per_step' with it, or leave the run out"
+        raise InputError(NO_GROUP, **where, key="group_size", advice=advice)
+    found.warn(f"{found.arithmetic['group_size']} was left out: {NO_GROUP}")
+    found.drop("group_size")
 
 
 def _built(raw: RawRun, values: dict[str, Any]) -> PilotRun:

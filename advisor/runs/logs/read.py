@@ -253,9 +253,8 @@ class LogSearch:
             if planned is not None:
                 logged = replace(logged, table=table, planned_steps=planned)
             framework = choose_framework(table.keys, logged.framework)
-            stated = stated_settings(
-                logged, configs[path], framework, path, known.get("group_size")
-            )
+            group = known.get("group_size")
+            stated = stated_settings(logged, configs[path], framework, path, group)
             try:
                 found = assemble(logged, framework, path, columns, {**stated.facts, **known})
             except InputError as error:

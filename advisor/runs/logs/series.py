@@ -149,10 +149,8 @@ def keep_increasing(
             dropped.append(kept.pop())
         if dropped:
             first, last = step[dropped[-1]], step[dropped[0]]
-            which = f"step {first:g} was" if first == last else f"steps {first:g} to {last:g} were"
-            warnings.append(
-                f"{which} logged twice (a resumed run): the earlier rows are {IN_NO_RUN}"
-            )
+            at = f"step {first:g} was" if first == last else f"steps {first:g} to {last:g} were"
+            warnings.append(f"{at} logged twice (a resumed run): the earlier rows are {IN_NO_RUN}")
         kept.append(index)
     lost = step.size - len(kept)
     if len(kept) < PilotRun.LEAST_REWARDS <= step.size:

@@ -88,6 +88,9 @@ def read_sidecar(file: LogFile) -> Sidecar:
     """Read and check a sidecar."""
     path = file.path.resolve()
     wrong = partial(InputError, path=path)
+    if not path.exists():
+        advice = "Check the path, relative to the folder you are in"
+        raise wrong("there is no such file", argument="sidecar", advice=advice)
     if path.is_dir():
         raise wrong("this sidecar is a folder", advice="Give the pilots.toml or pilots.csv in it")
     text = file.text(give="Write [defaults] or [[run]] tables in UTF-8, or remove the file")

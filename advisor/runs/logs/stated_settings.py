@@ -230,9 +230,13 @@ def _put_model(found: Derived, settings: Mapping[str, Any], model: str) -> None:
         number(config.get(name)) for name in (*shape, "num_attention_heads")
     )
     is_other = any("expert" in key or "vision" in key for key in config)
-    if PilotRun.parameters_in(model) or is_other:
+    if PilotRun.parameters_in(model):
         return
-    if not (width and inner and layers and words and heads):
+    if is_other or not (width and inner and layers and words and heads):
+        if size := number(settings.get("base_parameters")):
+            found.put(
+                "parameters", float(f"{size:.3g}"), f"parameters {size:,.0f} (Unsloth's count)"
+            )
         return
     own = (number(config.get("head_dim")) or width / heads) * width
     attention = 2 * own * (heads + (number(config.get("num_key_value_heads")) or heads))

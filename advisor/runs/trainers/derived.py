@@ -146,9 +146,7 @@ class SettingsExtractor(Derived):
     def amount(self, *names: str) -> Setting[float] | None:
         """First of some settings that is a finite number."""
         found = ((name, number(self.settings.get(name))) for name in self._spelled(names))
-        return next(
-            (Setting(self.shown(name), value) for name, value in found if value is not None), None
-        )
+        return next((Setting(self.shown(of), one) for of, one in found if one is not None), None)
 
     def count(self, *names: str, least: int = 1) -> Setting[int] | None:
         """First of some settings that is a whole number of at least ``least``."""
@@ -161,9 +159,8 @@ class SettingsExtractor(Derived):
     def defaulted(self, name: str, whose: str | None = None) -> Setting[Any]:
         """A number, or the trainer's documented default of it, which is noted."""
         default = self.data["defaults"][name]
-        found: Setting[Any] | None = (
-            self.count(name) if isinstance(default, int) else self.amount(name)
-        )
+        read: Any = self.count if isinstance(default, int) else self.amount
+        found: Setting[Any] | None = read(name)
         if found is None:
             whose = whose or f"{self.data['name']}'s"
             found = Setting(self.shown(self._spelled([name])[-1]), default, f"{whose} default")

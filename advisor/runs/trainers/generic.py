@@ -177,9 +177,8 @@ class _Console:
         built = {tag: run.builder.build() for tag, run in self._runs.items()}
         rows = {tag: self._runs[tag] for tag, table in built.items() if _has_reward(table.keys)}
         if not rows and len(self._uncounted):
-            yield Logged(
-                self._uncounted.build(), framework=NAME, settings=self._settings.get(None, {})
-            )
+            settings = self._settings.get(None, {})
+            yield Logged(self._uncounted.build(), framework=NAME, settings=settings)
             return
         if not rows:
             problem = "no line logs a step with a reward"

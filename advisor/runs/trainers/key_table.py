@@ -191,9 +191,7 @@ def passes(extractor: SettingsExtractor, name: str, names: Container[str]) -> Se
     found = extractor.count(name)
     if found is None or _are_passes(found.name, found.value, names):
         return found
-    extractor.assume(
-        f"{found} is taken for the length of the run, not for passes over its rollouts"
-    )
+    extractor.assume(f"{found} is taken for the length of the run, not for passes over rollouts")
     return None
 
 

@@ -147,10 +147,8 @@ def count_fractions(table: Table) -> tuple[Table, int | None]:
         known = {row: match for row, match in found.items() if match is not None}
         if known:
             steps = np.array([float(match[1]) for match in known.values()])
-            last = known[max(known)]
-            return table.with_column("step", Column(np.array([*known]), steps)), int(
-                last[2]
-            ) or None
+            planned = int(known[max(known)][2]) or None
+            return table.with_column("step", Column(np.array([*known]), steps)), planned
     return table, None
 
 
@@ -286,9 +284,7 @@ def show_keys(keys: Iterable[str], sought: str = "reward") -> str:
 
 @cached
 def _rewards() -> frozenset[str]:
-    return _flattened(
-        name for table in all_key_tables() for level in table.reward for name in level
-    )
+    return _flattened(key for table in all_key_tables() for keys in table.reward for key in keys)
 
 
 @cached

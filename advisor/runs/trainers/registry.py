@@ -89,7 +89,9 @@ class Trainer:
         known = Trainer.exports()
         if to not in known:
             problem = f"'{to}' is none of the trainers that can be written for"
-            raise InputError(problem, key="to", advice=f"Choose one of {', '.join(known)}")
+            raise InputError(
+                problem, argument="trainer", advice=f"Choose one of {', '.join(known)}"
+            )
         return known[to].text(make_launch(settings, steps, devices), model, note)
 
     @staticmethod

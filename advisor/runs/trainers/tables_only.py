@@ -137,10 +137,8 @@ def _cs336_loss(extractor: SettingsExtractor) -> None:
     """Importance ratio, its bounds, what advantages are divided by, and the KL term."""
     extractor.take_over("kl_coefficient")
     # Not by ``text``: ``none`` is a method here.
-    methods = {name: extractor.settings.get(name) for name in extractor.names["loss"]}
-    key, loss = next(
-        ((name, word) for name, word in methods.items() if isinstance(word, str)), ("", "")
-    )
+    found = ((name, extractor.settings.get(name)) for name in extractor.names["loss"])
+    key, loss = next((one for one in found if isinstance(one[1], str)), ("", ""))
     why = f"{key} {loss}"
     if loss in CORRECTED:
         extractor.note("importance_ratio", True, why)

@@ -176,12 +176,9 @@ class _Search:
             return {None: _with_evaluations(node, series, rows, {key})}
         trace = self._trace(node, series)
         if trace is not None:
-            joined = _next_to(trace, series)
-            rows = [
-                dict(zip(joined, cells, strict=True))
-                for cells in zip(*joined.values(), strict=True)
-            ]
-            return {None: _with_evaluations(node, series, rows, set(joined))}
+            whole = _next_to(trace, series)
+            rows = [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
+            return {None: _with_evaluations(node, series, rows, set(whole))}
         keys, rows = _evaluations(node, series, ())
         if not keys:
             return {}

@@ -112,9 +112,8 @@ def console_of(store: Path) -> Path:
 def is_history(log: LogFile) -> bool:
     """Whether the rows of a text file have W&B's own keys."""
     if log.suffix in (".csv", ".tsv"):
-        return (
-            len({OWN_COUNTER, "_runtime", "_timestamp"}.intersection(parsing.csv_header(log))) >= 2
-        )
+        own = {OWN_COUNTER, "_runtime", "_timestamp"}
+        return len(own.intersection(parsing.csv_header(log))) >= 2
     if log.suffix not in (".jsonl", ".ndjson", ".json"):
         return False
     # Charts and tables may fill the first lines of a long row; any line of the head will do.

@@ -56,7 +56,11 @@ class PrintedSettings:
         if "Continuing training" in text and (resumed := PATTERNS["resumed"].search(text)):
             self.resumed_at = int(resumed[1])
         if "% trained" in text and (trained := PATTERNS["trained"].search(text)):
-            self.settings["trained_percent"] = trained[1]
+            own, whole = (int(count.replace(",", "") or 0) for count in trained.groups()[:2])
+            self.settings["trained_percent"] = trained[3]
+            # What an adapter has is counted too, but for sizes that are read off a name.
+            is_apart = own < whole / 2 and whole % 1_000_000
+            self.settings["base_parameters"] = whole - own if is_apart else whole
         is_sought = "odel" in text and not self._has_model
         model = PATTERNS["model"].search(text) if is_sought else None
         if model is not None and model[1].partition("/")[0].lower() not in CONSOLE["folders"]:
