@@ -128,8 +128,7 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
     def assumed(self) -> dict[str, tuple[Any, str]]:
         """Settings that :meth:`completed` takes from a trainer's default: name -> (value, why)."""
         of_sgd = {"momentum": (0.0, "default of torch's SGD")} if self.optimizer == "sgd" else {}
-        by_default = ASSUMED | of_sgd
-        return {name: found for name, found in by_default.items() if getattr(self, name) is None}
+        return {n: one for n, one in (ASSUMED | of_sgd).items() if getattr(self, n) is None}
 
     def assumptions(self) -> list[str]:
         """One line for each of :attr:`assumed`."""
