@@ -538,34 +538,33 @@ def main() -> None:
     runs = of_folder(runs, given.only)
     members = list(by_cohort(runs).values())
     rows: list[Scored] = []
-    document: dict[str, Any] = {scene: {} for scene in SCENES}
+    command = ["python case_studies/real_runs/run.py", *(folder.name for folder in given.folders)]
+    document: dict[str, Any] = {scene: {} for scene in SCENES} | {
+        "runs": len(runs),
+        "repositories": len({run.repository for run in runs}),
+        "unread": unread,
+        "preset": given.preset or "learned without the repository asked about",
+        "command": " ".join([*command, *(["--only", given.only.name] if given.only else [])]),
+    }
     where: EngineSettings = {**on_engine(given), "keep": given.keep or folder}
     for scene in SCENES:
         parts = [part for part in members if scene == "all_cut" or len(part) > 1]
-        for share in given.seen if scene == "all_cut" else [0.0, *given.seen]:
+        # Runs that have not begun last: they need a fit for each.
+        for share in given.seen if scene == "all_cut" else [*given.seen, 0.0]:
             if parts:
                 own, told = ask(where, scene, share, parts, learned_for)
                 rows += own
                 document[scene][f"{share:g}"] = told
                 _say(scene, share, told)
-    document |= {
-        "runs": len(runs),
-        "repositories": len({run.repository for run in runs}),
-        "unread": unread,
-        "preset": given.preset or "learned without the repository asked about",
-        "command": " ".join(
-            [
-                "python case_studies/real_runs/run.py",
-                *(folder.name for folder in given.folders),
-                *(["--only", given.only.name] if given.only else []),
-            ]
-        ),
-    }
-    text = json.dumps(document, indent=1) + "\n"
-    if given.out:
-        given.out.write_text(text, encoding="utf-8")
+                _write(given, document, rows)
     if given.json:
-        print(text)
+        print(json.dumps(document, indent=1))
+
+
+def _write(given: argparse.Namespace, document: dict[str, Any], rows: Sequence[Scored]) -> None:
+    """Write what is done: a run that is broken off leaves it."""
+    if given.out:
+        given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     if given.predictions:
         lines = "".join(json.dumps(row._asdict()) + "\n" for row in rows)
         given.predictions.write_text(lines, encoding="utf-8")
