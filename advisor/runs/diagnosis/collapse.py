@@ -182,9 +182,8 @@ def find_any_fall(
     step: FloatArray, reward: FloatArray, floor: float, least: int = levels.WINDOW_ROWS
 ) -> Collapse:
     """Verdict of `find_final_fall`, or a fall to less than half from which the reward came back."""
-    verdict, _ = find_final_fall(step, reward, floor, least)
-    if not verdict.unstable:
-        verdict = _ended_at_the_floor(verdict, step, reward, floor)
+    final = find_final_fall(step, reward, floor, least)[0]
+    verdict = final if final.unstable else _ended_at_the_floor(final, step, reward, floor)
     # What kills a run once may kill its twin for good: both count as collapses of their setting.
     fall = None if verdict.unstable else find_passing_fall(step, reward, floor, least)
     return verdict if fall is None else _fallen(verdict, step, fall.onset_step)
@@ -204,10 +203,12 @@ def _ended_at_the_floor(
     step, above = levels.finite(step, reward - floor)
     # Below 0 the floor may be the lowest reward that was logged, which common rewards can be.
     for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= min(floor, 0)).tolist():
-        if row < FEWEST_ALIVE or not _shows_nothing(above[row:], above[:row]):
-            continue
-        if _few_successes(above, row) < BY_CHANCE:
-            return _fallen(verdict, step, float(step[row]))
+        died = row >= FEWEST_ALIVE and _shows_nothing(above[row:], above[:row])
+        if died and _few_successes(above, row) < BY_CHANCE:
+            # Rows on the way down belong to the fall.
+            fall = levels.find_fall(step, above, row)
+            begun = fall.onset_step if fall and fall.z >= levels.SURE else np.inf
+            return _fallen(verdict, step, float(min(begun, step[row])))
     return verdict
 
 
@@ -225,8 +226,7 @@ def _shows_nothing(rows: FloatArray, before: FloatArray) -> bool:
     """Whether far more rows than before are at the floor, and the last of them still are low."""
     from scipy.special import bdtrc
 
-    low = DEAD_SHARE * before.mean()
-    if rows.mean() >= low or rows[-FEWEST_DEAD:].mean() >= low:
+    if max(rows.mean(), rows[-FEWEST_DEAD:].mean()) >= DEAD_SHARE * before.mean():
         return False
     nothing = (np.sum(before <= 0) + 0.5) / (before.size + 1)
     return bool(bdtrc(np.sum(rows <= 0) - 1, rows.size, nothing) < BY_CHANCE)
