@@ -257,8 +257,8 @@ def beaten_too_seldom(at_end: Evaluator, kept: Evaluation, other: Evaluation, su
     (chance,) = p_better(at_end, other, [kept])
     return (
         f"{short_text(other.settings, kept.settings)}, forecast to end at {other.reward:.3f}, is "
-        f"worth more with P {percent(chance)}: below {percent(surely)}, piloted settings that are "
-        "nearer to what is known, or gentler, are kept"
+        f"worth more with P {percent(chance, surely)}: below {percent(surely)}, piloted settings "
+        "that are nearer to what is known, or gentler, are kept"
     )
 
 

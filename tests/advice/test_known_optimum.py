@@ -9,7 +9,7 @@ import pytest
 from decisions import changed
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import Request, advise, answer
+from advisor.advice import Request, advise, answer, trade_offs
 from advisor.advice.answer import p_better, prepare, searched
 from advisor.advice.evaluate import utilities
 from advisor.advice.request import Search
@@ -157,6 +157,10 @@ def test_the_reason_names_what_would_give_more_and_how_surely(monkeypatch):
     kept = searched(question)
     assert "piloted settings that are nearer to what is known, or gentler, are kept" in kept.limit
     assert "is worth more with P" in kept.limit
+    # Not 80 %, which is not below itself.
+    monkeypatch.setattr(trade_offs, "p_better", lambda *_: [0.797])
+    limit = trade_offs.beaten_too_seldom(kept.at_end, kept.chosen, kept.chosen, 0.8)
+    assert "with P 79.7 %: below 80 %" in limit
 
 
 def test_small_models_are_advised_by_the_expected_reward_alone(monkeypatch):
