@@ -33,6 +33,7 @@ from advisor.advice.trade_offs import (
     limiting_factor,
     p_better,
     prior_checks,
+    settings_run,
     shortfall,
     trade_offs,
 )
@@ -125,8 +126,7 @@ def advise(
     is_safe = decision.chosen.least >= question.request.level
     is_first = decision.kind == "next_pilot" and is_safe
     if is_first and pilot is not None and not pilot.is_worth_its_price:
-        is_few = is_first_contact(posterior)
-        decision = _without(pilot, decision) if is_few else searched(question)
+        decision = _without(pilot, decision) if is_first_contact(posterior) else searched(question)
         pilot = None
     return explain(question, decision, pilot, notes)
 
@@ -242,7 +242,7 @@ def _nearest_unless_surely_better(
     named = (request.choose_from, request.learning_rates, request.group_sizes)
     piloted = [
         one
-        for one in at_end.compared(run.settings for run in forecaster.next_run.pilots)
+        for one in at_end.compared(settings_run(forecaster.next_run.pilots))
         if one.is_feasible(request.level)
         and (named == (None, None, None) or question.lattice.at(place_of(one.settings)))
     ]
@@ -255,8 +255,7 @@ def _nearest_unless_surely_better(
 
     trifle = request.indifference * at_end.forecaster.outcome_range  # by one any P may be near 1
     for one in sorted(piloted, key=daring):
-        clear = one.value + trifle
-        others = [other for other in (chosen, *piloted) if other.value > clear]
+        others = [other for other in (chosen, *piloted) if other.value > one.value + trifle]
         if min(p_better(at_end, one, others), default=1.0) > 1 - SURELY:
             return one
     return chosen
@@ -298,9 +297,7 @@ def explain(
         best_piloted=piloted,
         p_better=piloted.p_beaten,
         frontier=frontier(evaluate),
-        informed={
-            name: share for name, share in informed_share(posterior).items() if name in INFORMED
-        },
+        informed={k: share for k, share in informed_share(posterior).items() if k in INFORMED},
         silent_groups=silent,
         prior_checks=prior_checks(evaluate, chosen, level, request.indifference),
         outside=question.outside,

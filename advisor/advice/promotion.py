@@ -58,7 +58,7 @@ def promotion(
         step=step,
         left=cost(settings, steps - step),
         resume=resumed.format(step=step, refresh=step // settings.refresh_interval),
-        why_not=_why_not(run, settings),
+        why_not=_why_not(run, settings, steps),
     )
 
 
@@ -67,16 +67,16 @@ def goes_on(settings: Settings) -> bool:
     return settings.schedule == "constant"
 
 
-def _why_not(run: RunSummary, settings: Settings) -> str | None:
+def _why_not(run: RunSummary, settings: Settings, steps: int) -> str | None:
     """Why the state of a pilot is not that of the advised run at the same step."""
-    own, advised = run.settings.model_dump(), settings.model_dump()
-    differ = [name for name in own if name not in (*Settings.CARRIED, "planned_steps")]
-    differ = [name for name in differ if own[name] != advised[name]]
-    if differ:
+    own, advised, planned = run.settings.model_dump(), settings.model_dump(), "planned_steps"
+    free = (*Settings.CARRIED, planned)
+    if differ := [name for name in own if name not in free and own[name] != advised[name]]:
         return f"its {', '.join(differ)} differs"
-    if not goes_on(run.settings):
+    if not goes_on(run.settings) and own[planned] != steps:
+        over = f"{own[planned]} steps" if own[planned] else "the pilot's own length"
         return (
-            f"its learning rate followed a {run.settings.schedule} schedule over the pilot's own "
-            "length; pilots at a constant rate can"
+            f"its learning rate followed a {run.settings.schedule} schedule over {over}; "
+            "pilots at a constant rate can"
         )
     return None

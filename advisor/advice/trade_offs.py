@@ -13,7 +13,7 @@ from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, run_ends
 from advisor.advice.request import Budget, Objective
 from advisor.advice.wording import level_text, percent, short_text
 from advisor.forecast import Forecaster, line_for, log_update_norm, pilots_of, recalibrated
-from advisor.model import Posterior, log_prior, smoothed_weights
+from advisor.model import Posterior, RunSummary, log_prior, smoothed_weights
 from advisor.runs import Settings
 
 NOTABLY = 0.8
@@ -110,11 +110,15 @@ def at_equal_completions(
 def best_piloted(evaluate: Evaluator, posterior: Posterior) -> Evaluation:
     """Piloted configuration with the highest forecast among those that lived, else the gentlest."""
     own = pilots_of(posterior, evaluate.forecaster.target)
-    alive = [run for run in own if run.collapse_step is None]
-    if not alive:
-        gentlest = min(own, key=lambda run: run.settings.learning_rate)
-        return evaluate.compared([gentlest.settings])[0]
-    return max(evaluate.compared(run.settings for run in alive), key=lambda e: e.value)
+    gentlest = min(own, key=lambda run: run.settings.learning_rate)
+    alive = [run for run in own if run.collapse_step is None] or [gentlest]
+    return max(evaluate.compared(settings_run(alive)), key=lambda e: e.value)
+
+
+def settings_run(runs: Sequence[RunSummary]) -> list[Settings]:
+    """Settings of runs, without those whose warm-up was not over where that of others was."""
+    peaked = [run for run in runs if run.highest_rate >= run.settings.learning_rate]
+    return [run.settings for run in peaked or runs]
 
 
 def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
@@ -253,8 +257,8 @@ def beaten_too_seldom(at_end: Evaluator, kept: Evaluation, other: Evaluation, su
     (chance,) = p_better(at_end, other, [kept])
     return (
         f"{short_text(other.settings, kept.settings)}, forecast to end at {other.reward:.3f}, is "
-        f"worth more with P {percent(chance)}: below {percent(surely)}, piloted settings that are "
-        "nearer to what is known, or gentler, are kept"
+        f"worth more with P {percent(chance, surely)}: below {percent(surely)}, piloted settings "
+        "that are nearer to what is known, or gentler, are kept"
     )
 
 
@@ -272,9 +276,8 @@ def limiting_factor(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, l
     surviving = evaluate.forecaster.posterior.meta.largest_surviving_rate
     if others and chosen.settings.learning_rate == last:
         is_reach = surviving is not None and last == float(f"{surviving * RATE_REACH:.2g}")
-        edge = (
-            f"{RATE_REACH:g} times the largest that survived a pilot" if is_reach else f"{last:.3g}"
-        )
+        reach = f"{RATE_REACH:g} times the largest that survived a pilot"
+        edge = reach if is_reach else f"{last:.3g}"
         return (
             f"the learning rate, at the edge of what was offered ({edge}); a pilot there would "
             "tell whether more is better"

@@ -44,10 +44,8 @@ def next_pilot(
     if not pilot.is_worth_its_price:
         but = "" if advice.kind == "recommendation" else ", but nothing fit to launch was found"
         echo(f"No pilot is expected to be worth its price{but}. The best would be:")
-    echo(
-        f"{in_trainer_names(pilot.settings, advice.trainer)}\n\n{pilot.steps} steps. "
-        f"Why: {pilot_reason(pilot)}"
-    )
+    pasted = in_trainer_names(pilot.settings, advice.trainer)
+    echo(f"{pasted}\n\n{pilot.steps} steps. Why: {pilot_reason(pilot)}")
 
 
 def export(
@@ -107,7 +105,7 @@ def what_if(
     if steps is not None and batches is not None:
         raise InputError("two lengths were given", key="--batches, --steps", advice="Give one")
     loaded = load(study, quiet=quiet)
-    own = loaded.recommendation.settings
+    advice, own = loaded.recommendation, loaded.recommendation.settings
     choices: dict[str, Sequence[float]] = {
         "learning_rate": learning_rate or [own.learning_rate],
         "group_size": group_size or [own.group_size],
@@ -122,14 +120,15 @@ def what_if(
     if as_json:
         echo(json.dumps(rows, indent=2, allow_nan=False))
         return
-    echo(_table(rows, loaded.recommendation.measure, piloted(loaded.posterior)))
+    furthest = advice.reach * advice.longest_pilot
+    echo(_table(rows, advice.measure, piloted(loaded.posterior), furthest))
     if own.schedule != "constant":
         echo(f"The learning rate decays over the steps of each row ({own.schedule}).")
     if at_step is not None:
         echo(f"Changed at step {at_step}, of a run alive by then; by the laws: no pilot changed.")
 
 
-def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
+def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges, furthest: float) -> str:
     """Aligned columns, marked where no pilot ran, and below them what is extrapolated."""
     from advisor.advice import KNOBS, range_text
     from advisor.forecast import SUPPORT
@@ -154,6 +153,8 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges) -> str:
     if not all(row["supported"] for row in rows):
         times = f"over {SUPPORT:g} times as long as the longest pilot"
         shown.append(f"Extrapolated: so long a run is {times}.")
+    if max(row["steps"] for row in rows) > furthest:
+        shown.append(f"NOT SUPPORTED beyond step {furthest:.0f}: not measured elsewhere either.")
     return "\n".join(shown)
 
 
@@ -166,14 +167,13 @@ def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -
         return text + ("*" if own & set(names) else " " if beyond & set(names) else "")
 
     cuts, passes = row["minibatches_per_refresh"], row["epochs_per_refresh"]
+    interval = f"{row['refresh_interval']} ({cuts} x {passes})"
     reward = f"{row['reward']:.3f} [{row['reward_low']:.3f}, {row['reward_high']:.3f}]"
     found = {
         "learning rate": marked(f"{row['learning_rate']:.3g}", "learning_rate"),
         "G": marked(str(row["group_size"]), "group_size"),
         "K (mini-batches x epochs)": marked(
-            f"{row['refresh_interval']} ({cuts} x {passes})",
-            "minibatches_per_refresh",
-            "epochs_per_refresh",
+            interval, "minibatches_per_refresh", "epochs_per_refresh"
         ),
         "prompts": marked(f"{row['prompts_per_step']:g}", "prompts_per_step"),
         "steps": str(row["steps"]),

@@ -105,7 +105,9 @@ class GroupGate:
         unknown = [name for name, (one, _) in both.items() if not one.is_identified]
         parts = [", ".join(known)] if known else []
         if unknown:
-            parts.append(f"too early to tell the {' and the '.join(unknown)}")
+            is_early = self.more is not None and self.more.upper > 0
+            lead = "too early to tell" if is_early else "the pilots leave open"
+            parts.append(f"{lead} the {' and the '.join(unknown)}")
             parts.append(f"the reward first rises by {self.slope.written(2)} per step")
             if "plateau" in unknown:
                 chance = f"{50 * (1 + INTERVAL):.0f} % probability"
@@ -139,12 +141,8 @@ def gate(posterior: Posterior) -> tuple[GroupGate, ...]:
         plateau = posterior.flat("plateau")[:, index]
         stiffness = posterior.flat("stiffness")[:, index]
         start = posterior.flat("start")[:, index]
-        level = Identified(
-            interval_of(plateau),
-            _width(plateau) / scale,
-            _width(prior.plateau[:, index]) / scale,
-            PLATEAU_WIDTH,
-        )
+        width, before = (_width(one) / scale for one in (plateau, prior.plateau[:, index]))
+        level = Identified(interval_of(plateau), width, before, PLATEAU_WIDTH)
         timescale = Identified(
             interval_of(1.0 / stiffness),
             _width(np.log(stiffness)),

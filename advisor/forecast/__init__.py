@@ -15,6 +15,7 @@ from advisor.forecast.interval import central as central
 from advisor.forecast.interval import interval_of as interval_of
 from advisor.forecast.new_configuration import RunEffect as RunEffect
 from advisor.forecast.predictive import RestOfRun as RestOfRun
+from advisor.forecast.predictive import evaluation as evaluation
 from advisor.forecast.predictive import final_of_rest as final_of_rest
 from advisor.forecast.predictive import final_reward as final_reward
 from advisor.forecast.predictive import final_steps as final_steps

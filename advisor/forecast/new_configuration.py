@@ -173,26 +173,34 @@ class NextRun:
         step, reward = np.array(pilot.logged_steps), np.array(pilot.logged_rewards)
         if reward.size < PilotRun.LEAST_REWARDS:
             return Continued(np.log(steps), shift)
-        low, high = self.meta.floor, self.meta.ceiling
-        is_lora, is_share = pilot.settings.adapter == "lora", low >= 0 and high <= 1
+        is_lora = pilot.settings.adapter == "lora"
+        is_share = self.meta.floor >= 0 and self.meta.ceiling <= 1
         kind = Kind(is_share, pilot.parameters, is_lora, pilot.settings.learning_rate)
         seen = describe(step, reward, last, kind, thinned=pilot.thinned)
+        stands = float(log_odds(self.meta.as_share(seen.level), CLEAR))
+        # Held-out rewards have a curve of their own: how far train rows end off theirs is not it.
+        off, last_third = 0.0, np.ceil(step[-max(1, step.size // 3) :])
+        if self.meta.evaluated[self.meta.groups.index((pilot.task, pilot.model))]:
+            off = stands - float(log_odds(np.median(level(own, last_third).mean(axis=1)), CLEAR))
         # A pilot's own draws: what siblings are missed by hardly goes together.
         order = self._rng.permutation(curve.shape[0])
         follows = self._rng.random(order.size) < ANALOGUES_SHARE
         for place, share in enumerate(1 / HORIZONS, start=1):
             came = end_of_run(self.corpus, seen.of_length(share), size=order.size)[order]
-            analogues = log_odds((came - low) / (high - low), CLEAR)
+            analogues = log_odds(self.meta.as_share(came), CLEAR) - off
             shift[place] = np.where(follows, analogues - curve[:, place], 0.0)
         last_fifth = reward[-max(PilotRun.LEAST_REWARDS, reward.size // 5) :]
         noise = last_fifth.std(ddof=1) * self._rng.standard_normal(order.size)
-        stands = log_odds((last_fifth.mean() + noise - low) / (high - low), CLEAR)
+        latest = log_odds(self.meta.as_share(last_fifth.mean() + noise), CLEAR) - off
         stays = self._rng.random(order.size) < STANDS_SHARE
-        shift[1] = np.where(stays, stands - curve[:, 1], shift[1])
+        shift[1] = np.where(stays, latest - curve[:, 1], shift[1])
         beyond = np.log(np.maximum(steps / (HORIZONS[0] * last), 1.0))
         rises = UNLIKE_RISE if self._is_unlike and seen.gained >= 0 else 0.0
         shift += (GAIN * self._gained(seen) + rises) * beyond[:, None]
-        shift = np.vstack([np.zeros(order.size), self._not_below(seen, shift, curve)])
+        if seen.gained >= 0:  # it ends no lower than it stands
+            lacks = stands - off - np.median(curve.T + shift, axis=1)
+            shift += np.maximum(lacks, 0.0)[:, None]
+        shift = np.vstack([np.zeros(order.size), shift])
         # Half-way to the last row and before, the curve that was fitted to its rows is followed.
         return Continued(np.log([last / 2, *steps]), shift)
 
@@ -201,14 +209,6 @@ class NextRun:
         surely = np.clip(seen.gained / max(2 * seen.error, 1e-9) - 0.5, 0.0, 1.0)
         headroom = self.meta.ceiling - (seen.level - seen.gained)
         return float(np.clip(seen.gained / max(headroom, 1e-9), 0, 1) * surely)
-
-    def _not_below(self, seen: Description, shift: FloatArray, curve: FloatArray) -> FloatArray:
-        """Departures by which a pilot that is not falling ends no lower than it stands."""
-        if seen.gained < 0:
-            return shift
-        stands = log_odds(self.meta.as_share(seen.level), CLEAR)
-        lacks = stands - np.median(curve.T + shift, axis=1)
-        return np.asarray(shift + np.maximum(lacks, 0.0)[:, None])
 
 
 def coordinates_of(settings: Settings) -> FloatArray:

@@ -62,14 +62,18 @@ def fitted_curve(
 def final_reward(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
     """Mean reward over the last tenth of a run that stays stable, shape (draws,)."""
     times = final_steps(steps)
+    if forecaster.is_evaluated:
+        return evaluation(forecaster, forecaster.outcome(settings, times).mean(axis=1))
     rows = max(1, round(FINAL_SHARE * steps))
+    mean = logged_mean(forecaster, settings, times, rows, forecaster.residual)
+    return forecaster.in_reward_units(mean)
+
+
+def evaluation(forecaster: Forecaster, expected: FloatArray) -> FloatArray:
+    """What is logged of an expected held-out reward, shape (draws,), both in its units."""
     floor, scale = forecaster.outcome_bounds[0], forecaster.outcome_range
-    if not forecaster.is_evaluated:
-        mean = logged_mean(forecaster, settings, times, rows, forecaster.residual)
-    else:
-        expected = forecaster.outcome(settings, times).mean(axis=1)
-        variance = np.exp(2 * forecaster.population["log_eval_noise"])
-        mean = _noisy(forecaster, (expected - floor) / scale, variance, forecaster.residual)
+    variance = np.exp(2 * forecaster.population["log_eval_noise"])
+    mean = _noisy(forecaster, (expected - floor) / scale, variance, forecaster.residual)
     return np.asarray(floor + scale * mean)
 
 

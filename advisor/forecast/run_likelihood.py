@@ -78,13 +78,9 @@ def observe(run: PilotRun, meta: model.Meta, planned_steps: int) -> ObservedRun:
     fall = Collapse.of(run, meta.floor)
     # A collapse is claimed so that a beginning without any gain is not refused; of what depends on
     # it only the exposure up to that step is used.
-    cohort = model.build_cohort(
-        [own],
-        {run.id: float(run.step[-1])},
-        {run.id: fall.healthy_until if fall.unstable else None},
-    )
-    completed = cohort.settings[0]
-    last = int(run.step[-1])
+    until = {run.id: fall.healthy_until if fall.unstable else None}
+    cohort = model.build_cohort([own], {run.id: float(run.step[-1])}, until)
+    completed, last = cohort.settings[0], int(run.step[-1])
     end = max(planned_steps, last)
     factors = _factors(own, completed, end)
     table = np.stack([cumulative_clock(factors, float(a)) for a in model.CLOCK_EXPONENTS], axis=1)
@@ -153,17 +149,15 @@ def residuals_of(laws: RunLaws, observed: ObservedRun) -> Residuals:
     known, per_completion, per_prompt = observed.noise
     within = model.sigmoid(laws.population["within_log_odds"])[:, None]
     sampling = known + per_prompt + within * (per_completion - per_prompt)
-    noise = (
-        np.exp(2 * laws.population["log_noise_scale"])[:, None] * sampling + model.LEAST_VARIANCE
-    )
+    scale = np.exp(2 * laws.population["log_noise_scale"])[:, None]
+    noise = scale * sampling + model.LEAST_VARIANCE
     power = np.exp(2 * laws.population["log_misfit"])[:, None, None]
     covariance = power * observed.correlation(observed.step)
     bins = np.arange(observed.step.size)
     covariance[:, bins, bins] += noise
     factor = np.linalg.cholesky(covariance)
-    return Residuals(
-        np.linalg.inv(factor), np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
-    )
+    log_determinant = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    return Residuals(np.linalg.inv(factor), log_determinant)
 
 
 class RunEffects(NamedTuple):
@@ -203,9 +197,8 @@ def _mode(
     # One evaluation gives the curve and its derivatives by each of the three kinds of effects.
     moved = np.concatenate([np.zeros((3, 1)), DIFFERENCE * np.eye(3)], axis=1)[:, :, None]
     for _ in range(6):  # Gauss-Newton steps; what they leave is corrected by importance
-        curves = residuals.white(
-            observed.reward - laws.reward(effect[:, None, :] + moved, observed.clock)
-        )
+        expected = laws.reward(effect[:, None, :] + moved, observed.clock)
+        curves = residuals.white(observed.reward - expected)
         white = curves[0]
         slopes = (curves[1:] - white) / DIFFERENCE
         squares = (white**2).sum(axis=-1)

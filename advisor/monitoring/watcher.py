@@ -154,6 +154,7 @@ class Watch:
         own = forecast.RunEffect.given(draws.effect, draws.draw)
         forecaster = base.forecaster.with_run_effect(own)
         rest = forecast.rest_of_run(draws, observed, seed=self.seed)
+        now, last = rest.curve[:, 0], rest.curve[:, -1]
         latest = float(run.reward[np.isfinite(run.reward)][-LATEST_ROWS:].mean())
         gentler = None
         if fall.unstable:
@@ -162,18 +163,17 @@ class Watch:
             # in case_studies/diagnose three did; half a run is added to each.
             p_unstable = 0.94
         else:
-            p_unstable = self._p_unstable(
-                run, forecaster, observed, observed.settings, rest.curve[:, -1]
-            )
+            p_unstable = self._p_unstable(run, forecaster, observed, observed.settings, last)
             if 1 - p_unstable < self.level:
-                gentler = self._gentler(run, forecaster, observed, rest.curve[:, 0])
+                gentler = self._gentler(run, forecaster, observed, now)
         reward = np.clip(forecaster.in_reward_units(rest.path), meta.floor, meta.ceiling)
         final = self._final(rest, observed, forecaster, run)
         held_out = None
         if forecaster.is_evaluated and not fall.unstable:
-            held_out = forecast.interval_of(forecaster.outcome_of(rest.curve[:, -1:])[:, 0])
+            end = forecaster.outcome_of(rest.curve[:, -1:])[:, 0]
+            held_out = forecast.interval_of(forecast.evaluation(forecaster, end), mean=end.mean())
         start = forecaster.group.start
-        gained, gain = rest.curve[:, 0] - start, rest.curve[:, -1] - start
+        gained, gain = now - start, last - start
         return Update(
             run=run.id,
             task=str(run.task),
@@ -244,9 +244,8 @@ class Watch:
         """Mean reward over the run's last tenth, of which some may be logged already."""
         rows = (run.step > (1 - forecast.FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
         logged = forecaster.as_share(run.reward[rows])
-        final = forecaster.in_reward_units(
-            forecast.final_of_rest(rest, observed, forecaster, logged)
-        )
+        share = forecast.final_of_rest(rest, observed, forecaster, logged)
+        final = forecaster.in_reward_units(share)
         meta, corpus = self.posterior.meta, forecast.corpus_for([run])
         bounds = meta.floor, meta.ceiling
         if corpus is None or logged.size or observed.fall.unstable:

@@ -308,7 +308,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
         "ends": ends,
         "rewardTicks": [(at, f"{at:.3g}") for at in style.even_ticks(*bounds, 5)],
         "rateTicks": [(at, style.scientific(at)) for at in style.log_places(*ends)],
-        "supported": SUPPORT * posterior.meta.longest,
+        "lengths": [times * posterior.meta.longest for times in (SUPPORT, advice.reach)],
         "piloted": {name: own for name, own in piloted(posterior).items() if name in choices},
         "words": {name: KNOBS[name] for name in choices if name in KNOBS},
         "pilots": [(run.highest_rate, run.collapse_step is None) for run in posterior.meta.runs],

@@ -9,10 +9,11 @@ import pytest
 from decisions import changed
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import Request, advise, answer
+from advisor.advice import Request, advise, answer, trade_offs
 from advisor.advice.answer import p_better, prepare, searched
 from advisor.advice.evaluate import utilities
 from advisor.advice.request import Search
+from advisor.advice.trade_offs import best_piloted
 from advisor.common import silent
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, Target
@@ -130,6 +131,19 @@ def test_a_language_model_keeps_the_pilot_nearest_to_what_is_known(monkeypatch):
     assert min(p_better(surest.at_end, surest.chosen, rivals)) >= 0.5
 
 
+def test_a_rate_that_a_warm_up_never_reached_is_not_kept_as_piloted(monkeypatch):
+    monkeypatch.setattr(answer, "SURELY", 1.0)
+    plans = [Plan(rate, steps=30, parameters=1.5e9) for rate in (1e-6, 3e-6)]
+    plans.append(Plan(1e-5, steps=30, warmup=90, parameters=1.5e9))
+    request = Request(
+        steps=90, weigh_pilots=False, level=0.05, known={"learning_rate": 1e-5}, projects=9
+    )
+    question = prepare(made_up_posterior(plans, draws=1000), request, Search(), silent)
+    found = searched(question)
+    assert found.chosen.settings.learning_rate == 3e-6
+    assert best_piloted(found.at_end, question.forecaster.posterior).settings.warmup_steps == 0
+
+
 def test_a_neighbour_that_is_better_by_a_trifle_does_not_unseat_a_pilot(monkeypatch):
     monkeypatch.setattr(answer, "SURELY", 0.5)  # whatever is more likely better than not
     for indifference, is_kept in ((1.0, True), (0.0, False)):
@@ -143,6 +157,10 @@ def test_the_reason_names_what_would_give_more_and_how_surely(monkeypatch):
     kept = searched(question)
     assert "piloted settings that are nearer to what is known, or gentler, are kept" in kept.limit
     assert "is worth more with P" in kept.limit
+    # Not 80 %, which is not below itself.
+    monkeypatch.setattr(trade_offs, "p_better", lambda *_: [0.797])
+    limit = trade_offs.beaten_too_seldom(kept.at_end, kept.chosen, kept.chosen, 0.8)
+    assert "with P 79.7 %: below 80 %" in limit
 
 
 def test_small_models_are_advised_by_the_expected_reward_alone(monkeypatch):

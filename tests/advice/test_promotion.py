@@ -64,6 +64,12 @@ def test_a_schedule_that_is_over_and_a_setting_that_differs_are_said(posterior):
     assert (
         "cannot go on: its learning rate followed a linear schedule" in asked(linear, settings).text
     )
+    assert "linear schedule over 90 steps;" in asked(linear, settings).text
+    # One that was planned for the advised run, and stopped, is its beginning.
+    stopped = with_settings(posterior, schedule="linear", planned_steps=300)
+    assert "is the beginning of this run" in asked(stopped, settings).text
+    unplanned = with_settings(posterior, schedule="linear", planned_steps=None)
+    assert "schedule over the pilot's own length;" in asked(unplanned, settings).text
     found = asked(posterior, changed(PLANS[0].completed, kl_coefficient=0.04))
     assert found.why_not == "its kl_coefficient differs"
 

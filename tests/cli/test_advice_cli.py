@@ -235,11 +235,20 @@ def test_the_table_says_how_p_stable_follows_from_its_parts(high):
     posterior = made_up_posterior(PLANS[:2])
     (row,) = what_if(posterior, steps=50).to_dict("records")
     row |= {"p_stable": 0.9, "p_stable_low": 0.9, "p_stable_high": high}
-    (line,) = _table([row], "reward", piloted(posterior)).splitlines()[2:]
+    (line,) = _table([row], "reward", piloted(posterior), 50).splitlines()[2:]
     assert line.startswith("P(stable) is that refresh, rate and fluctuation hold together")
     assert line.endswith("recalibrated on runs of known outcome: it is not their product.") == (
         high > 0.9
     )
+
+
+def test_a_run_longer_than_was_measured_elsewhere_is_said_not_to_be_supported():
+    posterior = made_up_posterior(PLANS[:2])
+    rows = what_if(posterior, steps=[50, 5000]).to_dict("records")
+    shown = _table(rows, "reward", piloted(posterior), 750).splitlines()
+    assert "NOT SUPPORTED beyond step 750" in shown[-1]
+    assert "Extrapolated" in shown[-2]
+    assert "NOT SUPPORTED" not in _table(rows, "reward", piloted(posterior), 5000)
 
 
 @pytest.mark.evidence

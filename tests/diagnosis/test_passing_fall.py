@@ -176,6 +176,30 @@ def test_a_short_run_whose_last_rows_show_nothing_has_fallen():
     assert not find_any_fall(np.arange(1.0, 10.0), sparse, 0.0).unstable
 
 
+def test_rows_on_the_way_to_the_floor_shape_no_curve():
+    level = np.tile([0.9, 0.8, 0.95, 0.85], 4)[:13]
+    rewards = np.array([*level, 0.6, 0.2, 0.1, 0.0, 0.0, 0.0])
+    verdict = find_any_fall(np.arange(1.0, 20.0), rewards, 0.0)
+    assert (verdict.fell_from, verdict.healthy_until) == (14.0, 13.0)
+    cohort = cohort_of([short(1e-5, level, "lives"), short(1e-4, rewards, "fell")])
+    assert cohort.reward[cohort.run_of_bin == 1].min() > 0.7
+
+
+def test_a_fall_counts_before_it_has_lasted_or_come_back():
+    level = np.tile([0.9, 0.8, 0.95, 0.85], 4)[:13]
+    rewards = np.array([*level, 0.6, 0.2, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0])
+    for rows in (17, 18, 19, 21):
+        verdict = find_any_fall(np.arange(1.0, rows + 1), rewards[:rows], 0.0)
+        assert verdict.unstable
+        assert verdict.healthy_until <= 13.0
+        assert status(short(1e-4, rewards[:rows], "fell")).status == "FAIL"
+    for seed in range(100):
+        noise = healthy(seed, 0.15)
+        for rows in range(20, 200, 20):
+            found = find_passing_fall(STEPS[:rows], noise[:rows], 0.0, past=False)
+            assert found is None
+
+
 def test_a_fall_that_is_plain_to_the_eye_is_told_where_half_came_back():
     # Forty rows of forty completions: 0.83, twenty rows about 0.33, 0.6 at the end.
     rng = np.random.default_rng(4)

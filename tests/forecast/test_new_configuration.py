@@ -188,6 +188,17 @@ def test_what_two_pilots_miss_by_hardly_goes_together(posterior):
     assert np.corrcoef(np.argsort(np.argsort([ends[1], near])))[0, 1] > 0.7
 
 
+@pytest.mark.parametrize("level", [0.6, 0.9])
+def test_train_rows_above_their_curve_lift_no_held_out_reward(posterior, level):
+    meta = posterior.meta.model_copy(update={"evaluated": (True,)})
+    reward = np.linspace(level - 0.02, level + 0.02, ROWS)
+    forecaster = forecaster_of(with_rows(replace(posterior, meta=meta), reward))
+    settings = at_rate(posterior, 1e-5).planned_over(ROWS)
+    curve = np.median(forecaster.outcome_of(forecaster.curve(settings, [ROWS])))
+    assert curve < level - 0.1
+    assert np.median(forecaster.outcome(settings, [ROWS])) == pytest.approx(curve, abs=0.02)
+
+
 def test_a_run_twice_as_long_often_ends_where_its_pilot_stands(posterior):
     # Still for its last fifth, so that what stays there can be told from what curves say.
     reward = np.r_[np.linspace(0.30, 0.45, ROWS - 8), np.full(8, 0.5)]

@@ -298,6 +298,9 @@ def test_each_group_has_its_own_answer():
 def test_words_follow_what_is_lacking():
     assert "log 350 more steps (perhaps 350) of run0" in lacking()[0].text
     assert "add another learning rate or seed, not steps" in lacking(time=5.0)[0].text
+    # It is not too early where more steps would not tell.
+    assert "too early to tell the " in lacking()[0].text
+    assert "the pilots leave open the " in lacking(time=5.0)[0].text
     never = lacking(time=1e6)[0]
     assert np.isinf(never.more.median)
     assert f"more than {FARTHEST:,}" in never.text

@@ -11,7 +11,7 @@ from simulated_runs import (
     Plan,
     made_up_posterior,
 )
-from watched import PLAN
+from watched import PLAN, PLANS
 
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
@@ -114,6 +114,18 @@ def test_the_target_is_reached_or_not(posterior, rows):
     assert chances == sorted(chances, reverse=True)
     assert chances[2] < 0.05
     assert Watch(posterior, planned_steps=END).update(run).p_reach is None
+
+
+def test_the_held_out_interval_holds_what_an_evaluation_will_log(rows):
+    widths = []
+    for noise in (0.001, 0.05):
+        made = made_up_posterior(PLANS, draws=500, moved={"log_eval_noise": np.log(noise)})
+        meta = made.meta.model_copy(update={"evaluated": (True,)})
+        watch = Watch(replace(made, meta=meta), planned_steps=END)
+        found = watch.update(PLAN.run(rows).before(60)).final_eval
+        widths.append(found.high - found.low)
+    # 80 % of that noise alone are 2.5 of its standard deviations.
+    assert widths[1] > max(0.12, widths[0])
 
 
 def test_what_no_pilot_resembles_asks_for_a_new_fit():

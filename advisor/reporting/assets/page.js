@@ -83,12 +83,13 @@ function start() {
       byId(`value-${name}`).removeAttribute("aria-invalid");
       sliders[name].setAttribute("aria-valuetext", shown(name));
     }
-    const beyond = names.filter(outside), isLong = chosen.planned_steps > grid.supported, notes = [];
+    const beyond = names.filter(outside), [supported, measured] = grid.lengths, isLong = chosen.planned_steps > supported, notes = [];
     if (beyond.length) {
       const parts = beyond.map((name) => `${grid.words[name]} ${shown(name)} (piloted: ${rangeText(grid.piloted[name])})`);
       notes.push(`Outside what was piloted: ${parts.join(", ")}. Grey numbers come from the prior there.`);
     }
-    if (isLong) notes.push("Longer than three times the longest pilot: extrapolated.");
+    if (chosen.planned_steps > measured) notes.push("NOT SUPPORTED: longer than was measured elsewhere.");
+    else if (isLong) notes.push("Longer than three times the longest pilot: extrapolated.");
     const least = against(found.least, grid.level), stable = against(found.stable, grid.level);
     if (found.least < grid.level) notes.push(`Below the ${Number((100 * grid.level).toPrecision(3))} % that was asked for (${least}).`);
     const places = isStart ? 3 : 2, decides = least === stable ? "" : `the model alone says ${least}, and that decides: `;

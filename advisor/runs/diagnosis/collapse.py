@@ -63,8 +63,8 @@ class Collapse(BaseModel, frozen=True):
     def of_cohort(cls, runs: Sequence[PilotRun]) -> dict[str, Collapse]:
         """Verdicts on runs with train rewards that are fitted together, by id.
 
-        What came back from a fall has fallen too, as has what was dead from the start; what users
-        say comes first. ``fell_from`` is the step that is shown.
+        What came back from a fall or is in one has fallen too, as has what was dead from the start;
+        what users say comes first. ``fell_from`` is the step that is shown.
         """
         trained = [run for run in runs if not run.is_eval_only]
         # Where no floor is given a loss is measured from the one that the cohort will infer.
@@ -150,12 +150,9 @@ def find_collapse(
         first_low = 0 if healthy.size == 0 else int(healthy[-1]) + 1
         onset = float(step[first_low + window - 1])
         healthy_until = float(step[first_low - 1]) if first_low else 0.0
+    best, last = float(highest[-1]) + floor, float(mean[-1]) + floor
     return Collapse(
-        unstable=unstable,
-        onset_step=onset,
-        healthy_until=healthy_until,
-        best=float(highest[-1]) + floor,
-        last=float(mean[-1]) + floor,
+        unstable=unstable, onset_step=onset, healthy_until=healthy_until, best=best, last=last
     )
 
 
@@ -182,11 +179,10 @@ def find_any_fall(
     step: FloatArray, reward: FloatArray, floor: float, least: int = levels.WINDOW_ROWS
 ) -> Collapse:
     """Verdict of `find_final_fall`, or a fall to less than half from which the reward came back."""
-    verdict, _ = find_final_fall(step, reward, floor, least)
-    if not verdict.unstable:
-        verdict = _ended_at_the_floor(verdict, step, reward, floor)
+    final = find_final_fall(step, reward, floor, least)[0]
+    verdict = final if final.unstable else _ended_at_the_floor(final, step, reward, floor)
     # What kills a run once may kill its twin for good: both count as collapses of their setting.
-    fall = None if verdict.unstable else find_passing_fall(step, reward, floor, least)
+    fall = None if verdict.unstable else find_passing_fall(step, reward, floor, least, past=False)
     return verdict if fall is None else _fallen(verdict, step, fall.onset_step)
 
 
@@ -204,10 +200,12 @@ def _ended_at_the_floor(
     step, above = levels.finite(step, reward - floor)
     # Below 0 the floor may be the lowest reward that was logged, which common rewards can be.
     for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= min(floor, 0)).tolist():
-        if row < FEWEST_ALIVE or not _shows_nothing(above[row:], above[:row]):
-            continue
-        if _few_successes(above, row) < BY_CHANCE:
-            return _fallen(verdict, step, float(step[row]))
+        died = row >= FEWEST_ALIVE and _shows_nothing(above[row:], above[:row])
+        if died and _few_successes(above, row) < BY_CHANCE:
+            # Rows on the way down belong to the fall.
+            fall = levels.find_fall(step, above, row)
+            begun = fall.onset_step if fall and fall.z >= levels.SURE else np.inf
+            return _fallen(verdict, step, float(min(begun, step[row])))
     return verdict
 
 
@@ -225,8 +223,7 @@ def _shows_nothing(rows: FloatArray, before: FloatArray) -> bool:
     """Whether far more rows than before are at the floor, and the last of them still are low."""
     from scipy.special import bdtrc
 
-    low = DEAD_SHARE * before.mean()
-    if rows.mean() >= low or rows[-FEWEST_DEAD:].mean() >= low:
+    if max(rows.mean(), rows[-FEWEST_DEAD:].mean()) >= DEAD_SHARE * before.mean():
         return False
     nothing = (np.sum(before <= 0) + 0.5) / (before.size + 1)
     return bool(bdtrc(np.sum(rows <= 0) - 1, rows.size, nothing) < BY_CHANCE)
@@ -238,6 +235,8 @@ def find_passing_fall(
     floor: float,
     least: int = levels.WINDOW_ROWS,
     sure: float = PASSING_SURE,
+    *,
+    past: bool = True,  # not one in which the last rows are
 ) -> levels.Fall | None:
     """First fall to less than half, by ``sure`` standard errors, that the reward came back from."""
     step, reward = levels.finite(step, reward)
@@ -247,9 +246,9 @@ def find_passing_fall(
     mean = levels.trailing_mean(reward, window) - floor
     low = mean < (1 - levels.LOST_SHARE) * np.maximum.accumulate(mean)
     turns = np.diff(low.astype(int), prepend=0)
-    begins, backs = np.flatnonzero(turns == 1), np.flatnonzero(turns == -1)
+    begins, backs = (np.flatnonzero(turns == way).tolist() for way in (1, -1))
     # A last stretch from which nothing came back has a beginning only.
-    for begin, back in zip(begins.tolist(), backs.tolist(), strict=False):
+    for begin, back in zip(begins, backs if past else [*backs, mean.size], strict=False):
         end = begin + int(np.argmin(mean[begin:back])) + window
         fall = _deep(levels.find_fall(step[:end], reward[:end], None, floor, window), floor, sure)
         if fall is not None:
@@ -370,7 +369,7 @@ def collapse(run: PilotRun) -> Card:
         kind = "collapse.stated" if stated.unstable else "collapse.denied"
         return card_of("collapse", finding(kind, run, (first, float(step[-1])), step=first))
     verdict, fall = find_final_fall(step, reward, floor, least)
-    passing = None
+    passing = present = None
     if not verdict.unstable:
         ended = _ended_at_the_floor(verdict, step, reward, floor).fell_from
         if ended is not None and not run.is_eval_only:
@@ -380,22 +379,23 @@ def collapse(run: PilotRun) -> Card:
         passing = passing or _plain_fall(step, reward, floor, least)
         if (extinct := None if passing else _extinct(run, step, reward, floor)) is not None:
             return extinct
-    fall = passing or fall
+        if passing is None or passing.z < PASSING_SURE:
+            present = find_passing_fall(step, reward, floor, least, past=False)
+    fall = present or passing or fall
     if fall is None:
         return not_applicable("collapse.absent", run)
     lost, steps = fall.before - fall.after, (fall.onset_step, float(step[-1]))
     regained = (verdict.last - fall.after) / lost if lost else 0.0
-    if verdict.unstable:
+    if verdict.unstable or present is not None:
         again = f"came back no further than {verdict.last:.3g}"
-        after = again if regained > 0.1 else "did not come back"
+        after = again if regained > 0.1 and present is None else "did not come back"
         found = finding("collapse.fell", run, steps, fall=fall, after=after)
     elif passing is not None:
         in_part = "" if regained > 0.8 else " in part"
         counts = ": it counts as a collapse of its setting" if fall.z >= PASSING_SURE else ""
         low = float(step[np.argmin(np.where(step < fall.onset_step, np.inf, reward))])
-        steps = (fall.onset_step, low)
         facts = {"fall": fall, "low": low, "in_part": in_part, "counts": counts}
-        found = finding("collapse.came_back", run, steps, **facts)
+        found = finding("collapse.came_back", run, (fall.onset_step, low), **facts)
     elif find_collapse(step, reward, floor, least).unstable and fall.z >= UNSURE:
         found = finding("collapse.ends_lower", run, steps, fall=fall)
     else:
@@ -411,7 +411,7 @@ def collapse(run: PilotRun) -> Card:
         unit=CARDS["collapse"]["unit"],
         interval=(share - error, share + error),
         threshold=levels.LOST_SHARE,
-        witnesses=witnesses(run, fall) if verdict.unstable or passing is not None else (),
+        witnesses=witnesses(run, fall) if verdict.unstable or passing or present else (),
     )
 
 
