@@ -97,7 +97,8 @@ class RunSummary(BaseModel, frozen=True):
     @property
     def highest_rate(self) -> float:
         """Largest learning rate that it had: less than that of its settings within a warm-up."""
-        return self.settings.learning_rate * self.settings.share_of_peak(self.steps)
+        own, steps = self.settings, self.steps
+        return own.learning_rate * (own.share_of_peak(steps) if steps < own.warmup_steps else 1.0)
 
     @property
     def collapse_onset(self) -> float | None:
