@@ -17,6 +17,7 @@ from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_likelihood import observe
 from advisor.monitoring import Watch
+from advisor.runs import diagnose
 
 TARGET = Target("sort", "tiny-s", 1e5)
 END = 100
@@ -126,6 +127,20 @@ def test_the_held_out_interval_holds_what_an_evaluation_will_log(rows):
         widths.append(found.high - found.low)
     # 80 % of that noise alone are 2.5 of its standard deviations.
     assert widths[1] > max(0.12, widths[0])
+
+
+@pytest.mark.parametrize("low_rows", [9, 20, 28])
+def test_a_deep_fall_under_way_is_one_for_the_forecast_as_for_the_card(posterior, low_rows):
+    rng, steps = np.random.default_rng(5), 400
+    healthy = rng.binomial(128, 0.8 - 0.6 * np.exp(-np.arange(steps) / 20)) / 128
+    falls, back = healthy.copy(), healthy.copy()
+    falls[-low_rows:] *= 0.25
+    back[200 : 200 + low_rows] *= 0.25
+    watch = Watch(posterior, planned_steps=2 * steps)
+    fallen, regained = (watch.update(PLAN.run(one)) for one in (falls, back))
+    assert diagnose(PLAN.run(falls)).verdict == "FAIL"
+    assert fallen.p_unstable > 0.9 > regained.p_unstable
+    assert fallen.final.mean < 0.4 < regained.final.mean
 
 
 def test_what_no_pilot_resembles_asks_for_a_new_fit():

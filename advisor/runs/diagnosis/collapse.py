@@ -56,8 +56,10 @@ class Collapse(BaseModel, frozen=True):
 
     @classmethod
     def of(cls, run: PilotRun, floor: float) -> Collapse:
-        """Verdict on train rewards: whether they fell for good, beyond what noise does."""
-        return find_final_fall(run.step, run.reward, floor)[0]
+        """Verdict on train rewards: whether they fell and have not come back, beyond noise."""
+        series = run.step, run.reward, floor
+        has_returned = find_passing_fall(*series) is not None
+        return find_final_fall(*series)[0] if has_returned else find_any_fall(*series)
 
     @classmethod
     def of_cohort(cls, runs: Sequence[PilotRun]) -> dict[str, Collapse]:
@@ -178,7 +180,7 @@ def find_final_fall(
 def find_any_fall(
     step: FloatArray, reward: FloatArray, floor: float, least: int = levels.WINDOW_ROWS
 ) -> Collapse:
-    """Verdict of `find_final_fall`, or a fall to less than half from which the reward came back."""
+    """Verdict of `find_final_fall`, or a fall to less than half, come back from or under way."""
     final = find_final_fall(step, reward, floor, least)[0]
     verdict = final if final.unstable else _ended_at_the_floor(final, step, reward, floor)
     # What kills a run once may kill its twin for good: both count as collapses of their setting.
@@ -314,11 +316,8 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
     for run in runs:
         step, reward = above[run.id]
         rate = run.hyperparameters.learning_rate or 0.0
-        siblings = [
-            other
-            for other in alive
-            if other.id != run.id and (other.task, other.model) == (run.task, run.model)
-        ]
+        alike = (one for one in alive if (one.task, one.model) == (run.task, run.model))
+        siblings = [other for other in alike if other.id != run.id]
         if reward.size < 1 + FEWEST_DEAD or not siblings or thirds[run.id][1] > thirds[run.id][0]:
             continue
         begun = [above[other.id][1] for other in siblings]
