@@ -108,10 +108,12 @@ class GroupGate:
             is_early = self.more is not None and self.more.upper > 0
             lead = "too early to tell" if is_early else "the pilots leave open"
             parts.append(f"{lead} the {' and the '.join(unknown)}")
-            parts.append(f"the reward first rises by {self.slope.written(2)} per step")
+            moves = "rises" if self.slope.median > 0 else "moves"
+            parts.append(f"the reward first {moves} by {self.slope.written(2)} per step")
             if "plateau" in unknown:
                 chance = f"{50 * (1 + INTERVAL):.0f} % probability"
-                parts.append(f"its plateau lies above {self.bound:.3g} with {chance}")
+                bound = self.bound if abs(self.bound) > 5e-4 else 0.0
+                parts.append(f"its plateau lies above {bound:.3g} with {chance}")
             parts.append(self._lacking)
         return f"{self.model} on {self.task}: {'; '.join(parts)}."
 

@@ -13,6 +13,7 @@ from simulated_runs import (
 )
 
 from advisor.findings.gates import CONTRACTED, FARTHEST, PLATEAU_WIDTH, TIMESCALE_FACTOR, gate
+from advisor.forecast import interval_of
 from advisor.model.priors import NormalPrior
 
 Z80 = 1.2815516
@@ -200,6 +201,9 @@ def test_bound_and_slope_are_quantiles_of_the_draws():
     )
     assert f"its plateau lies above {found.bound:.3g} with 90 % probability" in found.text
     assert f"first rises by {found.slope.median:.2g}" in found.text
+    lower = replace(found, bound=2e-9, slope=interval_of(-stiffness)).text
+    assert "its plateau lies above 0 with" in lower
+    assert "the reward first moves by -" in lower
 
 
 def test_verdicts_do_not_depend_on_the_reward_unit():
