@@ -46,7 +46,7 @@ HORIZONS = 2.0 ** np.arange(1, 11)
 UNLIKE, UNLIKE_RISE, UNLIKE_SPREAD = 4e8, 0.3, 1.2
 """Parameters below which a model is smaller than those of public runs; log-odds by which one that
 does not fall comes out higher, as GAIN does; and the factor by which ends spread further, in
-log-odds: case_studies/language_model, 14 tasks."""
+log-odds, at twice the pilots and in proportion at each doubling: case_studies/language_model."""
 
 CLEAR = 1e-3
 """Share of the reward's range by which a level stays clear of its ends, in log-odds."""
@@ -152,10 +152,10 @@ class NextRun:
         if not self._is_unlike:
             return share
         last = max(pilot.steps for pilot in self.pilots)
-        further = np.clip(np.log2(np.maximum(steps, 1.0) / last), 0.0, 1.0)
+        doublings = np.maximum(np.log2(np.maximum(steps, 1.0) / last), 0.0)
         odds = log_odds(share, CLEAR)
         median = np.median(odds, axis=-2, keepdims=True)
-        return np.asarray(sigmoid(odds + (UNLIKE_SPREAD - 1) * further * (odds - median)))
+        return np.asarray(sigmoid(odds + (UNLIKE_SPREAD - 1) * doublings * (odds - median)))
 
     def _continue(
         self, pilot: RunSummary, level: Callable[[Settings, FloatArray], FloatArray]

@@ -216,12 +216,12 @@ def test_a_run_twice_as_long_often_ends_where_its_pilot_stands(posterior):
 def test_ends_of_models_smaller_than_public_ones_spread_further(parameters, factor):
     posterior = posterior_of(parameters=parameters)
     known = forecaster_of(posterior).next_run
-    share = np.random.default_rng(0).uniform(0.1, 0.9, (501, 3))
-    steps = np.array([1.0, ROWS, 4.0 * ROWS])
+    share = np.random.default_rng(0).uniform(0.1, 0.9, (501, 4))
+    steps = np.array([1.0, ROWS, 2.0 * ROWS, 8.0 * ROWS])
     odds, spread = log_odds(share, CLEAR), log_odds(known.spread(share, steps), CLEAR)
-    assert np.allclose(spread[:, :2], odds[:, :2])
-    middle = np.median(odds[:, 2])
-    assert np.allclose(spread[:, 2] - middle, factor * (odds[:, 2] - middle))
+    middle = np.median(odds, axis=0)
+    factors = 1 + (factor - 1) * np.array([0, 0, 1, 3])
+    assert np.allclose(spread - middle, factors * (odds - middle))
 
 
 def test_small_models_that_do_not_fall_come_out_higher_far_beyond_their_pilots():
