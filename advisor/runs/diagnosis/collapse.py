@@ -316,8 +316,8 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
     for run in runs:
         step, reward = above[run.id]
         rate = run.hyperparameters.learning_rate or 0.0
-        alike = (one for one in alive if (one.task, one.model) == (run.task, run.model))
-        siblings = [other for other in alike if other.id != run.id]
+        same = (one for one in alive if (one.task, one.model) == (run.task, run.model))
+        siblings = [other for other in same if other.id != run.id]
         if reward.size < 1 + FEWEST_DEAD or not siblings or thirds[run.id][1] > thirds[run.id][0]:
             continue
         begun = [above[other.id][1] for other in siblings]
