@@ -175,8 +175,8 @@ def test_errors_of_the_call_itself_stay_as_they_are(monkeypatch):
         advisor.diagnose(TWO_RUNS[0])
 
 
-def test_values_that_cannot_be_are_named(tmp_path):
-    posterior = made_up_posterior()
+def test_values_that_cannot_be_are_named():
+    posterior = made_up_posterior(draws=20)
     for verb, wrong, said in (
         ("what_if", {"learning_rate": "fast"}, "`learning_rate`: 'fast' is no learning_rate. Give"),
         ("watch", {"settings": {"lr": 1e-6}}, "key 'lr', `settings`: 1e-06 is not allowed: no se"),
@@ -184,6 +184,10 @@ def test_values_that_cannot_be_are_named(tmp_path):
     ):
         with pytest.raises(advisor.InputError, match=re.escape(said)):
             getattr(advisor, verb)(posterior, **wrong)
+
+
+def test_trainers_and_places_that_cannot_be_are_named(tmp_path):
+    posterior = made_up_posterior(draws=20)
     advice = advisor.advise(posterior, steps=60, trials=20, weigh_pilots=False)
     with pytest.raises(advisor.InputError, match="`trainer`: 'x' is none of the trainers"):
         advisor.export(advice, "x")
