@@ -110,6 +110,7 @@ def _fits(value: _Any, kind: _Any) -> bool:
     import types
     import typing
 
+    kind = getattr(typing.get_origin(kind), "__value__", kind)  # numpy's alias, on newer Pythons
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if origin is types.UnionType:
         return any(_fits(value, part) for part in parts)
