@@ -46,7 +46,7 @@ class Forecasts(NamedTuple):
     times : ndarray of shape (forecasts,)
         Length of the run over that of its pilots.
     beyond : ndarray of shape (forecasts,)
-        By how much it goes beyond what they show, as `Forecaster.beyond` has it.
+        E-folds that it goes beyond what they show, as `Forecaster.beyond` has it.
     is_piloted : ndarray of bool, shape (forecasts,)
     came : ndarray of shape (forecasts,)
     said : ndarray of shape (forecasts, quantiles)
@@ -78,7 +78,7 @@ class Forecasts(NamedTuple):
 
     def corrected(self, gain: float) -> Forecasts:
         """The same as `Forecaster.scaled_reward` corrects what is beyond the pilots' support."""
-        beyond = np.log(np.maximum(self.beyond, 1.0))[:, None]
+        beyond = self.beyond[:, None]
         share, start = np.clip(self.said, LEAST, 1 - LEAST), self.start[:, None]
         gained = np.clip((share - start) / (1 - start), 0.0, 1.0)
         moved = expit(logit(share) + gain * beyond * gained)
@@ -103,7 +103,7 @@ class Forecasts(NamedTuple):
 
 def learned(known: Forecasts) -> float:
     """Gain whose 80 % intervals score best beyond what pilots show."""
-    far = known.where(known.beyond > 1)
+    far = known.where(known.beyond > 0)
     found = minimize_scalar(
         lambda gain: far.corrected(gain).interval_score(), bounds=GAINS, method="bounded"
     )

@@ -26,9 +26,9 @@ SEARCH_DRAWS = 4000
 SUPPORT = 3.0
 """Steps of a run over those of the longest pilot beyond which it is extrapolated."""
 
-SHOWN = 0.5
-"""Steps by stiffness, over those of the pilot that came furthest, beyond which a long run is
-further than pilots show: of 0.2 to 1, on 50 worlds (case_studies/economics/extrapolation.py)."""
+SHOWN = 1.5
+"""Steps by stiffness, over those of the pilot in the middle, beyond which a long run is further
+than pilots show: of 0.75 to 3, on 50 worlds (case_studies/economics/extrapolation.py)."""
 
 
 @dataclass(frozen=True)
@@ -385,22 +385,23 @@ class Forecaster:
         gain = self.posterior.meta.priors.extrapolation.gain
         if not gain or times.max() <= SUPPORT * self.posterior.meta.longest:
             return level
-        beyond = np.log(np.maximum(np.minimum(*self.beyond(settings, times)), 1.0))[..., None, :]
-        # In full from twice what is supported on: a curve must not break where that ends.
-        grown = np.minimum(beyond / np.log(2), 1.0)
-        beyond = beyond * grown * (2 - grown)
+        beyond = self.beyond(settings, times)[..., None, :]
         start, share = self.group.start[:, None], np.clip(level, 0.0, 1.0)
         gained = np.clip((share - start) / (1 - start), 0.0, 1.0)
         return np.asarray(eq.shifted_share(share, gain * beyond * gained))
 
-    def beyond(self, settings: Settings, steps: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Length of runs over what pilots support, and their way on the clock over what these show.
+    def beyond(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
+        """E-folds of runs beyond what pilots support in steps and show on the clock, the lesser.
 
         A long run at a low rate may not have come as far as a short pilot at a high one.
         """
         times = np.asarray(steps, dtype=float)
-        further = self._speed(settings)[..., None] * times / (SHOWN * self._furthest)
-        return times / (SUPPORT * self.posterior.meta.longest), further
+        further = self._speed(settings)[..., None] * times / (SHOWN * self._usual_way)
+        ratio = np.minimum(times / (SUPPORT * self.posterior.meta.longest), further)
+        beyond = np.log(np.maximum(ratio, 1.0))
+        # In full from half as much again on: a curve must not break where support ends.
+        grown = np.minimum(beyond / np.log(1.5), 1.0)
+        return np.asarray(beyond * grown * (2 - grown))
 
     def carried_steps(self, settings: Settings, steps: int, other: Settings) -> int:
         """Steps at other settings after which a run stands where it does after these."""
@@ -416,11 +417,11 @@ class Forecaster:
         return np.asarray(np.exp(np.median(self._law("rate", settings), axis=-1)))
 
     @cached_property
-    def _furthest(self) -> float:
-        """Steps by stiffness of the pilot that lived and came furthest."""
+    def _usual_way(self) -> float:
+        """Steps by stiffness of a pilot that lived: their median."""
         runs = self.posterior.meta.runs
         lived = [run for run in runs if run.collapse_step is None] or runs
-        return max(float(self._speed(run.settings)) * run.steps for run in lived)
+        return float(np.median([self._speed(run.settings) * run.steps for run in lived]))
 
     def logged_level(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """Expected reward that rows at one-based steps log, scaled, shape (draws, rows).

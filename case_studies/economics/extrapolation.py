@@ -68,7 +68,7 @@ def study(task: tuple[list[Purse], int]) -> list[dict[str, Any]]:
                     continue
                 settings = purse.world.settings(index).planned_over(steps)
                 draws = final_reward(forecaster, settings, steps)
-                beyond = np.minimum(*forecaster.beyond(settings, [steps]))
+                beyond = forecaster.beyond(settings, [steps])
                 rewards = purse.world.rows[index]["reward"][rows[0] - 1 : steps]
                 found.append(
                     {

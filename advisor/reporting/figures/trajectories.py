@@ -162,7 +162,7 @@ def _forecast(posterior: Posterior, recommendation: Recommendation) -> Forecast:
     settings, reward = recommendation.settings, recommendation.reward
     lower, _, upper = central(outcome_paths(forecaster, settings, grid))
     is_moved = forecaster.next_run is None and posterior.meta.priors.extrapolation.gain
-    moved: Any = grid[np.minimum(*forecaster.beyond(settings, grid)) >= 1] if is_moved else []
+    moved: Any = grid[forecaster.beyond(settings, grid) > 0] if is_moved else []
     return Forecast(
         label=style.settings_label(settings),
         measure=recommendation.measure,
