@@ -114,7 +114,7 @@ def converged(
     worst, low, high = worst_fits(posterior), cohort.floor, cohort.ceiling
     is_read_off = any(re.match(r"reward (floor|ceiling) .* assumed", one) for one in cohort.notes)
     bounds = (
-        f" The reward's bounds, {low:g} to {high:g}, were read off the logs, where a few odd rows "
+        f" The reward's bounds, {low:g} to {high:g}, were read off the logs, where odd rows may "
         "stretch them: give reward_floor and reward_ceiling in pilots.toml."
     )
     raise NotConvergedError(

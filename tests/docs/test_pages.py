@@ -105,6 +105,14 @@ def test_citation_agrees_with_the_package():
     assert "arXiv:2606.30789" in str(citation["references"])
 
 
+def test_forecasts_of_the_demo_on_its_study_page_are_those_it_prints():
+    forecast = re.compile(r"\d\.\d{3} \[\d\.\d{3}, \d\.\d{3}\]")
+    printed = (ROOT / "docs/demo_output.txt").read_text(encoding="utf-8")
+    page = (ROOT / "case_studies/tiny_transformer/README.md").read_text(encoding="utf-8")
+    outcomes = printed.partition("Forecast and outcome")[2]
+    assert forecast.findall(page.partition("## The demo")[2]) == forecast.findall(outcomes) != []
+
+
 MOST_STUDIES = 12
 
 
