@@ -436,9 +436,11 @@ def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> st
         place = "this lies below" if rate < 0.95 * min(rates) else "this is no higher"
         where = f"every pilot collapsed, the gentlest at learning rate {min(rates):.3g}; {place}"
     elif rate > 1.05 * surviving:
+        alive = [run for run in posterior.meta.runs if run.collapse_step is None]
+        steps = max(run.steps for run in alive if run.highest_rate == surviving)
         where = (
-            f"learning rate {surviving:.3g} survived; this is {rate / surviving:.2g} times as much "
-            "and shows what the model tolerates"
+            f"learning rate {surviving:.3g} survived {steps:g} steps; this is "
+            f"{rate / surviving:.2g} times as much and shows what the model tolerates"
         )
     elif rate < 0.95 * min(rates):
         where = "a lower learning rate than any so far tells its exponent, and what safety costs"

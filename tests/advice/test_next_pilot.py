@@ -218,7 +218,7 @@ def test_results_are_simulated_with_luck_of_their_own(uncertain, monkeypatch):
 @pytest.mark.parametrize(
     ("rate", "words"),
     [
-        (2e-3, "learning rate 0.001 survived; this is 2 times as much"),
+        (2e-3, "learning rate 0.001 survived 60 steps; this is 2 times as much"),
         (5e-5, "a lower learning rate than any so far"),
         (4e-4, "it lies between the pilots so far"),
     ],
