@@ -20,7 +20,15 @@ from advisor.backtesting.scores import (
 )
 from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, mapped, progress_of
 from advisor.errors import InputError, NotConvergedError
-from advisor.model import Posterior, Priors, Sampling, load_priors, preset_for, preset_names
+from advisor.model import (
+    Posterior,
+    Priors,
+    RunSummary,
+    Sampling,
+    load_priors,
+    preset_for,
+    preset_names,
+)
 from advisor.runs import PilotRun, mark_copies
 from advisor.theory import FloatArray
 
@@ -190,6 +198,7 @@ def _forecasts(
         for run in mark_copies([case.seen for case in cohort.cases])
         if run.copy_of is not None
     }
+    fitted = {run.id: run for run in posterior.meta.runs} if posterior else {}
     for number, case in enumerate(cohort.cases):
         if case.seen.id in copies:
             continue
@@ -202,8 +211,10 @@ def _forecasts(
         mine.append(predict(ADVISOR, question, end.draws))
         rng = np.random.default_rng(0)
         draws = {SIMPLEST: last_value(case, rng)}
-        if posterior is not None:
-            draws |= new_run_of(posterior, case)
+        if posterior is not None and case.seen.id in fitted:
+            train, held_out = new_run_of(posterior, fitted[case.seen.id], case)
+            draws[NEW_RUN] = train
+            others += _held_out(posterior, question, case, held_out)
         for name, curve in CURVES.items():
             draws[name] = forecast.curve_fit(case.seen, case.steps, curve, bounds, rng)[0]
         draws["ensemble"] = ensemble(case, *bounds, rng)
@@ -211,15 +222,30 @@ def _forecasts(
     return [*mine, *others], sorted(copies)
 
 
-def new_run_of(posterior: Posterior, case: Case) -> dict[str, FloatArray]:
-    """What `advise` says of another run of a pilot's settings, as long as the pilot's own."""
-    fitted = {run.id: run for run in posterior.meta.runs}
-    if case.seen.id not in fitted:
-        return {}
-    run, steps = fitted[case.seen.id], int(case.steps.max())
+def new_run_of(
+    posterior: Posterior, run: RunSummary, case: Case
+) -> tuple[FloatArray, FloatArray | None]:
+    """What `advise` says of another run of a pilot's settings: its train reward, and held-out."""
+    steps = int(case.steps.max())
     target = forecast.Target(run.task, run.model, run.parameters)
     forecaster = forecast.Forecaster(posterior, target)
-    return {NEW_RUN: forecast.final_reward(forecaster, run.settings.or_planned_over(steps), steps)}
+    asked = forecaster, run.settings.or_planned_over(steps), steps
+    held_out = forecast.final_reward(*asked) if forecaster.is_evaluated else None
+    return forecast.final_train_reward(*asked), held_out
+
+
+def _held_out(
+    posterior: Posterior, question: Question, case: Case, draws: FloatArray | None
+) -> list[Prediction]:
+    """Held-out rewards at the end of a run that logs them: forecast, and the last that is seen."""
+    if draws is None or case.held_out is None or not case.seen.eval_reward.size:
+        return []
+    bounds = posterior.meta.eval_floor, posterior.meta.eval_ceiling
+    asked = question._replace(
+        cohort=f"{question.cohort}, held-out", bounds=bounds, target=case.held_out
+    )
+    last = np.repeat(case.seen.eval_reward[-1], forecast.DRAWS)
+    return [predict(NEW_RUN, asked, draws), predict(SIMPLEST, asked, last)]
 
 
 def _hill(theta: FloatArray, time: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.forecast import final_rows
+from advisor.forecast import FINAL_SHARE, final_rows
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
@@ -30,7 +30,8 @@ class Case(NamedTuple):
 
     seen: PilotRun
     steps: FloatArray  # (times,)
-    target: float
+    target: float  # mean train reward of these steps
+    held_out: float | None = None  # mean of the evaluations of its last tenth, in their units
 
 
 class CohortCases(NamedTuple):
@@ -97,8 +98,11 @@ def nothing_to_ask(left_out: Sequence[str]) -> InputError:
 
 def cut(run: PilotRun, seen: float) -> Case:
     """Cut one run."""
-    asked = final_rows(run)
-    return Case(run.first_part(seen), run.step[asked], float(np.nanmean(run.reward[asked])))
+    asked, tested = final_rows(run), run.eval_step > (1 - FINAL_SHARE) * run.step[-1]
+    came = run.eval_reward[tested]
+    held_out = float(came.mean()) if came.size else None
+    reward = float(np.nanmean(run.reward[asked]))
+    return Case(run.first_part(seen), run.step[asked], reward, held_out)
 
 
 def is_lora(run: PilotRun) -> bool:

@@ -150,9 +150,10 @@ class Backtest:
         """Whether to use what `watch` and `advise` say of such runs, a sentence each."""
         found = []
         for part, asked in self.parts().items():
-            own = [p for p in asked if p.method == SIMPLEST]
             for method, of in ((ADVISOR, "of runs that go on"), (NEW_RUN, "of new runs")):
                 mine = [p for p in asked if p.method == method]
+                same = {(p.cohort, p.run) for p in mine}
+                own = [p for p in asked if p.method == SIMPLEST and (p.cohort, p.run) in same]
                 if own and mine:
                     seen = f"{float(part):.0%} seen: " if len(self.parts()) > 1 else ""
                     found.append(f"{seen}{_verdict(mine, own, of)}")

@@ -19,6 +19,7 @@ from advisor.forecast.predictive import evaluation as evaluation
 from advisor.forecast.predictive import final_of_rest as final_of_rest
 from advisor.forecast.predictive import final_reward as final_reward
 from advisor.forecast.predictive import final_steps as final_steps
+from advisor.forecast.predictive import final_train_reward as final_train_reward
 from advisor.forecast.predictive import fitted_curve as fitted_curve
 from advisor.forecast.predictive import level_of_fallen_run as level_of_fallen_run
 from advisor.forecast.predictive import outcome_paths as outcome_paths

@@ -60,11 +60,16 @@ def fitted_curve(
 
 
 def final_reward(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Mean reward over the last tenth of a run that stays stable, shape (draws,)."""
-    times = final_steps(steps)
+    """Held-out reward at the end of a stable run, or else train reward; shape (draws,)."""
     if forecaster.is_evaluated:
-        return evaluation(forecaster, forecaster.outcome(settings, times).mean(axis=1))
-    rows = max(1, round(FINAL_SHARE * steps))
+        expected = forecaster.outcome(settings, final_steps(steps)).mean(axis=1)
+        return evaluation(forecaster, expected)
+    return final_train_reward(forecaster, settings, steps)
+
+
+def final_train_reward(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
+    """Mean train reward that is logged over the last tenth of a stable run, shape (draws,)."""
+    times, rows = final_steps(steps), max(1, round(FINAL_SHARE * steps))
     mean = logged_mean(forecaster, settings, times, rows, forecaster.residual)
     return forecaster.in_reward_units(mean)
 

@@ -17,8 +17,9 @@ from advisor.runs import Diagnosis, PilotRun, diagnose
 
 Action = Literal["stop", "change", "go on"]
 
-SURE = 0.9
-"""Probability that little is left to gain from which going on is called waste."""
+LITTLE = 0.01
+"""Share of the reward's range by which the printed interval may still lie above the latest rows
+of a run that is stopped because nothing is left to gain."""
 
 
 class WatchDecision(BaseModel, frozen=True):
@@ -116,17 +117,18 @@ def _rule(
     if failed:
         reason = f"{failed[0].title}: {failed[0].headline.rstrip('.')}"
         return "change", "card", reason, failed[0].change.rstrip(".")
-    if left >= 0.1 * update.planned_steps and update.p_little_left >= SURE:
+    is_done = update.left_to_gain < LITTLE and not update.is_rising
+    if left >= 0.1 * update.planned_steps and is_done:
         reason = (
-            f"{percent(update.share_made)} of the gain is made; less than a hundredth of the "
-            f"reward range is left with probability {percent(update.p_little_left)}"
+            f"the latest rows no longer rise, and the upper end of the forecast, "
+            f"{update.final.high:.3g}, is less than {LITTLE:.0%} of the reward range above them"
         )
         return "stop", "gained", reason, ""
     reason = f"the run stays stable with probability {percent(1 - update.p_unstable)}"
     if not left:
         reason = fall.headline.rstrip(".") if fall.status == "WARNING" else "the run stayed stable"
     elif update.share_made < 1:
-        reason = f"{percent(update.share_made)} of the gain is made, and {reason}"
+        reason = f"at least {percent(update.share_made)} of the gain is made, and {reason}"
     return "go on", "none", reason, ""
 
 

@@ -40,8 +40,9 @@ class Update(BaseModel, frozen=True):
     final_eval: Interval | None  # held-out at the end, where pilots of this model were evaluated
     p_reach: float | None  # of reaching the target by the end; None without one
     p_unstable: float  # of being unstable at the end (`forecast.survival`)
-    p_little_left: float  # that less than a hundredth of the reward range is still to be gained
-    share_made: float  # of the expected gain from start to end, in [0, 1]
+    left_to_gain: float  # upper end of what is printed, above the latest rows; share of the range
+    is_rising: bool  # whether the latest rows still rise, or are too few to tell
+    share_made: float  # of the gain from start to that upper end, in [0, 1]
     surprise: float | None  # of latest rows as low, by those before; None while they are too few
     lost_rows: int  # latest rows in a row without a finite reward
     fallen_since: float | None  # optimizer step since which the reward lies a third below its best
@@ -155,7 +156,8 @@ class Watch:
         forecaster = base.forecaster.with_run_effect(own)
         rest = forecast.rest_of_run(draws, observed, seed=self.seed)
         now, last = rest.curve[:, 0], rest.curve[:, -1]
-        latest = float(run.reward[np.isfinite(run.reward)][-LATEST_ROWS:].mean())
+        rewards = run.reward[np.isfinite(run.reward)]
+        latest = float(rewards[-LATEST_ROWS:].mean())
         gentler = None
         if fall.unstable:
             rest = self._fallen(rest, forecaster.as_share(latest), observed)
@@ -172,8 +174,12 @@ class Watch:
         if forecaster.is_evaluated and not fall.unstable:
             end = forecaster.outcome_of(rest.curve[:, -1:])[:, 0]
             held_out = forecast.interval_of(forecast.evaluation(forecaster, end), mean=end.mean())
-        start = forecaster.group.start
-        gained, gain = now - start, last - start
+        start = float(forecaster.in_reward_units(forecaster.group.start.mean()))
+        left = _left_to_gain(rewards, final, meta.ceiling - meta.floor)
+        if held_out is not None and run.eval_reward.size:
+            span = meta.eval_ceiling - meta.eval_floor
+            left = max(left, _left_to_gain(run.eval_reward, held_out, span))
+        gained = max(latest - start, 0.0) / (meta.ceiling - meta.floor)
         return Update(
             run=run.id,
             task=str(run.task),
@@ -181,14 +187,15 @@ class Watch:
             step=observed.last,
             planned_steps=planned,
             reward=latest,
-            start=float(forecaster.in_reward_units(start.mean())),
+            start=start,
             band=forecast.band_of(rest.step, reward),
             final=final,
             final_eval=held_out,
             p_reach=self._p_reach(rest, observed, forecaster, final),
             p_unstable=p_unstable,
-            p_little_left=float(np.mean(gain - gained < 0.01)),  # equal in an answer, too
-            share_made=float(np.clip(gained.mean() / max(gain.mean(), 1e-9), 0.0, 1.0)),
+            left_to_gain=left,
+            is_rising=_is_rising(rewards),
+            share_made=gained / max(gained + max(left, 0.0), 1e-9),
             surprise=None if fall.unstable else self._surprise(fewer, run, planned),
             lost_rows=_lost_rows(run),
             fallen_since=fall.shown_onset(run),
@@ -297,6 +304,25 @@ class Watch:
         rate = forecast.collapse_rate(forecaster, observed.settings)
         alive = np.exp(-rate * observed.exposure_left * share)
         return float(np.mean(reached.any(axis=1) * alive))
+
+
+def _left_to_gain(rows: FloatArray, end: Interval, span: float) -> float:
+    """Upper end of a forecast above where finite rows stand, as a share of the reward's range."""
+    latest = (rows[-min(LATEST_ROWS, rows.size) :], rows[-max(1, rows.size // 10) :])
+    # The lower of two levels: one lucky row must not make a run look as if it were done.
+    return float((end.high - min(level.mean() for level in latest)) / span)
+
+
+def _is_rising(rows: FloatArray) -> bool:
+    """Whether the last third of finite rows rises by more than its noise; True of too few."""
+    last = rows[-(rows.size // 3) :]
+    if last.size < 2 * LATEST_ROWS:
+        return True
+    time = np.linspace(-0.5, 0.5, last.size)
+    slope = float(time @ last / (time @ time))
+    left = last - last.mean() - slope * time
+    error = float(np.sqrt(left @ left / (last.size - 2) / (time @ time)))
+    return slope > error
 
 
 def _lost_rows(run: PilotRun) -> int:

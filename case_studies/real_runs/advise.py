@@ -39,9 +39,9 @@ from advisor.forecast import (  # noqa: E402
     Forecaster,
     Target,
     curve_fit,
-    final_reward,
     final_rows,
     final_steps,
+    final_train_reward,
     fitted_or_none,
 )
 from advisor.model import Priors  # noqa: E402
@@ -75,7 +75,7 @@ def study(task: tuple[Sequence[Run], float, Priors, Corpus]) -> list[dict[str, A
         own, steps = fitted[run.pilot.id], int(run.pilot.step[-1])
         target = Target(own.task, own.model, own.parameters)
         forecaster = Forecaster(posterior, target, corpus=corpus)
-        said = final_reward(forecaster, own.settings.or_planned_over(steps), steps)
+        said = final_train_reward(forecaster, own.settings.or_planned_over(steps), steps)
         draws = {METHODS[0]: said} | carried_on(parts[run.pilot.id], steps, (low, high))
         came = float(run.pilot.reward[final_rows(run.pilot)].mean())
         found.append(

@@ -35,7 +35,11 @@ def fits(monkeypatch):
             summary.model_copy(update={"id": run.id})
             for summary, run in zip(posterior.meta.runs, order, strict=True)
         ]
-        meta = posterior.meta.model_copy(update={"runs": tuple(named)})
+        fitted = {"runs": tuple(named)}
+        if order[0].eval_reward.size:
+            ends = [end for run in order for end in (run.eval_reward.min(), run.eval_reward.max())]
+            fitted |= {"evaluated": (True,), "eval_floor": min(ends), "eval_ceiling": max(ends)}
+        meta = posterior.meta.model_copy(update=fitted)
         return type(posterior)(posterior.draws, posterior.pilots, meta)
 
     for name in ("forecast", "forecast.fitting"):

@@ -296,3 +296,27 @@ def test_no_run_is_scored_under_a_preset_that_learned_from_it(fits):
     everything = preset.model_copy(update={"learned_from": tuple(run.fingerprint for run in runs)})
     with pytest.raises(InputError, match=r"learned from run 'sort\d' and 3 more"):
         backtest(runs, priors=everything)
+
+
+@pytest.mark.evidence
+def test_each_series_is_scored_against_itself_in_its_own_units(fits):
+    """Evaluations are percent, rewards shares: neither is the outcome of the other's forecast."""
+    runs = [
+        run.with_updates(eval_step=run.step[4::5], eval_reward=100 * run.reward[4::5] - 20)
+        for run in finished("sort")
+    ]
+    found = backtest(runs)
+    new = [p for p in found.predictions if p.method == "advisor, as a new run"]
+    train = [p for p in new if not p.cohort.endswith("held-out")]
+    held_out = [p for p in new if p.cohort.endswith("held-out")]
+    assert len(train) == len(held_out) == len(runs)
+    of_name = {run.id: run for run in runs}
+    for mine, its in zip(train, held_out, strict=True):
+        run = of_name[mine.run]
+        assert its.run == mine.run
+        assert mine.target == pytest.approx(run.reward[-10:].mean())
+        assert its.target == pytest.approx(run.eval_reward[-2:].mean())
+        assert 0 <= mine.median <= 1 < its.median
+        assert its.bounds[1] > 1 >= mine.bounds[1]
+    last = [p for p in found.predictions if p.method == "last value" and p.cohort == its.cohort]
+    assert [p.median for p in last] == [of_name[p.run].eval_reward[4] for p in last]

@@ -16,7 +16,7 @@ from watched import PLAN, PLANS
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_likelihood import observe
-from advisor.monitoring import Watch
+from advisor.monitoring import Watch, watch_report
 from advisor.runs import diagnose
 
 TARGET = Target("sort", "tiny-s", 1e5)
@@ -43,6 +43,62 @@ def born(posterior, draw, seed):
     noise = np.exp(laws.population["log_noise_scale"][0])
     noisy = level + noise * np.sqrt(level * (1 - level) / 128) * rng.standard_normal(END)
     return PLAN.run(np.clip(noisy, 0, 1)), level
+
+
+def ending_at(rows, end, time=20.0):
+    """Rewards that rise along an exponential to ``end``, with the noise of 128 completions."""
+    mean = end - (end - 0.2) * np.exp(-np.arange(rows) / time)
+    return np.random.default_rng(3).binomial(128, mean) / 128
+
+
+def stops(posterior, rewards):
+    """Looks at which a run is called done, at every tenth row of its log."""
+    watch = Watch(posterior, planned_steps=rewards.size)
+    run, found = PLAN.run(rewards), []
+    for seen in range(10, rewards.size, 10):
+        report = watch_report(watch, run.before(seen))
+        found += [seen] if report.decision.rule == "gained" else []
+    return found
+
+
+@pytest.mark.parametrize("time", [15.0, 40.0, 200.0])
+def test_no_look_stops_a_run_that_still_gains(posterior, time):
+    """However the curve of the pilots has it: these runs end far above what the pilots foretell."""
+    rewards = ending_at(150, 0.97, time)
+    gained_later = [
+        seen
+        for seen in stops(posterior, rewards)
+        if rewards[-15:].mean() > rewards[:seen][-5:].mean() + 0.01
+    ]
+    assert not gained_later
+
+
+def test_a_run_that_stands_at_its_ceiling_is_done(posterior):
+    """Control: the rule can speak."""
+    assert stops(posterior, np.minimum(0.2 + 0.05 * np.arange(200), 1.0))
+
+
+def test_a_slow_rise_within_the_noise_of_rows_is_seen(posterior):
+    """Control: rows round one level, and rows that fall."""
+    noise = 0.04 * np.random.default_rng(1).standard_normal(90)
+    watch = Watch(posterior, planned_steps=300)
+    flat = np.full(90, 0.6)
+    for slope, seen, is_rising in (
+        (0.002, 90, True),
+        (0, 90, False),
+        (-0.002, 90, False),
+        (0, 20, True),
+    ):
+        rows = flat + slope * np.arange(90) + noise - noise[60:].mean()
+        assert watch.update(PLAN.run(rows).before(seen)).is_rising == is_rising, slope
+
+
+def test_what_is_left_to_gain_is_measured_to_the_printed_end(posterior):
+    update = Watch(posterior, planned_steps=END).update(PLAN.run(ending_at(60, 0.8)))
+    rewards = ending_at(60, 0.8)
+    level = min(rewards[-5:].mean(), rewards[-6:].mean())
+    assert update.left_to_gain == pytest.approx(update.final.high - level)
+    assert 0 < update.share_made < 1
 
 
 @pytest.mark.evidence
