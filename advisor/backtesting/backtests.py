@@ -166,7 +166,7 @@ def forecasts(task: CohortTask) -> Forecasts:
             return Forecasts(left_out=[f"{pilot.id}{at}: {error.problem}" for pilot in pilots])
     else:
         posterior, why = forecast.fitted_or_none(pilots, preset, sampling)
-    predictions, copies = _forecasts(cohort, share, posterior, corpus)
+    predictions, copies = _forecasts(cohort, share, posterior, corpus, preset)
     left_out = [f"{run}{at}: its first part is that of another run" for run in copies]
     return Forecasts(predictions, left_out, [f"{cohort.name}{at}: {why}"] if why else [])
 
@@ -186,7 +186,11 @@ def _collected(found: Mapped, left_out: Sequence[str]) -> Backtest:
 
 
 def _forecasts(
-    cohort: CohortCases, seen: float, posterior: Posterior | None, corpus: forecast.Corpus | None
+    cohort: CohortCases,
+    seen: float,
+    posterior: Posterior | None,
+    corpus: forecast.Corpus | None,
+    preset: Priors,
 ) -> tuple[list[Prediction], list[str]]:
     """Predictions of all methods, and the runs whose first part is that of another."""
     bounds = cohort.bounds
@@ -207,7 +211,9 @@ def _forecasts(
         pooled = None
         if posterior is not None:
             pooled = forecast.curve_of_begun_run(posterior, *asked, seed=number)
-        end = forecast.end_of_begun_run(*asked, corpus=corpus, bounds=bounds, curve=pooled)
+        end = forecast.end_of_begun_run(
+            *asked, corpus=corpus, bounds=bounds, curve=pooled, rules=preset.discrepancy
+        )
         mine.append(predict(ADVISOR, question, end.draws))
         rng = np.random.default_rng(0)
         draws = {SIMPLEST: last_value(case, rng)}

@@ -458,6 +458,7 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
         stability_line=base.stability_line,
         speed_law=base.speed_law,
         extrapolation=base.extrapolation,
+        discrepancy=base.discrepancy,
         known_optimum=_known_optimum(studies) or base.known_optimum,
         domain=_domain(studies, base),
     )

@@ -22,6 +22,7 @@ from advisor.forecast.predictive import final_steps as final_steps
 from advisor.forecast.predictive import final_train_reward as final_train_reward
 from advisor.forecast.predictive import fitted_curve as fitted_curve
 from advisor.forecast.predictive import level_of_fallen_run as level_of_fallen_run
+from advisor.forecast.predictive import moved_to as moved_to
 from advisor.forecast.predictive import outcome_paths as outcome_paths
 from advisor.forecast.predictive import peak as peak
 from advisor.forecast.predictive import probability_as_low as probability_as_low

@@ -195,13 +195,18 @@ def final_rows(run: PilotRun) -> BoolArray:
 
 
 def end_of_run(
-    corpus: Corpus, seen: Description, siblings: Corpus | None = None, *, size: int = 1000
+    corpus: Corpus,
+    seen: Description,
+    siblings: Corpus | None = None,
+    *,
+    odds_share: float,
+    size: int = 1000,
 ) -> FloatArray:
     """Mean reward over the last tenth of a run that has begun."""
     ends, weight = ends_by(corpus, seen), resemblance(corpus, seen) * corpus.weight
     if weight @ corpus.by_odds > 0:
         ends = np.concatenate([ends, ends_by(corpus, seen, is_by_odds=True)])
-        weight = np.concatenate([0.4 * weight, 0.6 * weight])
+        weight = np.concatenate([(1 - odds_share) * weight, odds_share * weight])
     if siblings is not None and siblings.gain.size:
         ends = np.concatenate([ends, ends_by(siblings, seen)])
         near = resemblance(siblings, seen, reach=SIBLING_REACH * corpus.reach)
@@ -243,11 +248,12 @@ def p_dies(corpus: Corpus, seen: Description, log_norm: float) -> float:
 
 
 def gain_of_siblings(
-    siblings: Sequence[PilotRun], share: float, seen: Description, median: float
+    siblings: Sequence[PilotRun], share: float, seen: Description, median: float, most: float
 ) -> tuple[FloatArray, float] | None:
     """End of a run by what its finished siblings gained from the same share on, and its weight.
 
     A Student t round their mean, to which the analogues' ``median`` counts as one sibling more.
+    ``most`` is the share of the answer that many siblings have that agree.
     """
     from scipy.special import stdtrit
 
@@ -267,8 +273,7 @@ def gain_of_siblings(
     squares = float(np.sum((np.array(gains) - np.mean(gains)) ** 2)) + 2 * usual**2
     spread = float(np.sqrt(squares / (count + 1) * (1 + 1 / (count + 1))))
     draws = stdtrit(count + 1, (np.arange(1000) + 0.5) / 1000)
-    # So much of the answer have many siblings that agree.
-    weight = 0.4 / (1 + (spread / seen.unit) ** 2) * count / (count + 2)
+    weight = most / (1 + (spread / seen.unit) ** 2) * count / (count + 2)
     return np.asarray(seen.level + gain + spread * draws), weight
 
 

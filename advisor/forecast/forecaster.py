@@ -26,10 +26,6 @@ SEARCH_DRAWS = 4000
 SUPPORT = 3.0
 """Steps of a run over those of the longest pilot beyond which it is extrapolated."""
 
-SHOWN = 1.5
-"""Steps by stiffness, over those of the pilot in the middle, beyond which a long run is further
-than pilots show: of 0.75 to 3, on 50 worlds (case_studies/economics/extrapolation.py)."""
-
 
 @dataclass(frozen=True)
 class RunLaws:
@@ -365,14 +361,14 @@ class Forecaster:
         return self.posterior.meta.as_share(reward)
 
     def scaled_reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
-        """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times)."""
+        """Return :meth:`reward` as a share of floor to ceiling, shape (draws, times).
+
+        The last of the steps is the end of the run: the others lie on the way to it.
+        """
         times = np.atleast_1d(np.asarray(steps, dtype=int))
-        level, known = self.curve(settings, times), self.next_run
-        if known is None:
-            return self._extrapolated(settings, level, times)
-        shift = known.shift(settings, times.astype(float), self.curve)
-        share = np.asarray(eq.shifted_share(np.clip(level, 0.0, 1.0), shift))
-        return known.spread(share, times)
+        if self.next_run is None:
+            return self._extrapolated(settings, self.curve(settings, times), times)
+        return self.next_run.path(settings, times.astype(float), self.curve)
 
     def curve(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """What the laws alone say of :meth:`scaled_reward`, however long a run is."""
@@ -396,11 +392,12 @@ class Forecaster:
         A long run at a low rate may not have come as far as a short pilot at a high one.
         """
         times = np.asarray(steps, dtype=float)
-        further = self._speed(settings)[..., None] * times / (SHOWN * self._usual_way)
+        shown = self.posterior.meta.priors.extrapolation.shown
+        further = self._speed(settings)[..., None] * times / (shown * self._usual_way)
         ratio = np.minimum(times / (SUPPORT * self.posterior.meta.longest), further)
         beyond = np.log(np.maximum(ratio, 1.0))
-        # In full from half as much again on: a curve must not break where support ends.
-        grown = np.minimum(beyond / np.log(1.5), 1.0)
+        # In full from as far beyond the support as that is: a curve must not bend where it ends.
+        grown = np.minimum(beyond / np.log(SUPPORT), 1.0)
         return np.asarray(beyond * grown * (2 - grown))
 
     def carried_steps(self, settings: Settings, steps: int, other: Settings) -> int:

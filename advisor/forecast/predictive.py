@@ -158,6 +158,19 @@ def final_of_rest(
     return np.asarray(share * to_come + (1 - share) * logged.mean())
 
 
+def moved_to(
+    rest: RestOfRun, observed: ObservedRun, ends: FloatArray, moved: FloatArray
+) -> RestOfRun:
+    """Paths whose ends, shape (draws,), are moved to others, rank by rank, from now on."""
+    ranks = np.argsort(np.argsort(ends))
+    further = np.quantile(moved, (ranks + 0.5) / ranks.size) - ends
+    # The end is the mean of the last tenth: its middle is where it is reached.
+    left = (1 - FINAL_SHARE / 2) * observed.end - observed.last
+    by = further[:, None] * np.clip((rest.step - observed.last) / left, 0.0, 1.0)
+    curve, path = (np.clip(paths + by, 0.0, 1.0) for paths in (rest.curve, rest.path))
+    return RestOfRun(rest.step, curve, path)
+
+
 def probability_as_low(
     reweighted: ReweightedDraws, observed: ObservedRun, steps: FloatArray, mean: float
 ) -> float:

@@ -28,15 +28,12 @@ from advisor.forecast.analogues import (
 )
 from advisor.forecast.predictive import begun_run_reward
 from advisor.forecast.survival import log_update_norm
-from advisor.model import Posterior
+from advisor.model import Discrepancy, Posterior
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 DRAWS = 1000
 """Draws of an answer."""
-
-ALONE_WEIGHT = 0.2
-"""Share of the curve, and of the random walk, that are fitted to the run alone."""
 
 BINS = 20
 """Rows of a run are averaged into at most this many before a fit."""
@@ -72,8 +69,13 @@ def end_of_begun_run(
     bounds: tuple[float, float],
     curve: FloatArray | None = None,
     siblings: Sequence[PilotRun] = (),
+    rules: Discrepancy,
 ) -> EndOfRun:
-    """Forecast the end of a run of which a part is seen."""
+    """Forecast the end of a run of which a part is seen.
+
+    Its median does not lie below the level at which the run stands, by a random walk seen through
+    noise.
+    """
     if curve is not None and corpus is None:
         return EndOfRun(curve, 1.0, curve, None)
     known = np.isfinite(run.reward)
@@ -89,13 +91,12 @@ def end_of_begun_run(
     seen = describe(step, reward, end, kind_of(run))
     share = float(step[-1]) / end
     ended = tabulated({"siblings": siblings}, [share], corpus) if siblings else None
-    analogues = end_of_run(corpus, seen, ended, size=DRAWS)
+    analogues = end_of_run(corpus, seen, ended, odds_share=rules.odds_share, size=DRAWS)
 
     def believed(draws: FloatArray) -> float:
         away = (float(np.median(draws)) - float(np.median(analogues))) / seen.unit
-        # At so many ranges seen from the analogues it counts half: where no run like this one went,
-        # a curve has seldom been right.
-        return 1 / (1 + (away / 1.5) ** 2)
+        # Where no run like this one went, a curve has seldom been right.
+        return 1 / (1 + (away / rules.believed) ** 2)
 
     weight, widening = (
         float(np.interp(seen.features[0], np.log(SCORED_SHARES), by_share))
@@ -105,15 +106,18 @@ def end_of_begun_run(
     rng, asked = np.random.default_rng(0), np.asarray(steps, dtype=float)
     exponential_fit, _ = curve_fit(run, asked, EXPONENTIAL, bounds, rng)
     alone = (exponential_fit, local_level(run, asked, rng))
-    shared = 1 - ALONE_WEIGHT * len(alone)
+    shared = 1 - rules.own_curve * len(alone)
     parts = [(analogues, shared * (1 - weight))]
     parts += [] if curve is None else [(curve, shared * weight)]
-    parts += [(draws, ALONE_WEIGHT * believed(draws)) for draws in alone]
-    related = gain_of_siblings(siblings, share, seen, float(np.median(analogues)))
+    parts += [(draws, rules.own_curve * believed(draws)) for draws in alone]
+    median = float(np.median(analogues))
+    related = gain_of_siblings(siblings, share, seen, median, rules.siblings)
     if related is not None:
         parts.append((related[0], related[1] / (1 - related[1]) * sum(part for _, part in parts)))
     of_curve = shared * weight / sum(part for _, part in parts)
-    return EndOfRun(widened(pooled(parts), widening), of_curve, curve, analogues)
+    ends = widened(pooled(parts), widening)
+    lacks = float(np.median(alone[1]) - ends[DRAWS // 2])
+    return EndOfRun(ends + max(lacks, 0.0), of_curve, curve, analogues)
 
 
 def p_unstable_of_begun_run(

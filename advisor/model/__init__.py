@@ -44,6 +44,7 @@ from advisor.model.presets import write_preset as write_preset
 from advisor.model.priors import FAMILIES as FAMILIES
 from advisor.model.priors import NO_LINE as NO_LINE
 from advisor.model.priors import SPECTRUM as SPECTRUM
+from advisor.model.priors import Discrepancy as Discrepancy
 from advisor.model.priors import Domain as Domain
 from advisor.model.priors import KnownOptimum as KnownOptimum
 from advisor.model.priors import NormalPrior as NormalPrior

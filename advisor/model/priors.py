@@ -37,6 +37,9 @@ class _Entry(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     source: Annotated[str, Field(min_length=8)]
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
 class NormalPrior(_Entry):
     """Normal distribution."""
 
@@ -77,8 +80,34 @@ class Extrapolation(_Entry):
     # gained all of its headroom; in proportion to that for others.
     gain: Bounded
     times: float = 3.0  # the longest pilot: as far beyond it 80 % intervals were seen to hold
+    # Steps by stiffness, over those of the pilot in the middle, that count as further than pilots.
+    shown: Positive = 1.5
     groups: int  # distinct worlds or repositories behind it
     runs: int  # distinct trained runs behind it
+
+
+class Discrepancy(_Entry):
+    """How runs depart from the laws: of one run from its settings' mean, of a run from its curve.
+
+    All of it was learned, in sight of the runs that ``source`` names; shares are of draws.
+    """
+
+    # Of the variance of a run's departure, what its configuration explains; the seed has the rest.
+    configuration_share: Share
+    configuration_reach: Positive  # natural logs of a setting over which departures are shared
+    analogues: Share  # that follow, beyond a pilot's rows, what became of runs like it
+    stands: Share  # that stay where the pilot stands, in a run twice as long
+    # Log-odds by which a run comes out above curve and analogues, for each e-fold beyond twice the
+    # pilot, in proportion to the share of its headroom that it gained.
+    gain: Bounded
+    small_parameters: Positive  # below which models are smaller than those of public runs
+    small_rise: Bounded  # log-odds as `gain`, of any small model that does not fall
+    small_spread: Positive  # factor on log-odds round their median, for each doubling
+    own_curve: Share  # of the end of a begun run: of its own exponential, as of its random walk
+    believed: Positive  # ranges seen from the analogues at which a curve counts half
+    odds_share: Share  # of analogues by what they gained in log-odds, where that forecast better
+    siblings: Share  # of the end of a begun run by its siblings' gains, of many that agree
+    unstable_fallen: Share  # P(unstable) of a run that has fallen
 
 
 AS_THE_CURVE = Extrapolation(gain=0, groups=0, runs=0, source="What the curve says, as it is.")
@@ -148,6 +177,8 @@ class _Preset(BaseModel, frozen=True, extra="forbid"):
     stability_line: StabilityLine = NO_LINE
     speed_law: SpeedLaw | None = None
     extrapolation: Extrapolation = AS_THE_CURVE
+    # Presets of saved studies may be older than this entry.
+    discrepancy: Discrepancy = Field(default_factory=lambda: load_priors("theory").discrepancy)
     known_optimum: KnownOptimum | None = None
     domain: Domain | None = None
 

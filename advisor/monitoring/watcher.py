@@ -33,7 +33,7 @@ class Update(BaseModel, frozen=True):
     planned_steps: int
     reward: float  # mean of the latest rows
     start: float  # expected reward before training
-    band: forecast.Band  # from now to the end, by the curve alone
+    band: forecast.Band  # from now to the end
     # Mean over the last tenth, as a backtest judges it, given that the run stays stable; of a
     # language model pooled with what became of runs like it (`forecast.run_in_progress`).
     final: Interval
@@ -155,21 +155,20 @@ class Watch:
         own = forecast.RunEffect.given(draws.effect, draws.draw)
         forecaster = base.forecaster.with_run_effect(own)
         rest = forecast.rest_of_run(draws, observed, seed=self.seed)
-        now, last = rest.curve[:, 0], rest.curve[:, -1]
         rewards = run.reward[np.isfinite(run.reward)]
         latest = float(rewards[-LATEST_ROWS:].mean())
         gentler = None
         if fall.unstable:
             rest = self._fallen(rest, forecaster.as_share(latest), observed)
-            # Of 28 tiny-transformer runs that had collapsed by step 50 of 200 none came back, of 31
-            # in case_studies/diagnose three did; half a run is added to each.
-            p_unstable = 0.94
-        else:
+            p_unstable = meta.priors.discrepancy.unstable_fallen
+        rest, ends = self._ends(rest, observed, forecaster, run)
+        if not fall.unstable:
+            now, last = rest.curve[:, 0], rest.curve[:, -1]
             p_unstable = self._p_unstable(run, forecaster, observed, observed.settings, last)
             if 1 - p_unstable < self.level:
                 gentler = self._gentler(run, forecaster, observed, now)
         reward = np.clip(forecaster.in_reward_units(rest.path), meta.floor, meta.ceiling)
-        final = self._final(rest, observed, forecaster, run)
+        final = forecast.interval_of(np.clip(ends, meta.floor, meta.ceiling))
         held_out = None
         if forecaster.is_evaluated and not fall.unstable:
             end = forecaster.outcome_of(rest.curve[:, -1:])[:, 0]
@@ -245,21 +244,30 @@ class Watch:
         stands = forecast.level_of_fallen_run(level, LATEST_ROWS, observed.settings, size, rng)
         return replace(rest, path=np.broadcast_to(stands[:, None], rest.path.shape))
 
-    def _final(
+    def _ends(
         self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, run: PilotRun
-    ) -> Interval:
-        """Mean reward over the run's last tenth, of which some may be logged already."""
+    ) -> tuple[RestOfRun, FloatArray]:
+        """Paths of the rest and their ends, the mean over the last tenth in reward units.
+
+        Of a language model curves are pooled with what became of runs like it, and the paths go
+        there. Some of the last tenth may be logged already.
+        """
         rows = (run.step > (1 - forecast.FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
         logged = forecaster.as_share(run.reward[rows])
         share = forecast.final_of_rest(rest, observed, forecaster, logged)
-        final = forecaster.in_reward_units(share)
+        ends = forecaster.in_reward_units(share)
         meta, corpus = self.posterior.meta, forecast.corpus_for([run])
-        bounds = meta.floor, meta.ceiling
         if corpus is None or logged.size or observed.fall.unstable:
-            return forecast.interval_of(np.clip(final, *bounds))
-        steps = forecast.final_steps(observed.end).astype(float)
-        ended = forecast.end_of_begun_run(run, steps, corpus=corpus, bounds=bounds, curve=final)
-        return forecast.interval_of(np.clip(ended.draws, *bounds))
+            return rest, ends
+        pooled = forecast.end_of_begun_run(
+            run,
+            forecast.final_steps(observed.end).astype(float),
+            corpus=corpus,
+            bounds=(meta.floor, meta.ceiling),
+            curve=ends,
+            rules=meta.priors.discrepancy,
+        ).draws
+        return forecast.moved_to(rest, observed, share, forecaster.as_share(pooled)), pooled
 
     def _p_unstable(
         self,

@@ -25,9 +25,12 @@ from trained_tasks import runs_of_tasks  # noqa: E402
 
 from advisor.forecast.analogues import final_rows, mark_of, shipped_corpus  # noqa: E402
 from advisor.forecast.run_in_progress import end_of_begun_run  # noqa: E402
+from advisor.model import load_priors  # noqa: E402
 from advisor.runs import Collapse, PilotRun  # noqa: E402
 
 SHARES = (0.1, 0.2, 0.35, 0.5)
+RULES = load_priors("full_finetuning").discrepancy
+
 LEAST_STEPS = 60
 """Shorter ones are trials of a search, which stop where its pilots do."""
 
@@ -44,7 +47,9 @@ def asked(task: str, runs: Sequence[PilotRun]) -> Iterable[dict[str, Any]]:
             seen = run.first_part(share)
             if seen.step.size < PilotRun.LEAST_REWARDS:
                 continue
-            ended = end_of_begun_run(seen, run.step[rows], corpus=corpus, bounds=(0.0, 1.0))
+            ended = end_of_begun_run(
+                seen, run.step[rows], corpus=corpus, bounds=(0.0, 1.0), rules=RULES
+            )
             yield {
                 "task": task,
                 "run": run.id,

@@ -29,12 +29,12 @@ from advisor.forecast.analogues import (
 )
 from advisor.forecast.fitting import is_falling
 from advisor.forecast.run_in_progress import (
-    ALONE_WEIGHT,
     DRAWS,
     end_of_begun_run,
     p_unstable_of_begun_run,
     pooled,
 )
+from advisor.model import load_priors
 
 with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
     learned_corpus = found["analogue_learning"].learned_corpus
@@ -43,6 +43,7 @@ with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
     end_of_new_run = found["not_begun"].end_of_new_run
 
 ROWS = 120
+RULES = load_priors("theory").discrepancy
 
 
 def run_of(gain, name, *, seed=0, noise=0.05, start=0.2, rows=ROWS):
@@ -114,7 +115,7 @@ def test_forecast_follows_the_runs_that_were_alike(corpus):
         run = run_of(gain, "new", seed=seed)
         seen = run.step <= 0.25 * ROWS
         found = describe(run.step[seen], run.reward[seen], ROWS, kind_of(run.first_part(0.25)))
-        draws = end_of_run(corpus, found)
+        draws = end_of_run(corpus, found, odds_share=RULES.odds_share)
         true = run.reward[run.step > 0.9 * ROWS].mean()
         low, high = np.quantile(draws, [0.05, 0.95])
         assert low < true < high
@@ -138,7 +139,7 @@ def test_learned_reach_beats_no_likeness_and_cannot_where_nothing_is_promised(co
             level = rows.features[k, FEATURES.index("level")] / 2
             unit = float(np.exp(rows.features[k, FEATURES.index("log_unit")]))
             seen = Description(rows.features[k], level, unit, 0.0, 0.0)
-            gain = (np.median(end_of_run(others, seen)) - level) / unit
+            gain = (np.median(end_of_run(others, seen, odds_share=RULES.odds_share)) - level) / unit
             found.append(abs(gain - rows.gain[k]) / rows.span[k])
         return float(np.mean(found))
 
@@ -177,7 +178,12 @@ def test_little_that_rises_along_an_s_is_forecast_in_log_odds():
         part = new.first_part(0.2)
         seen = describe(part.step, part.reward, ROWS, kind_of(part))
         came = new.reward[new.step > 0.9 * ROWS].mean()
-        errors.append([np.median(end_of_run(one, seen)) - came for one in corpora])
+        errors.append(
+            [
+                np.median(end_of_run(one, seen, odds_share=RULES.odds_share)) - came
+                for one in corpora
+            ]
+        )
     by_odds, by_ranges = np.abs(errors).mean(axis=0)
     assert by_odds < 0.7 * by_ranges
 
@@ -193,13 +199,14 @@ def test_finished_siblings_outweigh_strangers(corpus):
         )
         for k in range(3)
     ]
-    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0)).draws
+    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), rules=RULES).draws
     beside = end_of_begun_run(
         part,
         ends,
         corpus=replace(corpus, sibling_weight=100.0),
         bounds=(0.0, 1.0),
         siblings=falls,
+        rules=RULES,
     ).draws
     assert np.median(beside) < 0.3 < np.median(alone)
 
@@ -222,13 +229,17 @@ def test_pool_has_the_quantiles_of_both():
 def test_a_curve_that_no_run_like_this_one_followed_is_not_believed(corpus):
     run = run_of(0.2, "new", seed=3)
     part, ends = run.first_part(0.25), run.step[run.step > 0.9 * ROWS]
-    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0))
+    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), rules=RULES)
     near = np.median(alone.draws) + 0.01 * np.random.default_rng(0).standard_normal(500)
-    believed = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near)
-    shared = 1 - 2 * ALONE_WEIGHT
+    believed = end_of_begun_run(
+        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near, rules=RULES
+    )
+    shared = 1 - 2 * RULES.own_curve
     assert believed.curve_weight == pytest.approx(shared * corpus.curve_weights[1], rel=0.1)
     assert np.std(believed.draws) < np.std(alone.draws)
-    far = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near + 50)
+    far = end_of_begun_run(
+        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near + 50, rules=RULES
+    )
     assert far.curve_weight < 0.001
     assert np.median(far.draws) == pytest.approx(np.median(alone.draws), abs=1e-3)
 
@@ -279,9 +290,13 @@ def test_small_models_have_no_analogues():
 def test_a_run_without_corpus_or_curve_is_refused(corpus):
     run = run_of(0.2, "a")
     with pytest.raises(InputError, match="no curve is pooled"):
-        end_of_begun_run(run.first_part(0.3), run.step[-9:], corpus=None, bounds=(0.0, 1.0))
+        end_of_begun_run(
+            run.first_part(0.3), run.step[-9:], corpus=None, bounds=(0.0, 1.0), rules=RULES
+        )
     with pytest.raises(InputError, match="shows 2 rewards"):
-        end_of_begun_run(run.first_part(2 / ROWS), run.step[-9:], corpus=corpus, bounds=(0.0, 1.0))
+        end_of_begun_run(
+            run.first_part(2 / ROWS), run.step[-9:], corpus=corpus, bounds=(0.0, 1.0), rules=RULES
+        )
 
 
 def test_falling_is_more_than_noise():

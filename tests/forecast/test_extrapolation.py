@@ -47,7 +47,7 @@ def test_log_odds_move_with_the_headroom_gained_and_only_beyond_support(posterio
 
 
 def test_a_curve_does_not_break_where_support_ends(posterior):
-    steps = np.array([1.0, 1.005, 1.01, 1.5, 1.515, 4.0]) * 1000 * SUPPORT
+    steps = np.array([1.0, 1.005, 1.01, 3.0, 3.03, 8.0]) * 1000 * SUPPORT
     long = replace(posterior, meta=posterior.meta.model_copy(update={"longest": 1000.0}))
     curve, moved = (forecaster(long, gain).scaled_reward(PLAN.completed, steps) for gain in (0, 1))
     start = forecaster(long, 0).group.start[:, None]
@@ -56,7 +56,7 @@ def test_a_curve_does_not_break_where_support_ends(posterior):
     slope = np.diff(shift) / np.diff(np.log(steps))
     assert slope[0] < slope[1] < 0.1
     assert slope[3] == pytest.approx(1.0, abs=0.05)
-    assert shift[[3, 5]] == pytest.approx(np.log([1.5, 4.0]), rel=1e-6)
+    assert shift[[3, 5]] == pytest.approx(np.log([3.0, 8.0]), rel=1e-6)
 
 
 def test_a_run_that_does_not_move_stays_where_it_is(posterior):
