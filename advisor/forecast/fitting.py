@@ -48,7 +48,7 @@ def fit(
     InputError
         The runs do not hold what a fit needs, or the family is unknown.
     NotConvergedError
-        R-hat, effective sample size or divergences failed in three attempts.
+        R-hat, effective sample size or divergences failed in two attempts.
     """
     tell = model.FitClock(progress_of(progress))
     runs = read_runs(runs) if isinstance(runs, str | Path) else runs

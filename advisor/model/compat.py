@@ -83,6 +83,8 @@ def sample_density(
             chains=chains,
             seed=seed,
             target_accept=target_accept,
+            # Levels of plateau, loss and speed go together: along them a diagonal matrix creeps.
+            low_rank_modified_mass_matrix=True,
             progress_bar=False,
             save_warmup=True,
             blocking=False,
