@@ -18,13 +18,15 @@ from advisor.advice import (
     KNOBS,
     NEARLY_ALL,
     RATE_REACH,
-    TITLES,
     evidence_text,
     explanation_text,
     gpu_time,
+    headlines,
     in_trainer_names,
+    launch_notes,
+    leader_text,
     level_text,
-    outside,
+    number,
     percent,
     pilot_reason,
     piloted,
@@ -32,8 +34,6 @@ from advisor.advice import (
     saving,
     stability_interval,
     stacked,
-    support_text,
-    weightiest,
 )
 from advisor.common import counted
 from advisor.forecast import SUPPORT, Forecaster, central, final_reward
@@ -68,14 +68,16 @@ SAID_BY_PAGE = (
     counted,
     evidence_text,
     explanation_text,
+    headlines,
     in_trainer_names,
+    launch_notes,
+    leader_text,
     level_text,
+    number,
     paid,
     percent,
     pilot_reason,
     stability_interval,
-    support_text,
-    weightiest,
 )
 """Functions that the template calls by their names."""
 
@@ -109,7 +111,7 @@ def html(
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     labels = {name: export.label for name, export in Trainer.exports().items()}
     return environment.get_template("report.html.j2").render(
-        title=TITLES[advice.kind],
+        title=advice.title,
         advice=advice,
         meta=posterior.meta,
         style=Markup(_asset("report.css")),
@@ -121,13 +123,12 @@ def html(
         no_explorer=no_explorer,
         no_gains=no_gains,
         gains=gains,
-        beyond=_beyond(posterior, advice),
         sliders=_sliders(explorer, advice) if explorer else [],
         cards=_cards_of(advice),
         figures=[_figure(one) for one in drawn],
-        learned=_table(posterior.table),
         diagnoses=[
             {
+                "verdict": one.verdict,
                 "row": (one.id, one.verdict, one.collapse_step, one.headline),
                 "findings": "\n".join(line for card in one.cards for line in card.lines),
             }
@@ -153,18 +154,6 @@ def _asset(name: str) -> str:
     return (files("advisor.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _beyond(posterior: Posterior, advice: Recommendation) -> str:
-    """In what the numbers leave the ground of the pilots; empty where they do not."""
-    is_far, ranges = advice.steps > SUPPORT * advice.longest_pilot, piloted(posterior)
-    chosen = {**advice.settings.model_dump(), "parameters": advice.target.parameters}
-    parts = [
-        f"{KNOBS[name]} {_short(chosen[name])} (piloted: {_range(*ranges[name])})"
-        for name in outside(chosen, ranges)
-    ]
-    text = f"Outside what was piloted: {', '.join(parts)}. " if parts else ""
-    return f"{text}Grey numbers are extrapolated." if parts or is_far else ""
-
-
 def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str, str]]:
     """What the advice is expected to gain over what one would run without it."""
     if advice.kind != "recommendation":
@@ -174,13 +163,12 @@ def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str,
         if other.settings.planned_over(advice.steps) == advice.settings.planned_over(advice.steps):
             continue
         saved = saving(posterior, advice, other)
-        note = ""
+        notes = [] if other.p_beaten is None else [f"P(better) {percent(other.p_beaten)}"]
         if saved is not None:
-            note = f"as good by step {saved.steps:,}: {paid(saved)}, not {paid(other.cost)}"
-        if other.p_beaten is not None:
-            note = f"better with probability {percent(other.p_beaten)}" + (note and "; ") + note
+            there = f"reaches its final reward at step {saved.steps:,} ({paid(saved)} instead of"
+            notes.append(f"{there} {paid(other.cost)})")
         name = f"Over {'the ' if other is advice.best_piloted else ''}{other.name}"
-        out.append((name, f"{advice.reward.mean - other.reward:+.3f}", note))
+        out.append((name, f"{advice.reward.mean - other.reward:+.3f}", "; ".join(notes)))
     return out
 
 

@@ -86,7 +86,7 @@ function start() {
     const beyond = names.filter(outside), [supported, measured] = grid.lengths, isLong = chosen.planned_steps > supported, notes = [];
     if (beyond.length) {
       const parts = beyond.map((name) => `${grid.words[name]} ${shown(name)} (piloted: ${rangeText(grid.piloted[name])})`);
-      notes.push(`Outside what was piloted: ${parts.join(", ")}. Grey numbers come from the prior there.`);
+      notes.push(`Outside what was piloted: ${parts.join(", ")}. Grey numbers are extrapolated.`);
     }
     if (chosen.planned_steps > measured) notes.push("NOT SUPPORTED: longer than was measured elsewhere.");
     else if (isLong) notes.push("Longer than three times the longest pilot: extrapolated.");
