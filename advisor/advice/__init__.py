@@ -1,6 +1,7 @@
 """The advice: a configuration that meets a probabilistic stability margin, and its reasons."""
 
 from advisor.advice.answer import advise as advise
+from advisor.advice.answer_fields import Alternative as Alternative
 from advisor.advice.answer_fields import NextPilot as NextPilot
 from advisor.advice.candidates import AXES as AXES
 from advisor.advice.candidates import RATE_REACH as RATE_REACH
@@ -38,7 +39,6 @@ from advisor.advice.support import Ranges as Ranges
 from advisor.advice.support import outside as outside
 from advisor.advice.support import piloted as piloted
 from advisor.advice.support import range_text as range_text
-from advisor.advice.trade_offs import saving as saving
 from advisor.advice.wording import NEARLY_ALL as NEARLY_ALL
 from advisor.advice.wording import evidence_text as evidence_text
 from advisor.advice.wording import explanation_text as explanation_text

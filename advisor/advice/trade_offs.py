@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
+from advisor.advice.answer_fields import Alternative, PriorCheck
 from advisor.advice.candidates import RATE_REACH, Lattice
-from advisor.advice.cost import Cost
 from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, run_ends, stacked, utilities
 from advisor.advice.reasons import Binding, binding, level_flag
 from advisor.advice.request import Budget, Objective
@@ -143,18 +142,6 @@ def frontier(evaluate: Evaluator) -> tuple[Alternative, ...]:
     """What nothing tried beats in reward, price and P(stable)."""
     kept = undominated(evaluate.tried)
     return tuple(as_alternative("frontier", evaluate, one, None) for one in kept)
-
-
-def saving(posterior: Posterior, advice: AnswerFields, other: Alternative) -> Cost | None:
-    """Steps and price at which the advised run has what another ends with; None: no cheaper."""
-    forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
-    times = curve_steps(advice.steps)
-    curve = forecaster.outcome(advice.settings, times).mean(axis=0)
-    there = np.flatnonzero(curve >= other.reward)
-    if not there.size or there[0] == 0:
-        return None
-    cost = advice.cost_model(advice.settings, int(np.ceil(times[there[0]])))
-    return cost if cost.paid < other.cost.paid else None
 
 
 POWERS = (0.8, 1.25)

@@ -17,6 +17,8 @@ from advisor.reporting import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from advisor.model import Posterior
+
 FORMATS = ("png", "svg", "pdf")
 
 
@@ -45,6 +47,9 @@ class FigureKind:
     name: str
     info: Callable[..., Info]  # collects what is shown; of a study, from posterior and answer
     draw: Callable[..., Figure]
+    has_meaning: Callable[[Posterior], bool] = lambda _: (
+        True
+    )  # whether these pilots give it a meaning
 
     @property
     def title(self) -> str:

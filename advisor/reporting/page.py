@@ -12,7 +12,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from advisor.advice import (
     KNOBS,
@@ -31,7 +30,6 @@ from advisor.advice import (
     pilot_reason,
     piloted,
     run_ends,
-    saving,
     stability_interval,
     stacked,
 )
@@ -105,7 +103,6 @@ def html(
     environment.globals |= {"nearly_all": NEARLY_ALL, **{one.__name__: one for one in SAID_BY_PAGE}}
     advice = recommendation
     explorer, no_explorer = _tried(lambda: explorer_data(posterior, advice))
-    gains, no_gains = _tried(lambda: _gains(posterior, advice))
     model = json.dumps(explorer, allow_nan=False) if explorer else ""
     script = _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
@@ -121,8 +118,6 @@ def html(
         # Its JSON cannot end the element that it stands in.
         model=Markup(model.replace("<", "\\u003c")),
         no_explorer=no_explorer,
-        no_gains=no_gains,
-        gains=gains,
         sliders=_sliders(explorer, advice) if explorer else [],
         cards=_cards_of(advice),
         figures=[_figure(one) for one in drawn],
@@ -154,33 +149,20 @@ def _asset(name: str) -> str:
     return (files("advisor.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str, str]]:
-    """What the advice is expected to gain over what one would run without it."""
-    if advice.kind != "recommendation":
-        return []
-    out = []
-    for other in (advice.best_piloted, *advice.recipes):
-        if other.settings.planned_over(advice.steps) == advice.settings.planned_over(advice.steps):
-            continue
-        saved = saving(posterior, advice, other)
-        notes = [] if other.p_beaten is None else [f"P(better) {percent(other.p_beaten)}"]
-        if saved is not None:
-            there = f"reaches its final reward at step {saved.steps:,} ({paid(saved)} instead of"
-            notes.append(f"{there} {paid(other.cost)})")
-        name = f"Over {'the ' if other is advice.best_piloted else ''}{other.name}"
-        out.append((name, f"{advice.reward.mean - other.reward:+.3f}", "; ".join(notes)))
-    return out
-
-
 def _cards_of(advice: Recommendation) -> list[dict[str, Any]]:
     """The configuration and its alternatives, each with its settings and numbers."""
+    written: dict[Any, Callable[[Any], str]] = {
+        "learning rate": _short,
+        "reward at the last step": lambda reward: number(advice, reward),
+        "P(stable)": percent,
+        "completions": "{:,.0f}".format,
+        "GPU-hours": gpu_time,
+    }
     out = []
     for name, row in zip(advice.table.index, advice.table.to_dict(orient="records"), strict=True):
-        hours = row.pop("GPU-hours")
-        rows = [(str(column), _cell(column, value)) for column, value in row.items()]
-        if not math.isnan(hours):
-            rows.append(("price", gpu_time(hours)))
-        out.append({"name": str(name), "rows": rows})
+        rows = [(key, written.get(key, "{:.4g}".format)(value)) for key, value in row.items()]
+        known = rows[:-1] if math.isnan(row["GPU-hours"]) else rows
+        out.append({"name": str(name), "rows": known})
     return out
 
 
@@ -224,32 +206,6 @@ def _figure(one: Drawn | Missing) -> dict[str, str]:
     svg, reason = _tried(lambda: inline_svg(one.rendered("svg"), one.name, one.text))
     caption = f"{one.caption} {one.note}".rstrip()
     return {**shown, "caption": caption, "svg": svg or "", "missing": reason}
-
-
-def _table(frame: pd.DataFrame) -> dict[str, Any]:
-    """Cells as text, with the index as the first column."""
-    return {
-        "columns": [str(frame.index.name or ""), *map(str, frame.columns)],
-        "rows": [
-            [str(label), *map(_cell, frame.columns, row)]
-            for label, row in zip(frame.index, frame.itertuples(index=False), strict=True)
-        ],
-    }
-
-
-def _cell(column: object, value: object) -> str:
-    """Whole numbers whole, others to three digits; probabilities never round to certainty."""
-    if not isinstance(value, float):
-        return str(value)
-    if math.isnan(value):
-        return "–"
-    if str(column).startswith("P("):
-        return percent(value)
-    if column == "completions":
-        return f"{value:,.0f}"
-    if str(column).startswith("reward"):
-        return f"{value:.3f}"
-    return style.scientific(value) if 0 < abs(value) < 1e-3 else f"{value:.3g}"
 
 
 # The sliders -------------------------------------------------------------------------------------
