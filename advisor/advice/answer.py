@@ -128,7 +128,6 @@ def advise(
     is_first = decision.kind == "next_pilot" and is_safe
     if is_first and pilot is not None and not pilot.is_worth_its_price:
         decision = _without(pilot, decision) if is_first_contact(posterior) else searched(question)
-        pilot = None
     return explain(question, decision, pilot, notes)
 
 
@@ -270,7 +269,7 @@ def explain(
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
     piloted, *recipes = _rivals(question, decision, gained)
-    silent = silent_groups(forecaster)
+    silent, beyond = silent_groups(forecaster), beyond_pilots(chosen.settings, forecaster)
     return Recommendation(
         kind=decision.kind,
         settings=planned,
@@ -300,7 +299,7 @@ def explain(
         silent_groups=silent,
         prior_checks=prior_checks(evaluate, chosen, level, request.indifference),
         outside=question.outside,
-        beyond_pilots=beyond_pilots(chosen.settings, forecaster),
+        beyond_pilots=beyond,
         next_pilot=pilot,
         further_pilots=further_pilots(posterior, pilot),
         promotion=_promotion(question, decision, planned),
@@ -311,7 +310,7 @@ def explain(
         reach=reach_of(forecaster),
         notes=tuple(
             sorted(
-                (*cautions(forecaster, chosen.settings, last, silent), *question.notes, *notes),
+                (*cautions(forecaster, last, silent, beyond), *question.notes, *notes),
                 key=lambda one: one.weight,
             )
         ),
@@ -376,8 +375,8 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
 
 def _without(pilot: NextPilot, decision: Decision) -> Decision:
     """Run the best that was piloted, where no further pilot is worth its price."""
-    loss = 100 * (pilot.loss or 0.0)
-    limit = binding("too_few_pilots", freed_by="more pilots", gain=100 * pilot.gain, loss=loss)
+    shares = {"raises": 100 * pilot.gain, "loss": 100 * (pilot.loss or 0.0)}
+    limit = binding("too_few_pilots", freed_by="more pilots", **shares)
     return replace(decision, kind="recommendation", limit=limit)
 
 

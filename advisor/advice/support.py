@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import mode
 from typing import Any
 
@@ -116,14 +116,16 @@ def reach_of(forecaster: Forecaster) -> float:
 
 
 def cautions(
-    forecaster: Forecaster, chosen: Settings, steps: int, silent: Mapping[int, float]
+    forecaster: Forecaster,
+    steps: int,
+    silent: Mapping[int, float],
+    beyond: Sequence[str] = (),
 ) -> list[Note]:
-    """Cautions about a run of so many steps; `silent_groups` are given."""
+    """Cautions about a run of so many steps; `silent_groups` and `beyond_pilots` are given."""
     meta, target = forecaster.posterior.meta, forecaster.target
     settings = [run.settings for run in meta.runs]
     rates, sizes = ({getattr(s, n) for s in settings} for n in ("learning_rate", "group_size"))
     penalties = sorted({one.kl_coefficient for one in settings})
-    beyond = beyond_pilots(chosen, forecaster)
     found = []
     if not forecaster.is_piloted:
         counts = counted(forecaster.posterior.sizes, "model size")

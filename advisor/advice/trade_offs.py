@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.advice.answer_fields import Alternative, PriorCheck
 from advisor.advice.candidates import RATE_REACH, Lattice
-from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, run_ends, stacked, utilities
+from advisor.advice.evaluate import Evaluation, Evaluator, run_ends, stacked, utilities
 from advisor.advice.reasons import Binding, binding, level_flag
 from advisor.advice.request import Budget, Objective
 from advisor.advice.wording import level_text, percent, short_text

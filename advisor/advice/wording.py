@@ -222,7 +222,9 @@ def title_of(advice: AnswerFields) -> str:
     if advice.kind == "recommendation":
         is_edge = advice.limit.kind is Limit.EDGE_OF_RATES
         is_outside = advice.beyond_pilots or is_edge or Kind.NONE_MOVED in kinds(advice.notes)
-        return "Best guess outside your pilots" if is_outside else "Recommended configuration"
+        return (
+            "Best setting found, outside your pilots" if is_outside else "Recommended configuration"
+        )
     return "More pilots are needed" if advice.kind == "next_pilot" else "No feasible configuration"
 
 
@@ -276,7 +278,7 @@ def summary_text(advice: AnswerFields) -> str:
     else:
         lines = [own]
     lines += [*headlines(advice), _say("expect", advice)]
-    if why := leader_text(advice):
+    if (why := leader_text(advice)) and advice.kind != "infeasible":
         lines.append(why)
     left = MOST_WORDS - FRAME_WORDS - len(" ".join(lines).split())
     bullets: list[str] = []
@@ -316,7 +318,8 @@ def evidence_text(advice: AnswerFields) -> str:
 def details_text(advice: AnswerFields) -> str:
     """Write what stands behind the answer: its meaning, its evidence, what else could be run."""
     shown = summary_text(advice)
-    more = [f"Caution: {line}" for line in launch_notes(advice) if line not in shown]
+    said = [leader_text(advice), *(f"Caution: {line}" for line in launch_notes(advice))]
+    more = [line for line in said if line and line.removeprefix("Caution: ") not in shown]
     lost = 0.0 if advice.next_pilot is None else advice.next_pilot.loss or 0.0
     # Below, a tenth of a per cent would show nothing.
     more += [_say("loss", advice.next_pilot)] if lost >= 0.0005 else []

@@ -95,4 +95,4 @@ def test_provenance_is_that_of_the_posterior(posterior, advice):
     assert advice.provenance == posterior.meta.provenance
     assert advice.priors == posterior.meta.priors.name == "small_models"
     assert advice.cost_model.source == "no pilot logged its step times"
-    assert set(posterior.meta.notes) <= set(advice.assumptions)
+    assert set(posterior.meta.notes) <= set(advice.notes)

@@ -120,7 +120,9 @@ def _ridge(label: str, draws: FloatArray, prior: FloatArray, *, log: bool = Fals
     ends = (*central(draws), *central(prior, 0.9)[[0, 2]])
     if log:
         value, prior_value = 10**value, 10**prior_value
-    return Ridge(label, value, height, prior_value, prior_height, *map(float, ends), learned)
+    return Ridge(
+        label, value, height, prior_value, prior_height, *map(float, ends), learned=learned
+    )
 
 
 def draw_posteriors(info: Posteriors) -> Figure:
