@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import typer
 from advisor.cli import flags
 from advisor.cli.flags import echo
 from advisor.common import DEFAULT_SEED
-from advisor.errors import CannotTellError, KeptElsewhereError
+from advisor.errors import AdvisorError, CannotTellError, KeptElsewhereError
 
 if TYPE_CHECKING:
     from advisor.advice import Request, Search
@@ -203,7 +204,7 @@ def _run(
         judged = [diagnose(run, siblings=runs) for run in runs]
         if not quiet:
             _print_runs(runs, judged, progress.console)
-        with noted(quiet=quiet):
+        with noted(quiet=quiet), cautioned(runs, progress.console):
             posterior = fit(runs, priors=priors, sampling=sampling, progress=progress)
             advice = advise(
                 posterior, request, search=search, seed=sampling.seed, progress=progress
@@ -224,6 +225,19 @@ def _run(
         raise lost
     if advice.kind != "recommendation":
         raise typer.Exit(CannotTellError.exit_code)
+
+
+@contextmanager
+def cautioned(runs: Sequence[PilotRun], console: HarmlessConsole) -> Iterator[None]:
+    """Print what is odd about the runs where no answer is left to say it."""
+    from advisor.runs import PilotRun
+
+    try:
+        yield
+    except AdvisorError:
+        for line in PilotRun.weighty(line for run in runs for line in run.warnings):
+            console.say(f"Caution: {line}")
+        raise
 
 
 def _print_runs(

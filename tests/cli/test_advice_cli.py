@@ -297,8 +297,9 @@ def test_a_schedule_that_decays_does_so_over_the_steps_asked_for(run, tmp_path):
         study = study_of(tmp_path / schedule, made_up_posterior(plans), **asked)
         advised = Study.load(study).recommendation
         assert advised.settings.planned_steps == 150  # the pilots' were over 60
+        assert advised.summary.count(f"after 150 steps ({schedule} schedule)") == others
         body = f"; the learning rate decays over 150 steps ({schedule})."
-        assert advised.summary.count(body) == advised.text.count(body) == others
+        assert advised.text.count(body) == others
         shown = run("what-if", study, "--steps", 90)
         assert shown.count(f"decays over the steps of each row ({schedule}).") == others
 
