@@ -33,13 +33,16 @@ from advisor.advice.request import Objective as Objective
 from advisor.advice.request import Request as Request
 from advisor.advice.request import Search as Search
 from advisor.advice.search import check_storage as check_storage
+from advisor.advice.support import GRACE as GRACE
 from advisor.advice.support import KNOBS as KNOBS
 from advisor.advice.support import SAME as SAME
 from advisor.advice.support import Ranges as Ranges
+from advisor.advice.support import is_supported as is_supported
 from advisor.advice.support import outside as outside
 from advisor.advice.support import piloted as piloted
 from advisor.advice.support import range_text as range_text
 from advisor.advice.wording import NEARLY_ALL as NEARLY_ALL
+from advisor.advice.wording import digits as digits
 from advisor.advice.wording import evidence_text as evidence_text
 from advisor.advice.wording import explanation_text as explanation_text
 from advisor.advice.wording import gpu_time as gpu_time

@@ -91,12 +91,12 @@ def short_text(settings: Settings, own: Settings) -> str:
 
 def digits(low: float, high: float) -> int:
     """Decimals that the width of an interval makes worth reading."""
-    return max(0, 1 - math.floor(math.log10(max(high - low, 1e-12))))
+    return min(4, max(0, 1 - math.floor(math.log10(max(high - low, 1e-12)))))
 
 
 def number(advice: AnswerFields, reward: float) -> str:
     """A reward, rounded as the width of the answer's interval makes worth reading."""
-    return f"{reward:z.{min(digits(advice.reward.low, advice.reward.high), 4)}f}"
+    return f"{reward:z.{digits(advice.reward.low, advice.reward.high)}f}"
 
 
 def stability_interval(stability: Stability) -> str:
@@ -218,7 +218,9 @@ def title_of(advice: AnswerFields) -> str:
     """What an answer is headed by: the pilot to run first, where one is to be run."""
     if advice.next_pilot is not None:
         many = 1 + len(advice.further_pilots)
-        return "Run this pilot first" if many == 1 else f"Run these {many} pilots first"
+        first = "Run this pilot first" if many == 1 else f"Run these {many} pilots first"
+        none = "No feasible configuration. " if advice.kind == "infeasible" else ""
+        return f"{none}{first}"
     if advice.kind == "recommendation":
         is_edge = advice.limit.kind is Limit.EDGE_OF_RATES
         is_outside = advice.beyond_pilots or is_edge or Kind.NONE_MOVED in kinds(advice.notes)

@@ -12,6 +12,7 @@ from advisor.common.notes import Kind as Kind
 from advisor.common.notes import Note as Note
 from advisor.common.notes import kinds as kinds
 from advisor.common.notes import note as note
+from advisor.common.notes import of_saved as of_saved
 from advisor.common.notes import stated as stated
 from advisor.common.saving import DRAFT as DRAFT
 from advisor.common.saving import check_output as check_output

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from typing import Any
-
-from pydantic import BaseModel, model_validator
 
 
 class Kind(StrEnum):
@@ -75,7 +74,8 @@ def words() -> dict[str, Any]:
     return tomllib.loads((files("advisor.common") / "notes.toml").read_text("utf-8"))
 
 
-class Note(BaseModel, frozen=True):
+@dataclass(frozen=True)
+class Note:
     """A remark: an assumption, a warning or a caution.
 
     Attributes
@@ -89,17 +89,7 @@ class Note(BaseModel, frozen=True):
 
     kind: Kind
     about: str = ""
-    values: dict[str, Any] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_sentence(cls, given: Any) -> Any:
-        """A sentence of a file that was saved before remarks had kinds: one kind decides."""
-        if not isinstance(given, str):
-            return given
-        if given == words()[Kind.NONE_MOVED]["saved_as"]:
-            return {"kind": Kind.NONE_MOVED}
-        return {"kind": Kind.ASSUMPTION, "values": {"text": given}}
+    values: dict[str, Any] = field(default_factory=dict)
 
     @property
     def audience(self) -> str:
@@ -126,12 +116,20 @@ class Note(BaseModel, frozen=True):
 
 def note(kind: Kind, about: str = "", **values: Any) -> Note:
     """Remark of a kind, with the values of its sentence by name."""
-    return Note(kind=kind, about=about, values=values)
+    return Note(kind, about, values)
 
 
 def stated(text: str, kind: Kind = Kind.ASSUMPTION) -> Note:
     """Remark of which only the sentence is known."""
-    return Note(kind=kind, values={"text": text})
+    return Note(kind, values={"text": text})
+
+
+def of_saved(given: Any) -> Any:
+    """Remark of a file, which held a sentence before remarks had kinds; one of them decides."""
+    if not isinstance(given, str):
+        return given
+    is_known = given == words()[Kind.NONE_MOVED]["saved_as"]
+    return Note(Kind.NONE_MOVED) if is_known else stated(given)
 
 
 def kinds(notes: Iterable[Note]) -> set[Kind]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -278,9 +278,7 @@ class _Notes:
 
     def all(self) -> tuple[Note, ...]:
         return tuple(
-            remark.model_copy(
-                update={"about": runs[0] if len(runs) == 1 else f"{len(runs)} runs" * bool(runs)}
-            )
+            replace(remark, about=runs[0] if len(runs) == 1 else f"{len(runs)} runs" * bool(runs))
             for remark, runs in self._runs.items()
         )
 

@@ -154,7 +154,7 @@ def test_the_demo_ends_with_what_came_of_its_full_runs(demo, said):
     ]
     assert {line.name.partition(":")[0] for line in lines[3:]} == {r.name for r in said.recipes}
     page = html.unescape((demo / "report.html").read_text())
-    assert page.index("Forecast and outcome</h2>") > page.index("Provenance</h2>")
+    assert page.index("Forecast and outcome</h2>") < page.index("What if</h2>")
     for line in lines:
         assert line.name in page
         assert line.shown[0] in page

@@ -101,7 +101,7 @@ def test_a_pilot_that_did_not_move_yet_is_answered_with_the_next_one(pilot, tmp_
         main(["advise", str(pilot), "--out", str(tmp_path / "study"), "--quiet"])
     assert stopped.value.code == 3
     told = capsys.readouterr().out
-    assert told.startswith("Run one more pilot first")
+    assert told.startswith("Run these 2 pilots first")
     assert "Caution: No pilot's reward moved by more than its noise" in told
 
 

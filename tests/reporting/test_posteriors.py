@@ -98,7 +98,7 @@ def test_few_sizes_are_called_prior_dominated(posterior: Posterior, build: Build
 
     four = posteriors_info(build([Pilot(1e-4, model=f"m{i}", parameters=10**i) for i in range(4)]))
     assert not four.is_prior_dominated
-    assert "4 model sizes" in words(draw_posteriors(four).axes[2])
+    assert "4 model sizes piloted" in words(draw_posteriors(four).axes[2])
 
 
 def test_stiffness_has_a_log_axis_and_all_axes_have_units(posterior: Posterior) -> None:

@@ -93,7 +93,7 @@ def test_panels_hold_pilots_bands_and_the_forecast(
     drawn = draw_trajectories(replace(info, panels=(*info.panels[:-1], moved))).axes
     assert drawn[2].get_ylabel() == forecast.measure == advice.measure
     words = [t.get_text() for axes in drawn for t in axes.texts]
-    assert f"moved by how other runs went on from step {advice.steps / 2:.0f}" in words
+    assert f"corrected with simulated tasks from step {advice.steps / 2:.0f}" in words
     assert f"{said.replace(' ', chr(10), 1)}\nat step {advice.steps}" in words
     assert "reward" in info.text
 
@@ -137,7 +137,7 @@ def test_few_runs_are_named_and_many_get_a_colour_bar(
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         "Pilots: tiny-m on sort",
         "Pilots: tiny-s on sort",
-        "tiny-s on sort",
+        "Forecast: tiny-s on sort",
     ]
     labels = {text.get_text() for text in figure.axes[1].texts}
     assert labels == {"lr 1e-4, G 16, K 2", "lr 3e-4, G 8, K 8", "lr 3e-3, G 8, K 2 ✕"}

@@ -92,10 +92,10 @@ function start() {
     else if (isLong) notes.push("Longer than three times the longest pilot: extrapolated.");
     const least = against(found.least, grid.level), stable = against(found.stable, grid.level);
     if (found.least < grid.level) notes.push(`Below the ${Number((100 * grid.level).toPrecision(3))} % that was asked for (${least}).`);
-    const places = isStart ? 3 : 2, decides = least === stable ? "" : `the model alone says ${least}, and that decides: `;
+    const places = grid.digits, decides = least === stable ? "" : `the model alone gives ${least}, which decides; `;
     const texts = {
       reward: found.reward.toFixed(places),
-      band: `80 % of runs: ${found.low.toFixed(places)} to ${found.high.toFixed(places)}`,
+      band: `80 % interval: ${found.low.toFixed(places)} to ${found.high.toFixed(places)}`,
       stable,
       parts: `${decides}parts by the model: refresh ${percent(found.refresh)}, learning rate ${percent(found.tolerance)}, fluctuation ${percent(found.fluctuation)}`,
       cost: found.cost,
