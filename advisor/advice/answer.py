@@ -375,7 +375,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
 
 def _without(pilot: NextPilot, decision: Decision) -> Decision:
     """Run the best that was piloted, where no further pilot is worth its price."""
-    shares = {"raises": 100 * pilot.gain, "loss": 100 * (pilot.loss or 0.0)}
+    shares: dict[str, Any] = {"raises": 100 * pilot.gain, "loss": 100 * (pilot.loss or 0.0)}
     limit = binding("too_few_pilots", freed_by="more pilots", **shares)
     return replace(decision, kind="recommendation", limit=limit)
 

@@ -269,10 +269,8 @@ def summary_text(advice: AnswerFields) -> str:
     if lines and advice.kind == "recommendation":
         lines += ["", f"To launch without it: {own}"]
     elif advice.kind == "infeasible":
-        goal = "" if advice.objective.kind == "reward" else " and the goal"
         lines += [""] * bool(lines)
-        lines += [f"No setting reaches P(stable) {level_text(advice.level)}{goal}. Nearest: {own}"]
-        lines += [advice.binding]
+        lines += [f"No setting meets what was asked. Nearest: {own}", advice.binding]
     elif advice.kind == "next_pilot":
         best = "best forecast" if advice.collapsed < advice.pilots else "lowest rate"
         lines += [""] * bool(lines)

@@ -210,10 +210,11 @@ def settings_label(settings: Settings) -> str:
     )
 
 
-def subject(model: str, task: str) -> str:
+def subject(model: str, task: str, *, is_short: bool = True) -> str:
     """Model and task as far as the logs name them."""
-    named = [] if model == PilotRun.UNNAMED_MODEL else [shorten(model)]
-    named += [] if task == PilotRun.UNNAMED_TASK else [shorten(task)]
+    written = shorten if is_short else str
+    named = [] if model == PilotRun.UNNAMED_MODEL else [written(model)]
+    named += [] if task == PilotRun.UNNAMED_TASK else [written(task)]
     return " on ".join(named) if named else "your model"
 
 

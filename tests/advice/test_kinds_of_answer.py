@@ -78,7 +78,7 @@ def test_infeasible_says_what_binds_and_what_next(infeasible):
     assert infeasible.next_pilot is not None
     lines = infeasible.text.splitlines()
     own = in_trainer_names(infeasible.settings)
-    assert f"No setting reaches P(stable) 90 %. Nearest: {own}" in lines
+    assert f"No setting meets what was asked. Nearest: {own}" in lines
     assert infeasible.binding in lines
     assert lines[0] == in_trainer_names(infeasible.next_pilot.settings)
 

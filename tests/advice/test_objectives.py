@@ -192,7 +192,7 @@ def test_goal_above_every_plateau_is_infeasible_and_said_to_bind(posterior, quan
     )
     assert found.kind == "infeasible"
     assert found.limit.values["goal"] == 0.97
-    assert "No setting reaches P(stable) 90 % and the goal. Nearest: " in found.text
+    assert "No setting meets what was asked. Nearest: " in found.text
     # A goal within reach is not.
     assert advise(posterior, to_reward=0.7, weigh_pilots=False).kind == "recommendation"
 

@@ -67,7 +67,7 @@ def test_first_line_of_an_advice_can_be_pasted(advice):
 @pytest.mark.evidence
 def test_nearest_of_an_infeasible_request_can_be_pasted(infeasible):
     assert infeasible.kind == "infeasible"
-    (line,) = (x for x in infeasible.summary.splitlines() if x.startswith("No setting reaches"))
+    (line,) = (x for x in infeasible.summary.splitlines() if x.startswith("No setting meets"))
     assert_says(line.partition("Nearest: ")[2], infeasible.settings)
 
 

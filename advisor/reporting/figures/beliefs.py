@@ -116,13 +116,13 @@ def _ridge(label: str, draws: FloatArray, prior: FloatArray, *, log: bool = Fals
     own, before = (np.log10(draws), np.log10(prior)) if log else (draws, prior)
     value, height = model.density(own)
     prior_value, prior_height = model.density(before, 512)
+    lower, median, upper = map(float, central(draws))
+    first, last = map(float, central(prior, 0.9)[[0, 2]])
     learned = max(0.0, 1.0 - float(np.var(own) / np.var(before)))
-    ends = (*central(draws), *central(prior, 0.9)[[0, 2]])
     if log:
         value, prior_value = 10**value, 10**prior_value
-    return Ridge(
-        label, value, height, prior_value, prior_height, *map(float, ends), learned=learned
-    )
+    ends = lower, median, upper, first, last
+    return Ridge(label, value, height, prior_value, prior_height, *ends, learned)
 
 
 def draw_posteriors(info: Posteriors) -> Figure:
@@ -179,4 +179,4 @@ def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
         style.write(axes, ridge.span, (end, bar), (0, -5), ha=side, va="top")
 
 
-FIGURE = FigureKind("posteriors", lambda posterior, _: posteriors_info(posterior), draw_posteriors)
+FIGURE = FigureKind("posteriors", lambda posterior, *_: posteriors_info(posterior), draw_posteriors)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from advisor.advice import level_text, number, percent, run_ends
 from advisor.forecast import Forecaster, final_reward, pilots_of
 from advisor.model import Posterior
 from advisor.reporting import style
-from advisor.reporting.figure import FigureKind
+from advisor.reporting.figure import Came, FigureKind
 from advisor.runs import Settings
 from advisor.theory import FloatArray
 
@@ -39,6 +40,7 @@ class End:
     span: str  # mean and 80 % interval
     stable: str
     better: str  # P(better) of the advised run, empty where it is that run
+    came: tuple[Came, ...]  # finished runs of these settings and this length
 
     @property
     def label(self) -> str:
@@ -76,7 +78,9 @@ class Decision:
         return ""
 
 
-def decision_info(posterior: Posterior, recommendation: Recommendation) -> Decision:
+def decision_info(
+    posterior: Posterior, recommendation: Recommendation, came: Sequence[Came] = ()
+) -> Decision:
     """Collect end rewards, and P(stable) along the learning rate at the advised other settings."""
     advice, own, meta = recommendation, recommendation.settings, posterior.meta
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
@@ -110,7 +114,7 @@ def decision_info(posterior: Posterior, recommendation: Recommendation) -> Decis
     return Decision(
         measure=advice.measure,
         steps=advice.steps,
-        ends=tuple(ends),
+        ends=tuple(replace(one, came=_came(one, came)) for one in ends),
         learning_rate=rates,
         stable=np.array([(one.low, one.probability, one.high) for one in chances]).T,
         level=advice.level,
@@ -149,7 +153,13 @@ def _end(
         span=f"{number(advice, mean)} [{number(advice, low)}, {number(advice, high)}]",
         stable=f"P(stable) {percent(stable)}",
         better="" if p_beaten is None else f"P(advice better) {percent(p_beaten)}",
+        came=(),
     )
+
+
+def _came(end: End, finished: Sequence[Came]) -> tuple[Came, ...]:
+    """Finished runs of the settings of an end."""
+    return tuple(one for one in finished if style.settings_label(one.settings) == end.settings)
 
 
 def draw_decision(info: Decision) -> Figure:
@@ -184,6 +194,10 @@ def _draw_ends(axes: Axes, info: Decision) -> None:
         axes.plot(one.value, top, color=colour, linewidth=1.5)
         axes.plot([one.mean, one.mean], [row, row - 0.12], color=colour, linewidth=2.2)
         axes.axhline(row, color=style.FAINT, linewidth=0.6, zorder=0)
+        for run in one.came:
+            look: dict[str, Any] = {"color": style.INK, "ms": 8, "ls": "", "zorder": 5}
+            look |= {"marker": "X" if run.has_collapsed else "D", "mec": "white"}
+            axes.plot([run.reward], [row], clip_on=False, **look)
         axes.annotate(
             style.plain(one.label),
             xy=(1.02, row),
@@ -192,6 +206,16 @@ def _draw_ends(axes: Axes, info: Decision) -> None:
             color=style.INK if row else style.BLUE,
             va="bottom",
             annotation_clip=False,
+        )
+    came = [run for one in info.ends for run in one.came]
+    if came:
+        has_fallen = any(run.has_collapsed for run in came)
+        dead = {"marker": "X", "color": style.INK, "ls": "", "ms": 7}
+        style.legend(
+            axes,
+            [("how a run ended", dead | {"marker": "D"})]
+            + [("how one that collapsed ended", dead)] * has_fallen,
+            loc="upper left",
         )
 
 
@@ -220,7 +244,7 @@ def _draw_stable(axes: Axes, info: Decision) -> None:
         place, side = ((-4, 0), "right") if is_right else ((4, 0), "left")
         where = (rate, 0.12 + 0.1 * row)
         style.write(axes, name, where, place, is_on_marks=True, ha=side, va="center", color=colour)
-    style.write(axes, "pilots", (rates[0], 0), (4, 0), va="center", color=style.MUTED)
+    style.write(axes, "pilots", (rates[0], 0), (4, 6), color=style.MUTED)
     style.log_ticks(axes.xaxis, *axes.get_xlim())
 
 

@@ -423,4 +423,6 @@ def has_varied(posterior: Posterior) -> bool:
     return len({(one.group_size, one.refresh_interval) for one in own}) > 1
 
 
-FIGURE = FigureKind("stability", stability_map_info, draw_stability_map, has_varied)
+FIGURE = FigureKind(
+    "stability", lambda *of: stability_map_info(*of[:2]), draw_stability_map, has_varied
+)

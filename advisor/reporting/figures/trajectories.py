@@ -88,7 +88,8 @@ class Trajectories:
         """What the figure shows, for those who do not see it."""
         parts = []
         for panel in self.panels:
-            name, of = style.subject(panel.model, panel.task), panel.forecast
+            name = style.subject(panel.model, panel.task, is_short=False)
+            of = panel.forecast
             collapsed = sum(run.collapse_step is not None for run in panel.runs)
             parts.append(
                 f"Rewards of {counted(len(panel.runs), 'pilot')} of {name}, {collapsed} collapsed."
@@ -306,4 +307,4 @@ def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast, scale: ScalarMa
             style.write(axes, text, low, (5, 0), xycoords=across, color=style.MUTED)
 
 
-FIGURE = FigureKind("trajectories", trajectories_info, draw_trajectories)
+FIGURE = FigureKind("trajectories", lambda *of: trajectories_info(*of[:2]), draw_trajectories)
