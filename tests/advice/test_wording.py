@@ -80,7 +80,8 @@ def test_pilots_to_run_first_head_the_answer_and_can_be_pasted(kind, request):
         assert_says(line, settings)
     assert lines[len(pilots)].startswith(f"{said.next_pilot.steps} steps")
     first = "this pilot" if len(pilots) == 1 else f"these {len(pilots)} pilots"
-    assert said.title == f"Run {first} first"
+    none = "No feasible configuration. " * (kind == "infeasible")
+    assert said.title == f"{none}Run {first} first"
 
 
 def test_all_pilots_that_are_missing_are_named_at_once(first_contact):

@@ -223,7 +223,7 @@ def test_text_tells_what_json_tells(run, demo, said):
         assert told in line
     assert line.endswith(f" {gpu_time(row['gpu_hours'])}")
     assert f" {percent(row['p_stable'])} " in line
-    assert below[0].startswith("P(stable) is that refresh, rate and fluctuation hold together")
+    assert below[0].startswith("P(stable) joins its parts refresh, rate and fluctuation")
     assert bool(below[1:]) != row["supported"]
     # Other settings give other numbers: it is not the advice that is told again.
     assert row["reward"] < said.reward.low
@@ -236,8 +236,8 @@ def test_the_table_says_how_p_stable_follows_from_its_parts(high):
     (row,) = what_if(posterior, steps=50).to_dict("records")
     row |= {"p_stable": 0.9, "p_stable_low": 0.9, "p_stable_high": high}
     (line,) = _table([row], "reward", piloted(posterior), 50).splitlines()[2:]
-    assert line.startswith("P(stable) is that refresh, rate and fluctuation hold together")
-    assert line.endswith("recalibrated on runs of known outcome: it is not their product.") == (
+    assert line.startswith("P(stable) joins its parts refresh, rate and fluctuation")
+    assert line.endswith("recalibrated on runs of known outcome, so it is not their product.") == (
         high > 0.9
     )
 
