@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, computed_field, model_validator
+from pydantic import BaseModel, computed_field, field_serializer, model_validator
 
 from advisor.advice.cost import Cost, CostModel
 from advisor.advice.promotion import Promotion
@@ -133,6 +133,11 @@ class AnswerFields(BaseModel, frozen=True):
             texts += [(Kind.ASSUMPTION, one) for one in read.get("assumptions", ())]
             read["notes"] = [stated(str(text), kind) for kind, text in texts]
         return read
+
+    @field_serializer("notes", when_used="json")
+    def _with_texts(self, notes: tuple[Note, ...]) -> list[dict[str, Any]]:
+        """Remarks as JSON: kind, what each is about, values, and the sentence."""
+        return [{**vars(one), "text": str(one)} for one in notes]
 
     @computed_field  # type: ignore[prop-decorator]
     @property

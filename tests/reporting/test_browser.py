@@ -387,7 +387,7 @@ def test_parts_of_the_start_are_those_of_the_answer(
     out = report(posterior, said.model_copy(update={"stability": split}), tmp_path / "split.html")
     browser.open(out)
     assert text_of(browser, "what-parts") == (
-        "the model alone says 58 %, which decides; parts by the model: refresh 81 %, "
+        "the model alone gives 58 %, which decides; parts by the model: refresh 81 %, "
         "learning rate 63 %, fluctuation 72 %"
     )
     browser.open(page)

@@ -297,7 +297,7 @@ def test_what_leaves_the_pilots_is_grey_and_said(posterior: Posterior, advise: B
     assert "extrapolated" not in near
     far = block(report_html(posterior, advise(posterior, Pilot(1e-1, 8, 8), steps=900)), "Answer")
     assert 'class="extrapolated"' in far
-    assert "Outside what was piloted: learning rate 0.1 (piloted: 1e-4 to 0.003)." in far
+    assert "Outside what was piloted: learning rate 0.1 (piloted: 0.0001 to 0.003)." in far
     assert "Grey numbers are extrapolated." in far
 
 
