@@ -267,7 +267,8 @@ def summary_text(advice: AnswerFields) -> str:
     """Write the answer: what to run, what comes of it, why not the leader, what to check first."""
     own, lines = in_trainer_names(advice.settings, advice.trainer), pilot_lines(advice)
     if lines and advice.kind == "recommendation":
-        lines += ["", f"To launch without it: {own}"]
+        where = ", outside your pilots" if advice.beyond_pilots else ""
+        lines += ["", f"To launch without it{where}: {own}"]
     elif advice.kind == "infeasible":
         lines += [""] * bool(lines)
         lines += [f"No setting meets what was asked. Nearest: {own}", advice.binding]

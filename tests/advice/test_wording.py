@@ -268,6 +268,13 @@ def test_nothing_outside_the_pilots_is_headed_recommended(advice):
         )
 
 
+def test_settings_outside_the_pilots_are_called_so_next_to_a_pilot(advice, first_contact):
+    piloted = {"next_pilot": first_contact.next_pilot}
+    for beyond in ((), ("learning rate 1 (piloted: 2)",)):
+        said = advice.model_copy(update=piloted | {"beyond_pilots": beyond}).summary
+        assert ("To launch without it, outside your pilots: " in said) == bool(beyond)
+
+
 def test_what_is_wrong_with_the_whole_answer_stands_before_its_numbers(advice):
     swapped = note(Kind.PRESET_SWAPPED, preset="lora", narrower="theory")
     lines = advice.model_copy(update={"notes": (swapped,)}).summary.splitlines()
