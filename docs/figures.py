@@ -1,8 +1,8 @@
-"""Draw the pictures of the README and of docs/ from the study of ``advisor demo``.
+"""Draw the pictures of the README and of docs/ from the pilots of case_studies/tiny_transformer.
 
     python docs/figures.py [STUDY]
 
-Without a study the demo is run first (half a minute).
+Without a study they are fitted first (a minute). What came of the advised setting is drawn in.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
-from advisor.reporting import drawings
-from advisor.study.study import Study
+from advisor import read_runs
+from advisor.study import Study
 
 HERE = Path(__file__).parent
+CASE = HERE.parent / "case_studies" / "tiny_transformer"
 
 
 def main(study: Path) -> None:
     """Write one SVG per figure beside this file."""
-    study = Study.load(study)
-    posterior, advice = study.posterior, study.recommendation
-    for one in drawings(posterior, advice):
-        path = HERE / f"{one.name}.svg"
-        path.write_bytes(one.rendered("svg"))
+    finished = read_runs(CASE / "advised")
+    for path in replace(Study.load(study), finished=tuple(finished)).plot(
+        "all", HERE, formats=("svg",)
+    ):
         print(f"{path} {path.stat().st_size / 1000:.0f} kB")
 
 
@@ -34,6 +35,7 @@ if __name__ == "__main__":
     else:
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / "study"
-            demo = [sys.executable, "-m", "advisor", "demo", "--quiet", "--out", str(made)]
-            subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
+            asked = ["advise", str(CASE / "pilots"), "--quiet", "--out", str(made)]
+            command = [sys.executable, "-m", "advisor", *asked]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             main(made)

@@ -125,6 +125,14 @@ class House:
         yield "constants", sum(len(list(_constants(tree))) for tree in trees)
         yield "rooms", len(self.rooms)
         yield "floors", len(self.floors)
+        yield "conditions_on_sentences", len(self.read_back)
+
+    @cached_property
+    def read_back(self) -> list[tuple[str, int]]:
+        """Modules and lines where the program decides by reading a sentence."""
+        trees = {name: tree for name, (_, tree) in self.modules.items()}
+        named = {name for tree in trees.values() for name in _sentences(tree)}
+        return [(name, line) for name, tree in trees.items() for line in _read_back(tree, named)]
 
     @cached_property
     def past_faces(self) -> list[tuple[str, str]]:
@@ -277,6 +285,44 @@ def _constants(tree: ast.Module) -> Iterator[str]:
             for name in names:
                 if isinstance(name, ast.Name) and CONSTANT.fullmatch(name.id):
                     yield name.id
+
+
+PROSE = re.compile(r"\w+,? \w+ [\w(.]|^, $")
+"""What a text of three words has, or of a list."""
+
+READS = {"startswith", "endswith", "match", "search", "fullmatch", "findall"}
+
+
+def _is_prose(node: ast.expr, named: set[str]) -> bool:
+    """Whether an expression is a sentence, or the name or the tuple of some."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return bool(PROSE.search(node.value))
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return any(_is_prose(one, named) for one in node.elts)
+    name = getattr(node, "id", getattr(node, "attr", ""))
+    return isinstance(node, ast.Name | ast.Attribute) and name in named
+
+
+def _sentences(tree: ast.Module) -> Iterator[str]:
+    """Names in capitals to which a module gives a sentence."""
+    for node in tree.body:
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        value = getattr(node, "value", None)
+        if value is not None and not isinstance(node, ast.Expr) and _is_prose(value, set()):
+            yield from (one.id for one in targets if isinstance(one, ast.Name))
+
+
+def _read_back(tree: ast.Module, named: set[str]) -> Iterator[int]:
+    """Lines that compare something with a sentence, or search one in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            asked = [node.left, *node.comparators]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in READS:
+            asked = [*node.args, node.func.value]  # type: ignore[attr-defined]
+        else:
+            continue
+        if any(_is_prose(one, named) for one in asked):
+            yield node.lineno
 
 
 def check_budget(house: House) -> Iterator[Violation]:

@@ -659,5 +659,5 @@ def test_what_a_study_does_not_have_is_named(posterior, advice):
         loaded.what_if(groupsize=4)
     with pytest.raises(InputError, match=r"no setting 'groupsize'\. Write group_size"):
         what_if(posterior, groupsize=4)
-    with pytest.raises(InputError, match=r"no figure 'stabilty'\. Choose among stability, "):
+    with pytest.raises(InputError, match=r"no figure 'stabilty'\. Choose among decision, "):
         loaded.plot("stabilty")

@@ -1,6 +1,7 @@
 """The advice: a configuration that meets a probabilistic stability margin, and its reasons."""
 
 from advisor.advice.answer import advise as advise
+from advisor.advice.answer_fields import Alternative as Alternative
 from advisor.advice.answer_fields import NextPilot as NextPilot
 from advisor.advice.candidates import AXES as AXES
 from advisor.advice.candidates import RATE_REACH as RATE_REACH
@@ -22,7 +23,6 @@ from advisor.advice.pilot_plan import size_of as size_of
 from advisor.advice.piloting import Piloting as Piloting
 from advisor.advice.piloting import fit_pilots as fit_pilots
 from advisor.advice.piloting import pilots as pilots
-from advisor.advice.recommendation import TITLES as TITLES
 from advisor.advice.recommendation import Recommendation as Recommendation
 from advisor.advice.recommendation import export as export
 from advisor.advice.recommendation import export_pilot as export_pilot
@@ -33,22 +33,25 @@ from advisor.advice.request import Objective as Objective
 from advisor.advice.request import Request as Request
 from advisor.advice.request import Search as Search
 from advisor.advice.search import check_storage as check_storage
+from advisor.advice.support import GRACE as GRACE
 from advisor.advice.support import KNOBS as KNOBS
 from advisor.advice.support import SAME as SAME
 from advisor.advice.support import Ranges as Ranges
+from advisor.advice.support import is_supported as is_supported
 from advisor.advice.support import outside as outside
 from advisor.advice.support import piloted as piloted
 from advisor.advice.support import range_text as range_text
-from advisor.advice.trade_offs import saving as saving
 from advisor.advice.wording import NEARLY_ALL as NEARLY_ALL
-from advisor.advice.wording import SAID as SAID
+from advisor.advice.wording import digits as digits
 from advisor.advice.wording import evidence_text as evidence_text
 from advisor.advice.wording import explanation_text as explanation_text
 from advisor.advice.wording import gpu_time as gpu_time
+from advisor.advice.wording import headlines as headlines
 from advisor.advice.wording import in_trainer_names as in_trainer_names
+from advisor.advice.wording import launch_notes as launch_notes
+from advisor.advice.wording import leader_text as leader_text
 from advisor.advice.wording import level_text as level_text
+from advisor.advice.wording import number as number
 from advisor.advice.wording import percent as percent
 from advisor.advice.wording import pilot_reason as pilot_reason
 from advisor.advice.wording import stability_interval as stability_interval
-from advisor.advice.wording import support_text as support_text
-from advisor.advice.wording import weightiest as weightiest

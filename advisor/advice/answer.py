@@ -16,8 +16,9 @@ from advisor.advice.evaluate import (
     curve_steps,
     steps_to_share,
 )
-from advisor.advice.pilot_choice import is_first_contact, weighed_pilot
+from advisor.advice.pilot_choice import further_pilots, is_first_contact, weighed_pilot
 from advisor.advice.promotion import Promotion, promotion
+from advisor.advice.reasons import Binding, Limit, binding, leader_of, leading
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.search import search as search_best
@@ -37,11 +38,11 @@ from advisor.advice.trade_offs import (
     shortfall,
     trade_offs,
 )
-from advisor.advice.wording import INFORMED, TOO_FEW
-from advisor.common import Progress, progress_of
+from advisor.advice.wording import INFORMED
+from advisor.common import Kind, Note, Progress, kinds, note, progress_of, stated
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
-from advisor.model import NONE_MOVED, Posterior, informed_share, outside_evidence
+from advisor.model import Posterior, informed_share, outside_evidence
 from advisor.runs import Settings, Trainer
 
 SURELY = 0.8
@@ -63,7 +64,7 @@ class Question:
     fixed: Settings
     lattice: Lattice
     outside: str | None
-    assumptions: tuple[str, ...]
+    notes: tuple[Note, ...]
     progress: Progress
 
     def evaluator(self, aim: Objective | None = None, goal: float | None = None) -> Evaluator:
@@ -90,7 +91,7 @@ class Decision:
     chosen: Evaluation
     evaluate: Evaluator
     at_end: Evaluator  # by the reward at the end, whatever the objective
-    limit: str
+    limit: Binding
 
 
 def advise(
@@ -127,7 +128,6 @@ def advise(
     is_first = decision.kind == "next_pilot" and is_safe
     if is_first and pilot is not None and not pilot.is_worth_its_price:
         decision = _without(pilot, decision) if is_first_contact(posterior) else searched(question)
-        pilot = None
     return explain(question, decision, pilot, notes)
 
 
@@ -138,23 +138,23 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         posterior = replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
     meta = posterior.meta
     request = request.in_steps(run.settings.refresh_interval for run in meta.runs)
-    assumptions = list(meta.notes)
+    notes = list(meta.notes)
     target = request.target_in(posterior)
     named = request.model, request.task, request.parameters, request.start_reward
     if named == (None, None, None, None):
-        assumptions.append(f"target = {target.model} on {target.task} (the largest piloted model)")
+        notes.append(note(Kind.TARGET, model=target.model, task=target.task))
     budget = request.budget
     if budget == Budget():
         budget = Budget(steps=int(SUPPORT * meta.longest))
-        assumptions.append(f"planned steps = {budget.steps} (three times the longest pilot)")
+        notes.append(note(Kind.PLANNED_STEPS, steps=budget.steps))
     cost = learn_cost(
         posterior, target, gpus=request.gpus, seconds_per_step=request.seconds_per_step
     )
-    assumptions.append(f"price of a step: {cost.source}")
+    notes.append(note(Kind.PRICE, source=cost.source))
     if (known := meta.priors.known_optimum) is not None:
-        assumptions.append(f"known to do best: {known}; distance from it counts against a setting")
+        notes.append(note(Kind.KNOWN_OPTIMUM, known=str(known)))
     fixed = base_settings(posterior, target)
-    assumptions += _where_pilots_differ(posterior, target)
+    notes += _where_pilots_differ(posterior, target)
     if request.choose_from is not None:
         lattice = Lattice(request.choose_from)
     else:
@@ -170,10 +170,7 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
     if outside is not None:
         lattice = within_reach(lattice, meta)
         if meta.largest_surviving_rate is not None:
-            assumptions.append(
-                "learning rates stop at three times the largest that survived a pilot, since "
-                f"{outside}"
-            )
+            notes.append(note(Kind.RATES_CAPPED, outside=outside))
     budget.steps_of(fixed, cost)  # refuses GPU-hours that nothing turns into steps
     return Question(
         request=request,
@@ -184,25 +181,25 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         fixed=fixed,
         lattice=lattice,
         outside=outside,
-        assumptions=tuple(assumptions),
+        notes=tuple(notes),
         progress=progress,
     )
 
 
-def _where_pilots_differ(posterior: Posterior, target: Target) -> list[str]:
-    """Line for settings that are the first pilot's, though others had another value."""
+def _where_pilots_differ(posterior: Posterior, target: Target) -> list[Note]:
+    """Remark on settings that are the first pilot's, though others had another value."""
     own = [run.settings for run in pilots_of(posterior, target)]
     free = {*AXES, *Settings.CARRIED, "planned_steps", "kl_coefficient", "adapter"}
     values = {n: {getattr(s, n): n for s in own} for n in Settings.model_fields if n not in free}
     shown = [f"{name} = {next(iter(found))}" for name, found in values.items() if len(found) > 1]
-    return [f"as in the first pilot, since they differ: {', '.join(shown)}"] if shown else []
+    return [note(Kind.FIRST_PILOTS, settings=", ".join(shown))] if shown else []
 
 
 def choose(question: Question) -> Decision:
     """Search the configurations, or hold to the best piloted where pilots tell too little."""
     posterior = question.forecaster.posterior
     has_lived = posterior.meta.largest_surviving_rate is not None
-    has_shown = has_lived and NONE_MOVED not in posterior.meta.notes
+    has_shown = has_lived and Kind.NONE_MOVED not in kinds(posterior.meta.notes)
     if not is_first_contact(posterior) and (has_shown or not question.request.weigh_pilots):
         return searched(question)
     at_end = question.evaluator()
@@ -262,7 +259,7 @@ def _nearest_unless_surely_better(
 
 
 def explain(
-    question: Question, decision: Decision, pilot: NextPilot | None, notes: list[str]
+    question: Question, decision: Decision, pilot: NextPilot | None, notes: list[Note]
 ) -> Recommendation:
     """Put a decision next to its alternatives, its evidence and its cautions."""
     forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
@@ -272,7 +269,7 @@ def explain(
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
     piloted, *recipes = _rivals(question, decision, gained)
-    silent = silent_groups(forecaster)
+    silent, beyond = silent_groups(forecaster), beyond_pilots(chosen.settings, forecaster)
     return Recommendation(
         kind=decision.kind,
         settings=planned,
@@ -290,28 +287,34 @@ def explain(
         cost=chosen.cost,
         cost_model=question.cost,
         steps_to_95=steps_to_share(curve.mean(axis=0), times, 0.95),
-        binding=decision.limit,
+        limit=decision.limit,
         alternatives=trade_offs(evaluate, chosen, level, gained),
         equal_completions=at_equal_completions(evaluate, chosen, gained, request.devices),
         recipes=tuple(recipes),
         best_piloted=piloted,
+        leader=leader_of(forecaster, chosen.settings, last),
         p_better=piloted.p_beaten,
         frontier=frontier(evaluate),
         informed={k: share for k, share in informed_share(posterior).items() if k in INFORMED},
         silent_groups=silent,
         prior_checks=prior_checks(evaluate, chosen, level, request.indifference),
         outside=question.outside,
-        beyond_pilots=beyond_pilots(chosen.settings, forecaster),
+        beyond_pilots=beyond,
         next_pilot=pilot,
+        further_pilots=further_pilots(posterior, pilot),
         promotion=_promotion(question, decision, planned),
         pilots=len(meta.runs),
         collapsed=sum(run.collapse_step is not None for run in meta.runs),
         pilots_cost=float(sum(run.completions for run in meta.runs)),
         longest_pilot=meta.longest,
         reach=reach_of(forecaster),
-        cautions=cautions(forecaster, last, silent),
+        notes=tuple(
+            sorted(
+                (*cautions(forecaster, last, silent, beyond), *question.notes, *notes),
+                key=lambda one: one.weight,
+            )
+        ),
         kl_coefficients=tuple(sorted({run.settings.kl_coefficient for run in meta.runs})),
-        assumptions=(*question.assumptions, *notes),
         devices=request.devices,
         choices=question.lattice.axes,
         trainer=_trainer(posterior, forecaster.target),
@@ -326,7 +329,9 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
     at_end = decision.at_end
     recipes = Trainer.all_recipes()  # what trainers' own examples would come to
     own = [question.fixed.model_copy(update=values) for values in recipes.values()]
-    found = [("best pilot", best_piloted(at_end, question.forecaster.posterior))]
+    forecaster = question.forecaster
+    leader = leading(pilots_of(forecaster.posterior, forecaster.target)).settings
+    found = list(zip(["best pilot"], at_end.compared([leader]), strict=True))
     found += zip(recipes, at_end.compared(own), strict=True)
     at_end.prepare_curves(one for _, one in found)
     chances: list[float | None] = [None] * len(found)
@@ -346,7 +351,7 @@ def _promotion(question: Question, decision: Decision, planned: Settings) -> Pro
     return promotion(of.posterior, of.target, planned, steps, question.cost)
 
 
-def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, list[str]]:
+def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, list[Note]]:
     """Pilot worth running next, or why none can be named."""
     if not question.request.weigh_pilots:
         return None, []
@@ -361,17 +366,17 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
             is_first=decision.kind == "next_pilot",
         )
     except CannotTellError as error:
-        return None, [str(error)]
-    return (pilot if pilot.is_worth_its_price or decision.kind != "recommendation" else None), []
+        return None, [stated(str(error), Kind.NO_PILOT)]
+    shows_too_little = Kind.NONE_MOVED in kinds(question.forecaster.posterior.meta.notes)
+    at_edge = decision.limit.kind is Limit.EDGE_OF_RATES
+    is_named = pilot.is_worth_its_price or decision.kind != "recommendation"
+    return (pilot if is_named or shows_too_little or at_edge else None), []
 
 
 def _without(pilot: NextPilot, decision: Decision) -> Decision:
     """Run the best that was piloted, where no further pilot is worth its price."""
-    limit = (
-        f"{TOO_FEW}; one more is not worth its price: it "
-        f"is expected to gain {100 * pilot.gain:.1f} % of the reward's range, and a run shorter by "
-        f"its price to lose {100 * (pilot.loss or 0.0):.1f} %"
-    )
+    shares: dict[str, Any] = {"raises": 100 * pilot.gain, "loss": 100 * (pilot.loss or 0.0)}
+    limit = binding("too_few_pilots", freed_by="more pilots", **shares)
     return replace(decision, kind="recommendation", limit=limit)
 
 

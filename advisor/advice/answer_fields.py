@@ -1,14 +1,16 @@
-"""What an answer holds: settings, numbers, alternatives, evidence."""
+"""What an answer holds: settings, numbers, alternatives, evidence, and what limits it."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, computed_field, field_serializer, model_validator
 
 from advisor.advice.cost import Cost, CostModel
 from advisor.advice.promotion import Promotion
+from advisor.advice.reasons import Binding, Leader, binding
 from advisor.advice.request import Budget, Objective
+from advisor.common import Kind, Note, stated
 from advisor.forecast import SUPPORT, Interval, Stability, Target
 from advisor.model import Provenance
 from advisor.runs import Settings
@@ -84,12 +86,13 @@ class AnswerFields(BaseModel, frozen=True):
     cost: Cost  # of the advised run
     cost_model: CostModel
     steps_to_95: float  # step at which the mean curve has 95 % of its gain by the last step
-    binding: str  # what keeps the advice from a better value, and what freeing it would give
+    limit: Binding  # what keeps the advice from a better value, and what freeing it would give
     alternatives: tuple[Alternative, ...]  # cheaper, safer and faster, where there are any
     # Half the group for twice the steps, and the reverse: the same completions spent otherwise.
     equal_completions: tuple[Alternative, ...]
     recipes: tuple[Alternative, ...]  # common defaults under the same posterior
-    best_piloted: Alternative  # the best of the piloted configurations, carried on instead
+    best_piloted: Alternative  # the pilot with the highest reward, carried on instead
+    leader: Leader | None = None  # the same pilot, as logged
     p_better: float | None = None  # that run's `p_beaten` again
     frontier: tuple[Alternative, ...]  # that nothing tried beats in reward, price and P(stable)
     informed: dict[str, float]  # share of the prior's variance removed, of numbers that decide
@@ -100,6 +103,7 @@ class AnswerFields(BaseModel, frozen=True):
     outside: str | None  # in what the target lies outside the evidence of priors and pilots
     beyond_pilots: tuple[str, ...] = ()  # settings outside what any pilot ran, each with what was
     next_pilot: NextPilot | None
+    further_pilots: tuple[Settings, ...] = ()  # to run as well, as long: three pilots are needed
     promotion: Promotion | None = None  # a pilot that is the beginning of the advised run
     pilots: int  # how many it rests on
     collapsed: int  # how many of them collapsed
@@ -107,11 +111,48 @@ class AnswerFields(BaseModel, frozen=True):
     pilots_cost: float  # completions that the pilots generated
     longest_pilot: float  # optimizer steps
     reach: float = SUPPORT  # times as long a run as intervals were seen to hold elsewhere
-    cautions: tuple[str, ...]  # where the answer leans on the prior or leaves the pilots' ground
-    assumptions: tuple[str, ...]  # what was assumed rather than read
+    notes: tuple[Note, ...]  # cautions and assumptions, the weightiest first
     devices: int  # among which the completions of a step divide
     choices: dict[str, tuple[float, ...]]  # what could be chosen for each setting
     trainer: str = "TRL"  # of the pilots, in whose names settings are written
     priors: str  # name of the preset
     seed: int  # of the search
     provenance: Provenance  # of the posterior: data hash, versions, the sampler's seed
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_sentences(cls, given: Any) -> Any:
+        """Limit and remarks of an answer that was saved as sentences."""
+        if not isinstance(given, dict):
+            return given
+        read = dict(given)
+        if "limit" not in read and "binding" in read:
+            read["limit"] = binding("stated", text=read["binding"])
+        if "notes" not in read:
+            texts = [(Kind.CAUTION, one) for one in read.get("cautions", ())]
+            texts += [(Kind.ASSUMPTION, one) for one in read.get("assumptions", ())]
+            read["notes"] = [stated(str(text), kind) for kind, text in texts]
+        return read
+
+    @field_serializer("notes", when_used="json")
+    def _with_texts(self, notes: tuple[Note, ...]) -> list[dict[str, Any]]:
+        """Remarks as JSON: kind, what each is about, values, and the sentence."""
+        return [{**vars(one), "text": str(one)} for one in notes]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def binding(self) -> str:
+        """What limits the answer, as a sentence."""
+        return str(self.limit)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Where the answer leans on the prior or leaves what was piloted, as sentences."""
+        return tuple(str(one) for one in self.notes if one.audience != "assumption")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What was assumed rather than read, as sentences."""
+        return tuple(str(one) for one in self.notes if one.audience == "assumption")

@@ -8,6 +8,7 @@ recommendation; `advisor.advice.pilot_plan` and `advisor.advice.piloting` weigh 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -21,6 +22,7 @@ from advisor.advice.evaluate import Evaluation, Evaluator, base_settings, stacke
 from advisor.advice.promotion import goes_on
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Objective
+from advisor.advice.support import SAME
 from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import Forecaster, RunEffect, rest_stable, stability, stability_draws
@@ -265,6 +267,17 @@ def is_first_contact(posterior: Posterior) -> bool:
     return len(runs) < FEWEST_RUNS or len(settings) < 2
 
 
+def further_pilots(posterior: Posterior, pilot: NextPilot | None) -> tuple[Settings, ...]:
+    """What else lacks of three pilots: rates as far on the other side of those that ran."""
+    runs = posterior.meta.runs
+    if pilot is None or len(runs) + 1 >= FEWEST_RUNS:
+        return ()
+    (middle,) = {run.settings.learning_rate for run in runs}
+    ratio = pilot.settings.learning_rate / middle
+    rate = middle / (ratio if abs(math.log(ratio)) > math.log(SAME) else RATE_REACH)
+    return (pilot.settings.model_copy(update={"learning_rate": float(f"{rate:.2g}")}),)
+
+
 def next_pilot(
     posterior: Posterior,
     recommendation: Recommendation,
@@ -427,33 +440,33 @@ def choose_pilot(
 def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> str:
     if gain < IDLE:
         return (
-            "no pilot is expected to change the decision by a thousandth of the reward's range; "
-            "of those that tell anything this one is the cheapest."
+            "No pilot is expected to change the decision by a thousandth of the reward's range. "
+            "Of those that could, this one is the cheapest."
         )
     surviving, rate = posterior.meta.largest_surviving_rate, pilot.learning_rate
     rates = [run.highest_rate for run in posterior.meta.runs]
     if surviving is None:
-        place = "this lies below" if rate < 0.95 * min(rates) else "this is no higher"
-        where = f"every pilot collapsed, the gentlest at learning rate {min(rates):.3g}; {place}"
+        place = "is lower" if rate < 0.95 * min(rates) else "is no higher"
+        where = (
+            f"Every pilot collapsed, the gentlest at learning rate {min(rates):.3g}. This {place}."
+        )
     elif rate > 1.05 * surviving:
         alive = [run for run in posterior.meta.runs if run.collapse_step is None]
         steps = max(run.steps for run in alive if run.highest_rate == surviving)
         where = (
-            f"learning rate {surviving:.3g} survived {steps:g} steps; this is "
-            f"{rate / surviving:.2g} times as much and shows what the model tolerates"
+            f"Learning rate {surviving:.3g} survived {steps:g} steps. This is "
+            f"{rate / surviving:.2g} times as much and shows what the model tolerates."
         )
     elif rate < 0.95 * min(rates):
-        where = "a lower learning rate than any so far tells its exponent, and what safety costs"
+        where = "A lower learning rate than any so far shows what safety costs."
     else:
-        where = "it lies between the pilots so far, where the decision turns"
+        where = "It lies between the pilots so far, where the decision turns."
     new = [
         f"{word} {value}"
         for word, name in (("group size", "group_size"), ("K", "refresh_interval"))
         for value in [getattr(pilot, name)]
         if value not in {getattr(run.settings, name) for run in posterior.meta.runs}
     ]
-    where += f"; no pilot ran {' or '.join(new)}" if new else ""
-    return (
-        f"{where}. Its result is expected to raise the final reward by {100 * gain:.1f} % of its "
-        f"range{over}."
-    )
+    where += f" No pilot ran {' or '.join(new)}." if new else ""
+    worth = f"It is expected to raise the final reward by {100 * gain:.1f} % of its range{over}."
+    return f"{where} {worth}"

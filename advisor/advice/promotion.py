@@ -34,9 +34,8 @@ class Promotion(BaseModel, frozen=True):
         if self.why_not is not None:
             return f"Pilot '{self.pilot}' has these settings, but cannot go on: {self.why_not}."
         return (
-            f"Pilot '{self.pilot}' is the beginning of this run: if its checkpoint at step "
-            f"{self.step} was kept, go on from it and train {self.left.steps} steps more "
-            f"({self.resume})."
+            f"Pilot '{self.pilot}' is the beginning of this run. If its checkpoint at step "
+            f"{self.step} was kept, resume it for {self.left.steps} steps more ({self.resume})."
         )
 
 

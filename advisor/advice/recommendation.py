@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 from advisor.advice.answer_fields import AnswerFields, NextPilot
 from advisor.advice.promotion import goes_on
-from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text
+from advisor.advice.wording import (
+    details_text,
+    in_trainer_names,
+    percent,
+    summary_text,
+    title_of,
+)
+from advisor.common import Kind, kinds
 from advisor.errors import InputError
 from advisor.runs import PartialSettings, PilotRun, Settings, Trainer
 
 if TYPE_CHECKING:
     import pandas as pd
-
-TITLES = {
-    "recommendation": "Recommended configuration",
-    "next_pilot": "Run one more pilot first",
-    "infeasible": "No feasible configuration",
-}
-"""What an answer is headed by."""
 
 
 class Recommendation(AnswerFields):
@@ -55,6 +55,11 @@ class Recommendation(AnswerFields):
             ],
             index=pd.Index([name for name, *_ in rows], name="configuration"),
         )
+
+    @property
+    def title(self) -> str:
+        """What the answer is headed by: the pilot to run first, where one is to be run."""
+        return title_of(self)
 
     @property
     def summary(self) -> str:
@@ -168,7 +173,7 @@ def _config(
         piloted = ", ".join(f"{one:g}" for one in advice.kl_coefficients)
         mark += f"The pilots differ in kl_coefficient ({piloted}): set it yourself. "
         mark += f"Here it is {settings.kl_coefficient:g}.\n"
-    if any(line.startswith("kl_coefficient = 0 assumed, but") for line in advice.assumptions):
+    if Kind.KL_DOUBTED in kinds(advice.notes):
         mark += "kl_coefficient was not 0, and no log tells it: set it as your pilots had it.\n"
     return Trainer.export_config(
         settings,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import mode
+from typing import Any
 
 import numpy as np
 
 from advisor.advice.candidates import RATE_REACH
-from advisor.common import counted
+from advisor.common import Kind, Note, counted, note, stated
 from advisor.forecast import SUPPORT, Forecaster, pilots_of, stability
-from advisor.model import FIRST_LOOK, NONE_MOVED, Posterior, misfit_caution
-from advisor.runs import PilotRun, Settings
+from advisor.model import Posterior, misfit_caution
+from advisor.runs import Settings
 from advisor.theory import PromptDifficulty, silent_group_share
 
 KNOBS = {
@@ -30,6 +31,9 @@ CHANCE = 0.05
 
 SAME = 1.001
 """Factor within which two settings are one: rates are rounded when they are written."""
+
+GRACE = 1.05
+"""Factor by which a run may pass a limit on its length: such a limit is no cliff (ours)."""
 
 Ranges = Mapping[str, tuple[float, float]]
 """Setting -> least and most that any pilot ran, whatever became of it."""
@@ -75,7 +79,7 @@ def range_text(ends: tuple[float, float]) -> str:
 
 def is_supported(steps: float, longest: float) -> bool:
     """Whether the longest pilot supports a run of so many steps."""
-    return steps <= SUPPORT * longest
+    return steps <= GRACE * SUPPORT * longest
 
 
 def silent_groups(forecaster: Forecaster) -> dict[int, float]:
@@ -111,83 +115,72 @@ def reach_of(forecaster: Forecaster) -> float:
     return known.times if known.gain or forecaster.next_run is not None else SUPPORT
 
 
-def cautions(forecaster: Forecaster, steps: int, silent: Mapping[int, float]) -> tuple[str, ...]:
-    """Sentences next to the answer about a run of so many steps; `silent_groups` are given."""
-    posterior = forecaster.posterior
-    meta, target = posterior.meta, forecaster.target
+def cautions(
+    forecaster: Forecaster,
+    steps: int,
+    silent: Mapping[int, float],
+    beyond: Sequence[str] = (),
+) -> list[Note]:
+    """Cautions about a run of so many steps; `silent_groups` and `beyond_pilots` are given."""
+    meta, target = forecaster.posterior.meta, forecaster.target
     settings = [run.settings for run in meta.runs]
     rates, sizes = ({getattr(s, n) for s in settings} for n in ("learning_rate", "group_size"))
-    penalties = ", ".join(f"{one:g}" for one in sorted({one.kl_coefficient for one in settings}))
-    found = [
-        (FIRST_LOOK in meta.notes, f"This is {FIRST_LOOK}."),
-        *((True, line) for line in (*PilotRun.weighty(meta.notes), *_mostly_silent(silent, sizes))),
-        (
-            not forecaster.is_piloted,
-            f"No pilot ran {target.model} on {target.task}: its stiffness, start and tolerance "
-            f"are extrapolated from {counted(posterior.sizes, 'model size')}.",
-        ),
-        (
-            ", " in penalties,
-            f"The pilots differ in kl_coefficient ({penalties}), whose effect no law tells: "
-            "compare those of one, and set it yourself in the config.",
-        ),
-        (
-            NONE_MOVED in meta.notes,
-            f"{NONE_MOVED[0].upper()}{NONE_MOVED[1:]}: they tell that their settings are slow, and "
-            "how high and how fast another rises is the prior's word.",
-        ),
-        (
-            all(run.collapse_step is None for run in meta.runs),
-            "No pilot counts as collapsed (of one that did say collapsed = true in pilots.toml): "
-            f"the prior and {RATE_REACH:g} times the largest piloted learning rate bound it.",
-        ),
-        (
-            meta.largest_surviving_rate is None,
-            "Every pilot collapsed; nothing here is known to live.",
-        ),
-        (
-            len(rates) == 1,
-            f"All pilots ran at learning rate {min(rates):g}: what another learning rate does is "
-            "the prior's word.",
-        ),
-        (
-            len(sizes) == 1,
-            f"Group size: the pilots, which all ran at {min(sizes)}, cannot tell what another "
-            "does: keep it, or pilot the other first.",
-        ),
-        (
-            not is_supported(steps, meta.longest),
-            f"The run is {steps / meta.longest:.2g} times as long as the longest pilot. Beyond "
-            f"{SUPPORT:g} times, {_beyond(forecaster)}.",
-        ),
-        ((misfit := misfit_caution(posterior)) != "", misfit),
-        ((doubted := _doubted(forecaster, steps)) != "", doubted),
-        (
-            not all(one.importance_ratio for one in settings),
-            "Some pilots ran without an importance ratio; all of their staleness counts.",
-        ),
-        (
-            any(one.optimizer == "sgd" for one in settings),
-            "The pilots ran with SGD: where it was tried on networks, staleness cost reward from a "
-            "quarter of the limit on that is assumed here; keep refresh interval and lag as short.",
-        ),
-    ]
-    return tuple(line for holds, line in found if holds)
+    penalties = sorted({one.kl_coefficient for one in settings})
+    found = []
+    if not forecaster.is_piloted:
+        counts = counted(forecaster.posterior.sizes, "model size")
+        own = {"model": target.model, "task": target.task}
+        found.append(note(Kind.UNPILOTED_TARGET, **own, sizes=counts))
+    if len(penalties) > 1:
+        named = ", ".join(f"{one:g}" for one in penalties)
+        found.append(note(Kind.PENALTIES_DIFFER, penalties=named))
+    if beyond:
+        found.append(note(Kind.BEYOND_PILOTS, settings=", ".join(beyond)))
+    if all(run.collapse_step is None for run in meta.runs):
+        found.append(note(Kind.NONE_COLLAPSED, reach=RATE_REACH))
+    if meta.largest_surviving_rate is None:
+        found.append(note(Kind.ALL_COLLAPSED))
+    if len(rates) == 1:
+        found.append(note(Kind.ONE_RATE, rate=min(rates)))
+    if len(sizes) == 1:
+        found.append(note(Kind.ONE_GROUP, size=min(sizes)))
+    if not is_supported(steps, meta.longest):
+        found.append(_too_long(forecaster, steps))
+    if misfit := misfit_caution(forecaster.posterior):
+        found.append(stated(misfit, Kind.MISFIT))
+    if not all(one.importance_ratio for one in settings):
+        found.append(note(Kind.NO_RATIO))
+    if any(one.optimizer == "sgd" for one in settings):
+        found.append(note(Kind.SGD))
+    return [*found, *_mostly_silent(silent, sizes), *_doubted(forecaster, steps)]
 
 
-def _mostly_silent(wasted: Mapping[int, float], sizes: set[int]) -> list[str]:
+def _too_long(forecaster: Forecaster, steps: int) -> Note:
+    """What the forecast of a run relies on that is longer than the pilots support."""
+    meta = forecaster.posterior.meta
+    times, enough = steps / meta.longest, int(-(-steps // SUPPORT))
+    own: dict[str, Any] = {"times": times, "enough": enough}
+    if times > GRACE * reach_of(forecaster):
+        return note(Kind.TOO_LONG, **own, most=int(SUPPORT * meta.longest))
+    if forecaster.next_run is not None:
+        return note(Kind.LONG_BY_PUBLIC_RUNS, **own)
+    if meta.priors.extrapolation.gain:
+        groups = meta.priors.extrapolation.groups
+        return note(Kind.LONG_BY_SIMULATION, **own, groups=groups)
+    return note(Kind.LONG_UNMEASURED, **own)
+
+
+def _mostly_silent(wasted: Mapping[int, float], sizes: set[int]) -> list[Note]:
     """Whether the one group size of the pilots is the first thing to change: few groups taught."""
     size, *others = sorted(sizes)
     if others or wasted.get(size, 0.0) < 0.75:
         return []
-    return [
-        f"Of the first groups of {size}, {100 * wasted[size]:.0f} % scored all alike and taught "
-        f"nothing; of groups of {max(wasted)} it would be {100 * wasted[max(wasted)]:.0f} %. Offer "
-        "larger groups, or easier prompts."
-    ]
+    larger = max(wasted)
+    own: dict[str, Any] = {"size": size, "share": 100 * wasted[size]}
+    return [note(Kind.SILENT_GROUPS, **own, larger=larger, larger_share=100 * wasted[larger])]
 
 
-def _doubted(forecaster: Forecaster, steps: int) -> str:
+def _doubted(forecaster: Forecaster, steps: int) -> list[Note]:
     """The living pilot of the highest rate, where a run of its settings is thought impossible."""
     own = pilots_of(forecaster.posterior, forecaster.target)
     had = [run for run in own if run.highest_rate >= run.settings.learning_rate / SAME]
@@ -198,22 +191,6 @@ def _doubted(forecaster: Forecaster, steps: int) -> str:
         # Below it a pilot that lives contradicts the model.
         or stability(forecaster, run.settings.planned_over(steps), steps).least >= 0.01
     ):
-        return ""
-    return (
-        f"Pilot '{run.id}' counts as alive after {counted(int(run.steps), 'step')} at learning "
-        f"rate {run.settings.learning_rate:.3g}, where P(stable to step {steps}) is under 1 %: "
-        "look whether it learns at all, or is about to fall."
-    )
-
-
-def _beyond(forecaster: Forecaster) -> str:
-    """What forecasts rest on that the pilots do not support."""
-    extrapolation = forecaster.posterior.meta.priors.extrapolation
-    if forecaster.next_run is not None:
-        return "most of it is what became of public runs that stood where the pilots stand"
-    if extrapolation.gain:
-        return (
-            f"the curve is moved by how far runs of {extrapolation.groups} other worlds were ahead "
-            "of theirs"
-        )
-    return "the interval of the reward is too narrow: of public runs, half lay in 80 %"
+        return []
+    ran, rate = counted(int(run.steps), "step"), run.settings.learning_rate
+    return [note(Kind.DOUBTED_PILOT, run=run.id, steps=ran, rate=rate, planned=steps)]

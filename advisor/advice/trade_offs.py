@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from advisor.advice.answer_fields import Alternative, AnswerFields, PriorCheck
+from advisor.advice.answer_fields import Alternative, PriorCheck
 from advisor.advice.candidates import RATE_REACH, Lattice
-from advisor.advice.cost import Cost
-from advisor.advice.evaluate import Evaluation, Evaluator, curve_steps, run_ends, stacked, utilities
+from advisor.advice.evaluate import Evaluation, Evaluator, run_ends, stacked, utilities
+from advisor.advice.reasons import Binding, binding, level_flag
 from advisor.advice.request import Budget, Objective
 from advisor.advice.wording import level_text, percent, short_text
 from advisor.forecast import Forecaster, line_for, log_update_norm, pilots_of, recalibrated
@@ -24,6 +25,8 @@ SHARE = 0.95
 
 NOTICED = 0.01
 """Share of the reward range that a freed constraint must give to be named."""
+
+RATE = "learning_rate"
 
 
 def as_alternative(
@@ -141,18 +144,6 @@ def frontier(evaluate: Evaluator) -> tuple[Alternative, ...]:
     return tuple(as_alternative("frontier", evaluate, one, None) for one in kept)
 
 
-def saving(posterior: Posterior, advice: AnswerFields, other: Alternative) -> Cost | None:
-    """Steps and price at which the advised run has what another ends with; None: no cheaper."""
-    forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
-    times = curve_steps(advice.steps)
-    curve = forecaster.outcome(advice.settings, times).mean(axis=0)
-    there = np.flatnonzero(curve >= other.reward)
-    if not there.size or there[0] == 0:
-        return None
-    cost = advice.cost_model(advice.settings, int(np.ceil(times[there[0]])))
-    return cost if cost.paid < other.cost.paid else None
-
-
 POWERS = (0.8, 1.25)
 """Powers of the priors (arXiv:2107.14054, which goes closer to 1 for a derivative): what an eighth
 less or more of spread would do."""
@@ -205,7 +196,7 @@ def prior_checks(
     return tuple(found)
 
 
-def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float) -> str:
+def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float) -> Binding:
     """Largest learning rate that keeps the level at the piloted group size and refresh interval."""
     tried = lattice.axes["learning_rate"]
     allowed = [
@@ -213,78 +204,79 @@ def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: floa
         for rate in tried
         if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).least >= level
     ]
+    wanted: dict[str, Any] = {"axis": RATE, "level": level_text(level)}
     if not allowed:
-        return f"no learning rate tried keeps P(stable) at {level_text(level)}"
-    here = f"keep P(stable) at {level_text(level)} or more at this group size and refresh interval"
+        return binding("no_rate", **wanted, freed_by="a lower learning rate")
     if max(allowed) == tried[-1]:
-        return f"none was found: learning rates up to {tried[-1]:.6g}, the highest tried, {here}"
+        return binding("every_rate", value=tried[-1], **wanted)
     above = min(rate for rate in tried if rate > max(allowed))
-    return f"learning rates up to {max(allowed):.6g} {here}; the next one, {above:.6g}, does not"
+    return binding("rates_up_to", value=max(allowed), above=above, **wanted)
 
 
-def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: float) -> str:
+def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: float) -> Binding:
     """Constraint that no configuration meets, and what would free it."""
     if all(evaluate.budget.steps_of(e.settings, evaluate.cost) < 1 for e in evaluate.tried):
-        return "the budget, which pays for no step of any configuration. A larger one would free it"
+        return binding("no_step", freed_by="a larger budget")
     if evaluate.goal is not None and not any(e.value > float("-inf") for e in evaluate.tried):
         best = max(evaluate.tried, key=lambda e: e.reward)
-        return (
-            f"the goal: no configuration reaches {evaluate.goal:.3f} within the budget with "
-            f"probability {percent(evaluate.objective.confidence)}; the best comes to "
-            f"{best.reward:.3f} on average. A longer run, a lower goal or more risk would free it"
-        )
+        sure = percent(evaluate.objective.confidence)
+        freed = "a longer run, a lower goal or more risk"
+        wanted: dict[str, Any] = {"goal": evaluate.goal, "confidence": sure}
+        return binding("goal_missed", freed_by=freed, best=best.reward, **wanted)
     if nearest.is_feasible(level) and nearest.reward <= start:
-        return (
-            f"the reward: every configuration that is stable enough ends at {nearest.reward:.3f} "
-            f"or less, below the {start:.3f} that it starts from. Pilots that gain something, or "
-            "another reward, would free it"
-        )
-    parts = {
-        "the learning rate that this task and model tolerate": nearest.stability.tolerance,
-        "the refresh interval": nearest.stability.refresh,
-        "the fluctuation of the reward": nearest.stability.fluctuation,
-    }
-    worst = min(parts, key=lambda name: parts[name])
-    return (
-        f"{worst} (its part is {percent(parts[worst], level)}; the level asks for "
-        f"{level_text(level)}). "
-        "A lower level, shorter run, or a pilot at a lower learning rate would free it"
-    )
+        freed = "pilots that gain something, or another reward"
+        return binding("no_gain", value=nearest.reward, freed_by=freed, start=start)
+    axes = {"tolerance": RATE, "refresh": "refresh_interval", "fluctuation": None}
+    worst = min(axes, key=lambda name: float(getattr(nearest.stability, name)))
+    part = getattr(nearest.stability, worst)
+    freed = "a lower level, a shorter run, or a pilot at a lower learning rate"
+    parts: dict[str, Any] = {"part": percent(part, level), "level": level_text(level)}
+    return binding(worst, axis=axes[worst], freed_by=freed, **parts)
 
 
-def beaten_too_seldom(at_end: Evaluator, kept: Evaluation, other: Evaluation, surely: float) -> str:
-    """Say why piloted settings are kept before others with a higher forecast."""
+def beaten_too_seldom(
+    at_end: Evaluator, kept: Evaluation, other: Evaluation, surely: float
+) -> Binding:
+    """Other settings with a higher forecast, and why piloted ones are kept."""
     (chance,) = p_better(at_end, other, [kept])
-    return (
-        f"{short_text(other.settings, kept.settings)}, forecast to end at {other.reward:.3f}, is "
-        f"worth more with P {percent(chance, surely)}: below {percent(surely)}, piloted settings "
-        "that are nearer to what is known, or gentler, are kept"
+    return binding(
+        "beaten_too_seldom",
+        axis=RATE,
+        value=other.settings.learning_rate,
+        gain=other.reward - kept.reward,
+        freed_by=f"--learning-rates {other.settings.learning_rate:g}",
+        settings=short_text(other.settings, kept.settings),
+        reward=other.reward,
+        chance=percent(chance, surely),
+        surely=percent(surely),
     )
 
 
-def limiting_factor(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float) -> str:
+def limiting_factor(
+    evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float
+) -> Binding:
     """Constraint that the advice stands at, and what freeing it would give."""
     noticed = chosen.reward + NOTICED * evaluate.forecaster.outcome_range
     better = [e for e in evaluate.tried if e.reward > noticed and e.least < level]
     if better and evaluate.goal is None:
         top = max(better, key=lambda e: e.reward)
-        return (
-            f"P(stable): {short_text(top.settings, chosen.settings)} would give {top.reward:.3f} "
-            f"at P(stable) {percent(top.least, level)}"
+        return binding(
+            "unstable",
+            axis=RATE,
+            value=top.settings.learning_rate,
+            gain=top.reward - chosen.reward,
+            freed_by=level_flag(top.least),
+            settings=short_text(top.settings, chosen.settings),
+            reward=top.reward,
+            least=percent(top.least, level),
         )
-    *others, last = lattice.axes["learning_rate"]
+    *others, last = lattice.axes[RATE]
     surviving = evaluate.forecaster.posterior.meta.largest_surviving_rate
     if others and chosen.settings.learning_rate == last:
         is_reach = surviving is not None and last == float(f"{surviving * RATE_REACH:.2g}")
         reach = f"{RATE_REACH:g} times the largest that survived a pilot"
         edge = reach if is_reach else f"{last:.3g}"
-        return (
-            f"the learning rate, at the edge of what was offered ({edge}); a pilot there would "
-            "tell whether more is better"
-        )
+        return binding("edge", axis=RATE, value=last, freed_by="a pilot there", edge=edge)
     if evaluate.goal is not None:
-        return f"the goal of {evaluate.goal:.3f}: nothing feasible reaches it for less"
-    return (
-        "nothing: higher learning rates gain less than a hundredth of the reward range, and "
-        "fewer completions per step would lose more"
-    )
+        return binding("cheapest_goal", goal=evaluate.goal)
+    return binding("nothing")

@@ -1,18 +1,25 @@
-"""The wording of an answer: its numbers, prices and settings, and every sentence that has them."""
+"""The wording of an answer: its numbers, prices and settings, and which paragraphs it has.
+
+The sentences stand in ``answer.txt.j2``, a macro for each paragraph.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from advisor.advice.answer_fields import Alternative, AnswerFields, NextPilot, PriorCheck
+from advisor.advice.answer_fields import AnswerFields, NextPilot, PriorCheck
 from advisor.advice.candidates import place_of
 from advisor.advice.cost import Cost
-from advisor.advice.support import is_supported
-from advisor.common import counted
-from advisor.forecast import SUPPORT, Stability
+from advisor.advice.reasons import Limit, level_flag
+from advisor.common import Kind, Note, counted, kinds
+from advisor.forecast import Stability
 from advisor.model import TRUSTED_K
 from advisor.runs import Settings, Trainer
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 def in_trainer_names(settings: Settings, trainer: str = "TRL") -> str:
@@ -74,44 +81,43 @@ def many(number: float, what: str) -> str:
     return f"{number:,.0f} {what if round(number) != 1 else what.removesuffix('s')}"
 
 
-SAID = 3
-"""Assumptions that are written out beside an answer."""
-
-WEIGHTY = (
-    r"passed over, for it cannot be read",
-    r"the chains agree only loosely",
-    r"adapter = .* assumed|prior preset .*(runs disagree|no adapter is stated)",
-    r"reward ceiling .* assumed",
-    r"planned steps = ",
-    r"known to do best",
-    r"learning rates stop at |as in the first pilot",
-    r"(minibatches|epochs)_per_refresh = .* assumed",
-    r"group_size = .* assumed|prompts_per_step = .* assumed",
-    r"parameters = .* assumed",
-    r"reward floor .* assumed",
-    r"price of a step",
-    r"prior preset ",
-    r"target = ",
-)
-"""What an assumption that matters begins with, the weightiest first: a log that is left out, what
-the forecast is of (adapter, range of the reward, length), what a step is, what pilots resemble."""
+def short_text(settings: Settings, own: Settings) -> str:
+    """Rate, group and refresh interval of some settings, and their prompts where they differ."""
+    rate, group = settings.learning_rate, settings.group_size
+    text = f"learning rate {rate:.3g}, group size {group}, K {settings.refresh_interval}"
+    is_same = settings.prompts_per_step == own.prompts_per_step
+    return text if is_same else f"{text}, {prompts_text(settings)} per step"
 
 
-def weightiest(assumptions: Sequence[str], most: int = SAID) -> tuple[list[str], int]:
-    """Assumptions that matter most, and how many others there are."""
-
-    def rank(line: str) -> int:
-        found = (place for place, begins in enumerate(WEIGHTY) if re.match(begins, line))
-        return next(found, len(WEIGHTY))
-
-    return sorted(assumptions, key=rank)[:most], max(0, len(assumptions) - most)
+def digits(low: float, high: float) -> int:
+    """Decimals that the width of an interval makes worth reading."""
+    return min(4, max(0, 1 - math.floor(math.log10(max(high - low, 1e-12)))))
 
 
-TOO_FEW = "the pilots, too few to tell what other settings do"
-"""What limits an answer that keeps to what was piloted for want of pilots."""
+def number(advice: AnswerFields, reward: float) -> str:
+    """A reward, rounded as the width of the answer's interval makes worth reading."""
+    return f"{reward:z.{digits(advice.reward.low, advice.reward.high)}f}"
 
-SHOWN = 2
-"""Cautions in the answer itself, less one where it names a pilot; the others are details."""
+
+def stability_interval(stability: Stability) -> str:
+    """80 % interval of P(stable), between tables or repositories."""
+    if stability.low == stability.high:
+        return "by the model: no runs of known outcome recalibrate it"
+    low, high = percent(stability.low), percent(stability.high)
+    return f"80 % interval: {low} to {high}"
+
+
+# Paragraphs ---------------------------------------------------------------------------------------
+
+
+MOST_WORDS = 150
+"""Of an answer on a terminal, its title and the line on its study included."""
+
+FRAME_WORDS = 16
+"""Of these, for the title and that line."""
+
+BULLETS = 3
+"""Remarks before a launch, at most."""
 
 NEARLY_ALL = 0.95
 """Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
@@ -125,321 +131,200 @@ INFORMED = {
 }
 """Terms on which a decision turns, whose share of data is stated, and what they are called."""
 
-LIMITED = {"recommendation": "What limits it", "next_pilot": "Bound", "infeasible": "What binds"}
-"""What stands before the constraint that an answer meets."""
+URGENT = (Kind.LOST_REWARDS, Kind.ADAPTER_DOUBTED, Kind.KL_DOUBTED)
+"""Assumptions that are named before a launch: a log may show that they are wrong."""
 
 
-def summary_text(advice: AnswerFields) -> str:
-    """Write the answer: what to run, how sure that is, what binds, what to beware of."""
-    pilot = _pilot_lines(advice)
-    if advice.kind == "next_pilot":
-        # Where the pilot is the answer it stands first.
-        takes = "three or more at two settings or more, one of which lives and moves"
-        first = f"The pilots tell too little for a recommendation, which takes {takes}"
-        pilot[:2] = [f"{first}. {pilot[1]}"] if pilot else [f"{first}: the answer is a bound."]
-        opening, pilot = [*pilot, "", *_lead(advice)], []
-    else:
-        opening = [*_lead(advice), in_trainer_names(advice.settings, advice.trainer), ""]
-    beyond = ", ".join(advice.beyond_pilots)
-    shown = SHOWN - bool(advice.next_pilot)
-    outside = f"Outside what was piloted: {beyond}. There the numbers are extrapolated."
-    lines = [*opening, *_body(advice), *([outside] if beyond else []), *pilot]
-    few = [f"Caution: {line}" for line in advice.cautions[:shown]]
-    return "\n".join([*lines, "", *few]).rstrip()
+@cache
+def _template() -> jinja2.Template:
+    """Sentences of an answer."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("advisor.advice", "."),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # text for terminals; the page escapes it
+    )
+    said = (
+        brief,
+        counted,
+        difference,
+        flags,
+        gpu_time,
+        kinds,
+        level_text,
+        many,
+        number,
+        percent,
+        price,
+    )
+    environment.globals |= {one.__name__: one for one in (*said, prompts_text, short_text)}
+    environment.globals |= {"choice": _choice, "same_place": _same_place}
+    environment.globals |= {"informed": INFORMED, "nearly_all": NEARLY_ALL, "trusted_k": TRUSTED_K}
+    return environment.get_template("answer.txt.j2")
 
 
-def explanation_text(advice: AnswerFields) -> str:
-    """Write the answer without lines to paste: what it speaks of, and its numbers."""
-    return "\n".join([*_lead(advice), *_body(advice), *_particulars(advice)])
+def _say(paragraph: str, *of: Any) -> str:
+    """One paragraph of the template."""
+    return str(getattr(_template().module, paragraph)(*of)).strip("\n")
 
 
-def support_text(advice: AnswerFields) -> str:
-    """Write what the numbers do not show: whether the pilots support them, and what to do."""
-    going_on = [] if advice.promotion is None else [advice.promotion.text]
-    return "\n".join([*_support(advice), *going_on])
+def _same_place(one: Settings, other: Settings) -> bool:
+    return place_of(one) == place_of(other)
 
 
-def _lead(advice: AnswerFields) -> list[str]:
-    """Which configuration the numbers are of, where it is not the one to run."""
+def brief(name: str, most: int = 40) -> str:
+    """Name of a run, without its middle where it is long."""
+    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[-most // 2 :]}"
+
+
+def difference(one: Settings, other: Settings) -> str:
+    """In what settings differ from others; the learning rate always."""
+    parts = [f"learning rate {one.learning_rate:.3g}"]
+    if one.group_size != other.group_size:
+        parts.append(f"group size {one.group_size}")
+    if one.refresh_interval != other.refresh_interval:
+        parts.append(f"K {one.refresh_interval}")
+    return ", ".join(parts)
+
+
+def flags(advice: AnswerFields) -> str:
+    """Options under which the leading pilot's settings would be advised; empty where none can."""
+    own, least = advice.best_piloted.settings, advice.best_piloted.stability.least
+    if own.refresh_interval != advice.settings.refresh_interval:
+        return ""
+    named = [f"--learning-rates {own.learning_rate:g}"]
+    if own.group_size != advice.settings.group_size:
+        named.append(f"--group-sizes {own.group_size}")
+    return " ".join([*named, *([level_flag(least)] if least < advice.level else [])])
+
+
+def _choice(advice: AnswerFields, check: PriorCheck) -> str:
+    """What would be chosen with the priors less or more sure."""
+    if check.best is None:
+        return "no configuration is stable enough"
+    if _same_place(check.best, advice.settings):
+        return "the choice stays"
+    best = in_trainer_names(check.best, advice.trainer)
+    return f"the highest forecast of what is stable enough is that of {best}"
+
+
+# The answer ---------------------------------------------------------------------------------------
+
+
+def title_of(advice: AnswerFields) -> str:
+    """What an answer is headed by: the pilot to run first, where one is to be run."""
+    if advice.next_pilot is not None:
+        many = 1 + len(advice.further_pilots)
+        first = "Run this pilot first" if many == 1 else f"Run these {many} pilots first"
+        none = "No feasible configuration. " if advice.kind == "infeasible" else ""
+        return f"{none}{first}"
     if advice.kind == "recommendation":
-        return []
-    if advice.kind == "infeasible":
-        goal = "" if advice.objective.kind == "reward" else " and the goal"
-        wanted = f"P(stable) = {level_text(advice.level)}{goal}"
-        return [f"No configuration reaches {wanted}. The nearest one found:"]
-    if advice.collapsed < advice.pilots:
-        return ["What the pilots do say, at the best setting that was piloted:"]
-    return ["What the model says of the gentlest setting piloted; every pilot collapsed:"]
+        is_edge = advice.limit.kind is Limit.EDGE_OF_RATES
+        is_outside = advice.beyond_pilots or is_edge or Kind.NONE_MOVED in kinds(advice.notes)
+        return (
+            "Best setting found, outside your pilots" if is_outside else "Recommended configuration"
+        )
+    return "More pilots are needed" if advice.kind == "next_pilot" else "No feasible configuration"
 
 
-def _pilot_lines(advice: AnswerFields) -> list[str]:
-    """Next pilot, and why it is named even where the full run would lose more by its price."""
+def headlines(advice: AnswerFields) -> list[str]:
+    """What is wrong with the whole answer: a first look, another preset, a looser check."""
+    return [str(one) for one in advice.notes if one.audience == "headline"]
+
+
+def leader_text(advice: AnswerFields) -> str:
+    """Why the pilot with the highest reward is not followed; empty where it is."""
+    has_other = advice.leader is not None and not advice.leader.is_followed
+    return _say("leader", advice) if has_other else ""
+
+
+def launch_notes(advice: AnswerFields) -> list[str]:
+    """What to know before a launch, the most important first."""
+
+    def is_urgent(one: Note) -> bool:
+        return one.audience == "caution" or one.kind in URGENT
+
+    first = [] if advice.promotion is None else [advice.promotion.text]
+    bound = [advice.binding] if advice.kind == "next_pilot" else []
+    return [*first, *(str(one) for one in advice.notes if is_urgent(one)), *bound]
+
+
+def pilot_lines(advice: AnswerFields) -> list[str]:
+    """Pilots to run next, ready to paste, and why; empty where there is none."""
     pilot = advice.next_pilot
     if pilot is None:
         return []
-    named = "" if pilot.is_worth_its_price else " It is named, for nothing fit to launch was found."
-    return [
-        "",
-        f"Next pilot, {counted(pilot.steps, 'step')}:",
-        f"  {in_trainer_names(pilot.settings, advice.trainer)}",
-        f"  Why: {pilot_reason(pilot)}{named}",
+    every = [pilot.settings, *advice.further_pilots]
+    each = " each" if advice.further_pilots else ""
+    pasted = [in_trainer_names(one, advice.trainer) for one in every]
+    return [*pasted, f"{counted(pilot.steps, 'step')}{each}. {pilot_reason(pilot)}"]
+
+
+def summary_text(advice: AnswerFields) -> str:
+    """Write the answer: what to run, what comes of it, why not the leader, what to check first."""
+    own, lines = in_trainer_names(advice.settings, advice.trainer), pilot_lines(advice)
+    if lines and advice.kind == "recommendation":
+        where = ", outside your pilots" if advice.beyond_pilots else ""
+        lines += ["", f"To launch without it{where}: {own}"]
+    elif advice.kind == "infeasible":
+        lines += [""] * bool(lines)
+        lines += [f"No setting meets what was asked. Nearest: {own}", advice.binding]
+    elif advice.kind == "next_pilot":
+        best = "best forecast" if advice.collapsed < advice.pilots else "lowest rate"
+        lines += [""] * bool(lines)
+        lines += [f"Until then, the pilot with the {best}: {own}"]
+    else:
+        lines = [own]
+    lines += [*headlines(advice), _say("expect", advice)]
+    if (why := leader_text(advice)) and advice.kind != "infeasible":
+        lines.append(why)
+    left = MOST_WORDS - FRAME_WORDS - len(" ".join(lines).split())
+    bullets: list[str] = []
+    for line in launch_notes(advice):
+        words = len(line.split()) + 1
+        if len(bullets) < BULLETS and words <= left:
+            bullets.append(f"- {line}")
+            left -= words
+    return "\n".join([*lines, *(["Before you launch:"] if bullets else []), *bullets])
+
+
+def explanation_text(advice: AnswerFields) -> str:
+    """Write in full what the numbers speak of and what they mean, without lines to paste."""
+    limits = [f"What limits it: {advice.binding}"] if advice.kind != "next_pilot" else []
+    lines = [
+        f"For {advice.target.subject}, to {_say('aim', advice)}: {_say('settings', advice)}.",
+        _say("expect", advice),
+        _say("rest", advice),
+        _say("parts", advice),
+        _say("silent", advice) if advice.silent_groups else "",
+        *limits,
+        _say("evidence", advice),
     ]
+    return "\n".join(filter(None, lines))
 
 
 def pilot_reason(pilot: NextPilot) -> str:
-    """Why a pilot is named, how likely it lives, and its price, also in reward."""
-    lost = 0.0 if pilot.loss is None else pilot.loss
-    shorter = f" A run shorter by that price would lose {100 * lost:.1f} % of the range."
-    return (
-        f"{pilot.reason} It stays stable with probability "
-        f"{percent(pilot.stability.probability)} and costs {price(pilot.cost)}."
-    ) + (shorter if lost >= 0.0005 else "")  # what a tenth of a per cent shows
-
-
-def details_text(advice: AnswerFields) -> str:
-    """Write what stands behind the answer: its peak, its evidence, what else could be run."""
-    others = _others(advice) if advice.kind == "recommendation" else []
-    more = [f"Caution: {line}" for line in advice.cautions[SHOWN - bool(advice.next_pilot) :]]
-    return "\n".join([*_particulars(advice), *more, evidence_text(advice), *others])
+    """Why a pilot is named, how likely it lives, and its price."""
+    return _say("pilot", pilot)
 
 
 def evidence_text(advice: AnswerFields) -> str:
     """Write the peak of the reward, and how much of the answer is data."""
-    peak = advice.peak
-    shares = ", ".join(
-        f"{INFORMED[name]} {100 * max(share, 0.0):.0f} %" for name, share in advice.informed.items()
-    )
-    lines = [
-        f"Peak on the way: {peak.mean:.3f} [{peak.low:.3f}, {peak.high:.3f}]; runs wander "
-        "round their curve, so the best checkpoint lies above the last.",
-        f"How much is data, not prior: {shares}.",
-    ]
-    return "\n".join([*lines, *(_prior_check(advice, check) for check in advice.prior_checks)])
+    return _say("shares", advice)
 
 
-def _prior_check(advice: AnswerFields, check: PriorCheck) -> str:
-    """What the answer would be with the priors less or more sure."""
-    choice = "no configuration is stable enough"
-    if check.best is not None:
-        best = in_trainer_names(check.best, advice.trainer)
-        other = f"the highest forecast of what is stable enough is that of {best}"
-        is_same = place_of(check.best) == place_of(advice.settings)
-        choice = "the choice stays" if is_same else other
-    doubt = "" if check.pareto_k <= TRUSTED_K else " (a rough figure: its weights are uneven)"
-    return (
-        f"With the priors {'less' if check.power < 1 else 'more'} sure (power {check.power:g}): "
-        f"reward {check.reward:.3f}, P(stable) {percent(check.stability)}; {choice}{doubt}."
-    )
-
-
-def stability_interval(stability: Stability) -> str:
-    """Where P(stable) lies, between tables or repositories; empty where no line was learned."""
-    if stability.low == stability.high:
-        return "as the model says: no runs of known outcome recalibrate it"
-    low, high = percent(stability.low), percent(stability.high)
-    where = "in 80 % of sets of finished runs"
-    return f"{low} {where} too" if low == high else f"{low} to {high} {where}"
-
-
-def _body(advice: AnswerFields) -> list[str]:
-    """What to run, what comes of it and how surely, whether the pilots support it, its price."""
-    settings, steps = advice.settings, counted(advice.steps, "step")
-    batches = counted(settings.minibatches_per_refresh, "mini-batch")
-    reward, least = advice.reward, advice.stability.least
-    kind, over = settings.schedule, settings.planned_steps or advice.steps
-    decay = "" if kind == "constant" else f"; the learning rate decays over {over} steps ({kind})"
-    # A forecast holds for stable runs: said where that is not to be expected.
-    stable = f", if it stays stable ({percent(least, advice.level)})"
-    return [
-        f"For {advice.target.subject}, to {_aim(advice)}: learning rate "
-        f"{settings.learning_rate:.3g}, group size {settings.group_size}, refresh interval "
-        f"{settings.refresh_interval} ({batches} x {counted(settings.epochs_per_refresh, 'epoch')})"
-        f", {prompts_text(settings)} per step, {steps}{_batches(advice)}{decay}.",
-        f"{advice.measure.capitalize()} after {steps}{stable if least < advice.level else ''}: "
-        f"{reward.mean:.3f}, 80 % interval [{reward.low:.3f}, {reward.high:.3f}] for one run. "
-        f"P(stable to step {advice.steps}) = "
-        f"{percent(advice.stability.probability, advice.level)}{_between(advice)} (wanted: "
-        f"{level_text(advice.level)}).",
-        *_support(advice),
-        *([_limit(advice)] if _is_outdone(advice) else []),
-        *([_price_line(advice)] if advice.kind == "recommendation" else []),
-        *([] if advice.promotion is None else [advice.promotion.text]),
-    ]
-
-
-def _batches(advice: AnswerFields) -> str:
-    """Steps in batches of rollouts, which some trainers count, and how many were asked for."""
-    interval, asked = advice.settings.refresh_interval, advice.budget.steps
-    if interval == 1 or advice.steps % interval:
-        return ""
-    batches = f"{counted(advice.steps // interval, 'batch')} of rollouts"
-    is_cut = advice.objective.kind == "reward" and asked not in (None, advice.steps)
-    return f" ({batches}; {asked} steps are no whole number)" if is_cut else f" ({batches})"
-
-
-def _support(advice: AnswerFields) -> list[str]:
-    """Whether these pilots support the answer and so long a run, and what to do where not."""
-    pilots = f"{counted(advice.pilots, 'pilot')} of up to {advice.longest_pilot:.0f} steps"
-    bound = [_limit(advice)] if _is_bound(advice) else []
-    if is_supported(advice.steps, advice.longest_pilot):
-        return bound or [f"Supported by {pilots}, {advice.collapsed or 'none'} of which collapsed."]
-    enough, times = int(-(-advice.steps // SUPPORT)), advice.steps / advice.longest_pilot
-    if times <= advice.reach:
-        return [
-            *bound,
-            f"Extrapolated from {pilots}: the run is {times:.3g} times as long. On other runs 80 % "
-            f"intervals held so far out; a pilot to step {enough} would support it.",
-        ]
-    return [
-        *bound,
-        f"NOT SUPPORTED by these pilots ({pilots}): the run is {times:.3g} times as long, further "
-        f"than was measured elsewhere. Let one run to step {enough}, or plan "
-        f"{SUPPORT * advice.longest_pilot:.0f} steps.",
-    ]
-
-
-def _is_bound(advice: AnswerFields) -> bool:
-    """Whether what limits the answer is a part of it: no recommendation, or of too few pilots."""
-    return advice.kind != "recommendation" or advice.binding.startswith(TOO_FEW)
-
-
-def _is_outdone(advice: AnswerFields) -> bool:
-    """Whether a pilot's settings are likelier worth more: then the answer says why not those."""
-    chance = advice.best_piloted.p_beaten
-    return chance is not None and chance < 0.5 and not _is_bound(advice)
-
-
-def _particulars(advice: AnswerFields) -> list[str]:
-    """What the numbers mean, what limits the answer and what it rests on."""
-    stability = advice.stability
-    by_model, stated = percent(stability.by_model), percent(stability.probability)
-    again = "" if by_model == stated else f". Recalibrated on runs of known outcome: {stated}"
-    calm = f", fluctuation small {percent(stability.fluctuation)}" * (stability.fluctuation < 1)
-    none_failed = "" if advice.collapsed else " It is the preset's word: no pilot collapsed."
-    return [
-        "The interval is that of the mean of a run's last tenth, with its seed noise and slow "
-        "wander. P(stable) has parts, by the model: rollouts refreshed often enough "
-        f"{percent(stability.refresh)}, learning rate tolerated {percent(stability.tolerance)}"
-        f"{calm}; in all {by_model}{again}.{none_failed}",
-        *([] if advice.kind == "recommendation" else [_price_line(advice)]),
-        *_silent_groups(advice.silent_groups),
-        *([] if _is_bound(advice) or _is_outdone(advice) else [_limit(advice)]),
-        *_evidence(advice),
-    ]
-
-
-def _silent_groups(shares: Mapping[int, float]) -> list[str]:
-    """What group sizes waste where the pilots began, in one line."""
-    if not shares:
-        return []
-    of_size = ", ".join(f"{percent(share)} at group size {size}" for size, share in shares.items())
-    return [
-        "Groups whose completions all score alike teach nothing. As the first rows of the pilots "
-        f"tell, they are {of_size}."
-    ]
-
-
-def _limit(advice: AnswerFields) -> str:
-    """The constraint that the answer meets."""
-    return f"{LIMITED[advice.kind]}: {advice.binding}."
-
-
-def _between(advice: AnswerFields) -> str:
-    """Interval of P(stable), and what the model by itself says where that is less."""
-    stability = advice.stability
-    low, high = percent(stability.low), percent(stability.high)
-    stated = percent(stability.probability, advice.level)
-    found = "" if low == stated == high else f", 80 % interval [{low}, {high}]"
-    by_model = percent(stability.by_model, advice.level)
-    if by_model != stated and stability.by_model < stability.probability:
-        found += f"; the model alone says {by_model}, and that decides"
-    return found
-
-
-def _price_line(advice: AnswerFields) -> str:
-    one = "It" if advice.kind == "recommendation" else "A run at these settings"
-    costs = f"{one} costs {price(advice.cost)}."
-    by = round(advice.steps_to_95)  # of the step that is named, which readers count from
-    if by > NEARLY_ALL * advice.steps:
-        return costs
-    after = (1 - by / advice.steps) * advice.cost.paid
-    rest = many(after, "completions") if advice.cost.gpu_hours is None else gpu_time(after)
-    return f"{costs} 95 % of its gain is made by step {by}; the steps after that cost {rest}."
-
-
-def _aim(advice: AnswerFields) -> str:
-    aim, risk = advice.objective, ""
-    if aim.quantile is not None:
-        risk = f", judged by the worst {100 * aim.quantile:.0f} % of outcomes"
-    if aim.kind == "cheapest":
-        chance = percent(aim.confidence)
-        return f"reach a reward of {aim.goal:g} for the least, with probability {chance}{risk}"
-    if aim.kind == "fastest":
-        return f"make {100 * (aim.goal or 0.0):.0f} % of the gain soonest{risk}"
-    return f"end with the highest reward{risk}"
-
-
-def _row(other: Alternative, advised: Settings, *, timed: bool = False) -> str:
-    settings, by = other.settings, other.steps_to_95
-    time = "" if by is None or not timed else f", 95 % of the advised gain by step {by:.0f}"
-    if time and by and (hours := other.cost.gpu_hours):
-        time += f" ({gpu_time(by / other.cost.steps * hours)})"
-    return (
-        f"  {other.name}: {short_text(settings, advised)}: {other.reward:.3f}, P(stable) "
-        f"{percent(other.stability.probability)}, {price(other.cost)}{time}"
-    )
-
-
-def short_text(settings: Settings, own: Settings) -> str:
-    """Rate, group and refresh interval of some settings, and their prompts where they differ."""
-    rate, group = settings.learning_rate, settings.group_size
-    text = f"learning rate {rate:.3g}, group size {group}, K {settings.refresh_interval}"
-    is_same = settings.prompts_per_step == own.prompts_per_step
-    return text if is_same else f"{text}, {prompts_text(settings)} per step"
-
-
-def _others(advice: AnswerFields) -> list[str]:
-    own, piloted = advice.settings, advice.best_piloted
-    instead = [
-        _row(one, own, timed=True) for one in (*advice.alternatives, *advice.equal_completions)
-    ]
-    chance = ""
-    if piloted.p_beaten is not None:
-        is_known = any(line.startswith("known to do best") for line in advice.assumptions)
-        away = " and distance from what is known to do best against a setting" if is_known else ""
-        chance = f". Where a lost run counts as the reward's floor{away}, it is better with P "
-        chance += percent(piloted.p_beaten)
-    best = [
-        "If both stay stable, the advice is expected to end "
-        f"{advice.reward.mean - piloted.reward:+.3f} from the highest forecast of a pilot{chance}:",
-        _row(piloted, own),
-    ]
-    if place_of(piloted.settings) == place_of(own):
-        best = ["Of the piloted settings these have the highest forecast."]
-    return [
-        *(["Instead:", *instead] if instead else []),
-        *best,
-        "Common recipes under the same posterior:",
-        *(_row(recipe, own) for recipe in advice.recipes),
-    ]
-
-
-def _evidence(advice: AnswerFields) -> list[str]:
-    is_prior = advice.informed.get("hazard.learning_rate", 1.0) < 1 - NEARLY_ALL
-    slope = "; how steeply the risk rises with it is the prior's word" if is_prior else ""
-    failed = (
-        f"{advice.collapsed} of them collapsed, which bounds the learning rate{slope}"
-        if advice.collapsed
-        else "none of them collapsed, so the bound on the learning rate is the prior's"
-    )
-    share = advice.pilots_cost / max(advice.cost.completions, 1.0)
-    lines = [
-        f"It rests on {counted(advice.pilots, 'pilot')} of up to "
-        f"{advice.longest_pilot:.0f} steps, {many(advice.pilots_cost, 'completions')} "
-        f"({share:.2g} times the run); {failed}."
-    ]
-    if advice.outside is not None:
-        stop = " Learning rates stop at three times the largest that survived a pilot."
-        some_lived = advice.collapsed < advice.pilots
-        lines.append(f"Outside the evidence: {advice.outside}.{stop if some_lived else ''}")
-    return lines
+def details_text(advice: AnswerFields) -> str:
+    """Write what stands behind the answer: its meaning, its evidence, what else could be run."""
+    shown = summary_text(advice)
+    said = [leader_text(advice), *(f"Caution: {line}" for line in launch_notes(advice))]
+    more = [line for line in said if line and line.removeprefix("Caution: ") not in shown]
+    lost = 0.0 if advice.next_pilot is None else advice.next_pilot.loss or 0.0
+    # Below, a tenth of a per cent would show nothing.
+    more += [_say("loss", advice.next_pilot)] if lost >= 0.0005 else []
+    others = [_say("others", advice)] if advice.kind == "recommendation" else []
+    assumed = [f"Assumed: {'; '.join(advice.assumptions)}."] if advice.assumptions else []
+    parts = [explanation_text(advice), *more, evidence_text(advice), *others, *assumed]
+    return "\n".join(parts)

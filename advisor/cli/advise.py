@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import typer
 from advisor.cli import flags
 from advisor.cli.flags import echo
 from advisor.common import DEFAULT_SEED
-from advisor.errors import CannotTellError, KeptElsewhereError
+from advisor.errors import AdvisorError, CannotTellError, KeptElsewhereError
 
 if TYPE_CHECKING:
     from advisor.advice import Request, Search
@@ -147,7 +148,7 @@ def fit(
     from advisor.common import check_output, write_or_keep
     from advisor.findings import describe
     from advisor.forecast import fit as fit_runs
-    from advisor.model import FIRST_LOOK, Sampling
+    from advisor.model import Sampling
     from advisor.runs import read_runs
 
     check_output(out, "the posterior", "--out")
@@ -165,8 +166,6 @@ def fit(
         echo(posterior.to_json())
         return
     notes = "\n".join(f"  {line}" for line in posterior.meta.notes)
-    if fast:
-        echo(f"This is {FIRST_LOOK}.\n")
     echo(f"{describe(posterior)}\n\nAssumed:\n{notes}\n\nPosterior in {out}")
 
 
@@ -205,7 +204,7 @@ def _run(
         judged = [diagnose(run, siblings=runs) for run in runs]
         if not quiet:
             _print_runs(runs, judged, progress.console)
-        with noted(quiet=quiet):
+        with noted(quiet=quiet), cautioned(runs, progress.console):
             posterior = fit(runs, priors=priors, sampling=sampling, progress=progress)
             advice = advise(
                 posterior, request, search=search, seed=sampling.seed, progress=progress
@@ -228,13 +227,25 @@ def _run(
         raise typer.Exit(CannotTellError.exit_code)
 
 
+@contextmanager
+def cautioned(runs: Sequence[PilotRun], console: HarmlessConsole) -> Iterator[None]:
+    """Print what is odd about the runs where no answer is left to say it."""
+    from advisor.runs import PilotRun
+
+    try:
+        yield
+    except AdvisorError:
+        for line in PilotRun.weighty(line for run in runs for line in run.warnings):
+            console.say(f"Caution: {line}")
+        raise
+
+
 def _print_runs(
     runs: Sequence[PilotRun], judged: Sequence[Diagnosis], console: HarmlessConsole
 ) -> None:
     """A line per pilot, and what a pilot shows that its rewards do not: it shapes the answer."""
     from advisor.cli.terminal import table
     from advisor.common import counted
-    from advisor.runs import PilotRun
 
     rows = []
     for run in runs:
@@ -253,8 +264,6 @@ def _print_runs(
         )
     names = ("run", "model", "learning rate", "G", "K", "steps", "reward")
     console.print(table(names, rows, right=names[2:], title=counted(len(runs), "pilot")))
-    for line in PilotRun.weighty(line for run in runs for line in run.warnings):
-        console.say(f"Caution: {line}")
     for one in judged:
         own = [card for card in one.causes if card.status == "FAIL" and card.mode != "collapse"]
         if own and one.collapse_step is None:
@@ -270,7 +279,7 @@ def _print_answer(study: Study, *, details: bool) -> None:
     from rich.panel import Panel
     from rich.text import Text
 
-    from advisor.advice import SAID, TITLES, missing_configs, weightiest
+    from advisor.advice import missing_configs
     from advisor.cli.compare import show
     from advisor.cli.terminal import HarmlessConsole, output
     from advisor.findings import describe
@@ -278,27 +287,21 @@ def _print_answer(study: Study, *, details: bool) -> None:
 
     console, advice = HarmlessConsole(highlight=False), study.recommendation
     first, _, rest = (advice.text if details else advice.summary).partition("\n")
-    title = TITLES[advice.kind]
     body = Group(Text(first, style="bold"), Text(rest))
     if console.is_terminal:
-        console.print(Panel(body, title=title, border_style=COLOURS[advice.kind]))
+        colour = COLOURS["next_pilot" if advice.next_pilot else advice.kind]
+        console.print(Panel(body, title=advice.title, border_style=colour))
     else:
-        console.print(Text(title + "\n"), body, soft_wrap=True)
+        console.print(Text(advice.title + "\n"), body, soft_wrap=True)
     if details:
         console.say("\nWhat the pilots say: " + describe(study.posterior))
-    if advice.assumptions:
-        most = len(advice.assumptions) if details else SAID
-        weighty, others = weightiest(advice.assumptions, most)
-        more = f"; and {others} more: --details, or report.html" if others else ""
-        console.say(f"\nAssumed: {'; '.join(weighty)}{more}")
     outcome = study.outcome()
     if outcome is not None:
         show(outcome, output(), everything=True)
     if study.path is None:
         return
-    top = sorted(name for name in study.files if "/" not in name)
-    more = "" if details else ". Alternatives, recipes, evidence: --details"
-    console.say(f"\nStudy in {study.path}/: {', '.join(top)}, and figures/{more}")
+    more = "" if details else " What it rests on: --details."
+    console.say(f"\nStudy in {study.path}/, with report.html.{more}")
     own = Trainer.named(advice.trainer).export
     if own is not None:
         why = missing_configs(advice).get(own.name)

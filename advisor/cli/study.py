@@ -93,7 +93,7 @@ def what_if(
     """
     from itertools import product
 
-    from advisor.advice import piloted
+    from advisor.advice import GRACE, piloted
     from advisor.cli.terminal import load
 
     if refresh_interval and (minibatches or epochs):
@@ -120,7 +120,7 @@ def what_if(
     if as_json:
         echo(json.dumps(rows, indent=2, allow_nan=False))
         return
-    furthest = advice.reach * advice.longest_pilot
+    furthest = GRACE * advice.reach * advice.longest_pilot
     echo(_table(rows, advice.measure, piloted(loaded.posterior), furthest))
     if own.schedule != "constant":
         echo(f"The learning rate decays over the steps of each row ({own.schedule}).")
@@ -145,16 +145,20 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges, furthes
     if beyond:
         named = [name for name in KNOBS if name in beyond]
         where = ", ".join(f"{KNOBS[n]} (piloted: {range_text(ranges[n])})" for n in named)
-        prior = "Reward and P(stable) are the prior's word there."
+        prior = "Reward and P(stable) are extrapolated there."
         shown.append(f"* Outside what was piloted: {where}. {prior}")
     is_learned = any(row["p_stable_low"] < row["p_stable_high"] for row in rows)
-    how = ", recalibrated on runs of known outcome: it is not their product" if is_learned else ""
-    shown.append(f"P(stable) is that refresh, rate and fluctuation hold together{how}.")
+    how = (
+        ", recalibrated on runs of known outcome, so it is not their product" if is_learned else ""
+    )
+    shown.append(f"P(stable) joins its parts refresh, rate and fluctuation{how}.")
     if not all(row["supported"] for row in rows):
         times = f"over {SUPPORT:g} times as long as the longest pilot"
         shown.append(f"Extrapolated: so long a run is {times}.")
     if max(row["steps"] for row in rows) > furthest:
-        shown.append(f"NOT SUPPORTED beyond step {furthest:.0f}: not measured elsewhere either.")
+        shown.append(
+            f"NOT SUPPORTED beyond step {furthest:.0f}: no test of the forecast went so far."
+        )
     return "\n".join(shown)
 
 

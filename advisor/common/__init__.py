@@ -8,6 +8,12 @@ from advisor.common.engine import Outcome as Outcome
 from advisor.common.engine import digest_of as digest_of
 from advisor.common.engine import engine_of as engine_of
 from advisor.common.engine import mapped as mapped
+from advisor.common.notes import Kind as Kind
+from advisor.common.notes import Note as Note
+from advisor.common.notes import kinds as kinds
+from advisor.common.notes import note as note
+from advisor.common.notes import of_saved as of_saved
+from advisor.common.notes import stated as stated
 from advisor.common.saving import DRAFT as DRAFT
 from advisor.common.saving import check_output as check_output
 from advisor.common.saving import or_keep as or_keep

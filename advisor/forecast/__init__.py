@@ -3,6 +3,7 @@
 from advisor.forecast.analogues import FINAL_SHARE as FINAL_SHARE
 from advisor.forecast.analogues import Corpus as Corpus
 from advisor.forecast.analogues import corpus_for as corpus_for
+from advisor.forecast.analogues import ended_lower as ended_lower
 from advisor.forecast.analogues import final_rows as final_rows
 from advisor.forecast.fitting import fit as fit
 from advisor.forecast.fitting import fitted_or_none as fitted_or_none

@@ -29,6 +29,9 @@ FINAL_SHARE = 0.1
 SHARES = (0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 0.85)
 """Shares of their length at which the runs of a corpus are described."""
 
+NEAR_SHARE = 0.12
+"""Logarithm of the factor by which a share may miss one of those: logs are of whole rows."""
+
 SCORED_SHARES = (0.1, 0.25, 0.5)
 """Shares at which reaches are compared and the weight of a pooled curve is learned."""
 
@@ -233,6 +236,21 @@ def log_odds(share: npt.ArrayLike, clear: float = LEAST_SHARE) -> FloatArray:
     """Log-odds of shares that are kept clear of 0 and 1."""
     kept = np.clip(share, clear, 1 - clear)
     return np.asarray(np.log(kept / (1 - kept)))
+
+
+def ended_lower(corpus: Corpus, share: float, *, has_fallen: bool) -> tuple[int, int]:
+    """Runs whose middle third at this share of them lay higher, or lower, than their last third.
+
+    By more than two standard errors. The first number counts them, the second those of them that
+    ended below their last third.
+    """
+    column = dict(zip(FEATURES, corpus.features.T, strict=True))
+    nearest = SHARES[int(np.abs(np.log(np.array(SHARES) / max(share, 1e-3))).argmin())]
+    rise = (column["trend"] + column["bend"]) / 2
+    error = column["noise"] * np.sqrt(6 * np.exp(-2 * column["half_log_rows"]))
+    moved = rise < -2 * error if has_fallen else rise > 2 * error
+    kept = moved & (np.abs(column["log_share"] - np.log(nearest)) < NEAR_SHARE)
+    return int(kept.sum()), int((corpus.gain[kept] < 0).sum())
 
 
 def death_terms(seen: Description, log_norm: float) -> FloatArray:

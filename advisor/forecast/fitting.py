@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from advisor import model
-from advisor.common import SAMPLING_AGAIN, Progress, progress_of
+from advisor.common import SAMPLING_AGAIN, Kind, Progress, note, progress_of
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast.analogues import describe, kind_of
 from advisor.model import Posterior, Priors, Sampling
@@ -57,8 +57,11 @@ def fit(
     settings, chosen = sampling or Sampling(), model.family_of(family)
     cohort = model.cohort_of(runs)
     if why is not None:
-        note = f"prior preset '{preset.name}' chosen: {why}"
-        cohort = replace(cohort, notes=(*cohort.notes, note))
+        adapters = {run.hyperparameters.adapter for run in runs}
+        is_unsure = "lora" in adapters and len(adapters) > 1
+        kind = Kind.PRESET_UNSURE if is_unsure else Kind.PRESET_CHOSEN
+        chosen_so = note(kind, preset=preset.name, why=why)
+        cohort = replace(cohort, notes=(*cohort.notes, chosen_so))
     tell("Loading the sampler", None, "compiled at its first use, then kept on disk")
     try:
         return model.converged(cohort, preset, chosen, settings, tell)
@@ -66,10 +69,10 @@ def fit(
         if not preset.learned_from:
             raise
         narrower = "small_models" if model.all_small(run.parameters for run in runs) else "theory"
-        note = f"the chains did not agree under preset '{preset.name}': fitted under '{narrower}'"
-        tell(SAMPLING_AGAIN, None, note)
+        swapped = note(Kind.PRESET_SWAPPED, preset=preset.name, narrower=narrower)
+        tell(SAMPLING_AGAIN, None, str(swapped))
         preset = model.load_priors(narrower)
-        cohort = replace(cohort, notes=(*cohort.notes, note))
+        cohort = replace(cohort, notes=(*cohort.notes, swapped))
         return model.converged(cohort, preset, chosen, settings, tell)
 
 
@@ -82,7 +85,7 @@ def fitted_or_none(
     if not upright:
         return None, "every run falls"
     if not any(run.has_moved for run in upright):  # its curve would be the preset's
-        return None, model.NONE_MOVED
+        return None, "no run's reward moved by more than its noise"
     try:
         return fit(upright, priors=priors, sampling=sampling), ""
     except (InputError, NotConvergedError) as error:

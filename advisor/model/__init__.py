@@ -2,7 +2,6 @@
 
 from advisor.model import equations as equations
 from advisor.model.cohort import CLOCK_EXPONENTS as CLOCK_EXPONENTS
-from advisor.model.cohort import NONE_MOVED as NONE_MOVED
 from advisor.model.cohort import Covariates as Covariates
 from advisor.model.cohort import Reference as Reference
 from advisor.model.cohort import build_cohort as build_cohort
@@ -60,7 +59,6 @@ from advisor.model.run_fit import informed_share as informed_share
 from advisor.model.run_fit import log_prior as log_prior
 from advisor.model.run_fit import misfit_caution as misfit_caution
 from advisor.model.run_fit import prior_sensitivity as prior_sensitivity
-from advisor.model.sampling import FIRST_LOOK as FIRST_LOOK
 from advisor.model.sampling import FitClock as FitClock
 from advisor.model.sampling import Sampling as Sampling
 from advisor.model.sampling import cohort_of as cohort_of

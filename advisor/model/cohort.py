@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from advisor.common import Kind, Note, note, stated
 from advisor.errors import FlatRewardError, InputError
 from advisor.runs import PilotRun, Settings, Trainer, mark_copies
 from advisor.theory import (
@@ -39,8 +40,18 @@ FULL, LEAST_FULL = 1 - 1e-6, 3
 FASTER = 3.0
 """Times the largest piloted learning rate at which the next pilot runs where none moved."""
 
-NONE_MOVED = "no pilot's reward moved by more than its noise"
-"""Note of a fit that learned nothing but how slow its settings are."""
+ASSUMED_KINDS = {
+    "adapter": Kind.ADAPTER_ASSUMED,
+    "minibatches_per_refresh": Kind.REFRESH_ASSUMED,
+    "epochs_per_refresh": Kind.REFRESH_ASSUMED,
+}
+"""Settings whose assumed value weighs more than that of others."""
+
+DOUBTED = {
+    "adapter": (Kind.ADAPTER_DOUBTED, "full"),
+    "kl_coefficient": (Kind.KL_DOUBTED, "0"),
+}
+"""Settings of which a log may show that the assumed value, stated here, is wrong."""
 
 
 class Covariates(NamedTuple):
@@ -103,7 +114,7 @@ class Cohort:
     ceiling: float
     eval_floor: float  # bounds of the held-out reward, in its own units
     eval_ceiling: float
-    notes: tuple[str, ...]  # what was assumed or left out
+    notes: tuple[Note, ...]  # what was assumed or left out
 
     @property
     def group_log_parameters(self) -> FloatArray:
@@ -163,7 +174,7 @@ def build_cohort(
     _refuse_constant(completed, collapse_steps)
     falls = [collapse_steps.get(run.id) for run in completed]
     if set(falls) == {None} and not any(run.has_moved for run in completed):
-        notes.add(NONE_MOVED)
+        notes.add(note(Kind.NONE_MOVED))
 
     names = [(str(run.task), str(run.model)) for run in completed]
     groups = sorted(set(names))
@@ -216,7 +227,7 @@ def build_cohort(
         ceiling=ceiling,
         eval_floor=eval_floor,
         eval_ceiling=eval_ceiling,
-        notes=notes.lines(),
+        notes=notes.all(),
     )
 
 
@@ -257,18 +268,18 @@ def _clock(factors: FloatArray, steps: FloatArray) -> FloatArray:
 
 
 class _Notes:
-    """What was assumed, warned of or left out, said once for all runs it concerns."""
+    """What was assumed, warned of or left out, once for all runs it concerns."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, list[str]] = {}
+        self._runs: dict[Note, list[str]] = {}
 
-    def add(self, line: str, run: str | None = None) -> None:
-        self._runs.setdefault(line, []).extend([] if run is None else [run])
+    def add(self, remark: Note, run: str | None = None) -> None:
+        self._runs.setdefault(remark, []).extend([] if run is None else [run])
 
-    def lines(self) -> tuple[str, ...]:
+    def all(self) -> tuple[Note, ...]:
         return tuple(
-            line + (f" [{runs[0] if len(runs) == 1 else f'{len(runs)} runs'}]" if runs else "")
-            for line, runs in self._runs.items()
+            replace(remark, about=runs[0] if len(runs) == 1 else f"{len(runs)} runs" * bool(runs))
+            for remark, runs in self._runs.items()
         )
 
 
@@ -289,22 +300,32 @@ def _refuse_incomplete(runs: Sequence[PilotRun]) -> None:
 
 def _named(run: PilotRun, notes: _Notes) -> PilotRun:
     """Name a run's model and task, and note what is assumed."""
-    assumed = run.hyperparameters.assumptions()
-    for name, value in (("adapter", "full"), ("kl_coefficient", "0")):
-        if name in run.questions:
-            assumed = [line for line in assumed if not line.startswith(f"{name} = ")]
-            why = f"{value} assumed, but {run.questions[name]}"
-            assumed.append(f"{name} = {why}: give {name} in pilots.toml")
-    for key in ("model", "task"):
-        if getattr(run, key) is None:
-            pooled = "(no name given; runs without a name pool together)"
-            assumed.append(f"{key} = '{key}' assumed {pooled}")
-    for line in (*run.lost_rewards, *run.warnings, *run.assumptions, *assumed):
-        notes.add(line, run.id)
+    given = run.hyperparameters.assumed
+    assumed = [
+        note(ASSUMED_KINDS.get(name, Kind.SETTING_ASSUMED), name=name, value=value, why=why)
+        for name, (value, why) in given.items()
+        if name not in DOUBTED or name not in run.questions
+    ]
+    assumed += [
+        note(kind, value=value, doubt=run.questions[name])
+        for name, (kind, value) in DOUBTED.items()
+        if name in run.questions
+    ]
+    assumed += [
+        note(Kind.NAME_ASSUMED, name=key) for key in ("model", "task") if getattr(run, key) is None
+    ]
+    remarks = [stated(line, Kind.LOST_REWARDS) for line in run.lost_rewards]
+    for line in run.warnings:
+        weighty = PilotRun.weighty([line])
+        remarks += [stated(one, Kind.WEIGHTY_WARNING) for one in weighty]
+        remarks += [] if weighty else [stated(line, Kind.RUN_WARNING)]
+    remarks += [stated(line, Kind.RUN_REMARK) for line in run.assumptions]
+    for remark in (*remarks, *assumed):
+        notes.add(remark, run.id)
     return run.with_updates(
         model=PilotRun.UNNAMED_MODEL if run.model is None else run.model,
         task=PilotRun.UNNAMED_TASK if run.task is None else run.task,
-        assumptions=(*run.assumptions, *assumed),
+        assumptions=(*run.assumptions, *map(str, assumed)),
     )
 
 
@@ -312,11 +333,11 @@ def _fit_for_use(runs: Sequence[PilotRun], notes: _Notes) -> list[PilotRun]:
     """Runs with a train reward, each once."""
     for run in runs:
         if run.is_eval_only:
-            notes.add("only evaluations, no train reward: left out", run.id)
+            notes.add(note(Kind.ONLY_EVALUATIONS), run.id)
     marked = mark_copies([run for run in runs if not run.is_eval_only])
     for run in marked:
         if run.copy_of is not None:
-            notes.add(f"run '{run.id}' repeats '{run.copy_of}' and was left out")
+            notes.add(note(Kind.COPY, run=run.id, of=run.copy_of))
     kept = [run for run in marked if run.copy_of is None]
     if not kept:
         raise InputError(
@@ -345,8 +366,7 @@ def _are_two_measures(runs: Sequence[PilotRun], notes: _Notes) -> bool:
     ends = sorted((min(own), max(own)) for own in by_key.values())
     apart = any(low[1] < high[0] for low, high in pairwise(ends))
     if apart:
-        keys = " and ".join(sorted(by_key))
-        notes.add(f"held-out rewards of {keys} lie apart and were left out: name one with --column")
+        notes.add(note(Kind.HELD_OUT_APART, keys=" and ".join(sorted(by_key))))
     return apart
 
 
@@ -366,13 +386,13 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
     floor, ceiling = next(iter(floors), None), next(iter(ceilings), None)
     if floor is None:
         floor = 0.0 if low >= 0 else low
-        notes.add(f"reward floor {floor:g} assumed (lowest reward logged is {low:g})")
+        notes.add(note(Kind.REWARD_FLOOR, value=floor, low=low))
     if ceiling is None:
         _refuse_mixed_scales(runs, notes)
         ceiling = 1.0 if high <= 1 else high + 0.25 * (high - floor)
         inside = "rewards lie in [0, 1]" if low >= 0 else f"highest logged {high:g}"
         why = inside if high <= 1 else f"highest logged {high:g}, plus a quarter"
-        notes.add(f"reward ceiling {ceiling:g} assumed ({why})")
+        notes.add(note(Kind.REWARD_CEILING, value=ceiling, why=why))
     for run in runs:
         low, high = float(np.nanmin(run.reward)), float(np.nanmax(run.reward))
         if low < floor or high > ceiling:
@@ -401,10 +421,9 @@ def _refuse_mixed_scales(runs: Sequence[PilotRun], notes: _Notes) -> None:
             if full or len(parts) > 1:
                 small, large = full or small, above
             else:
-                notes.add(
-                    f"rewards of '{small[0].id}' reach {tops[small[0].id]:.3g}, of "
-                    f"'{above[0].id}' {tops[above[0].id]:.3g}: taken for one scale"
-                )
+                one, other = small[0].id, above[0].id
+                ends: dict[str, Any] = {"small_top": tops[one], "large_top": tops[other]}
+                notes.add(note(Kind.ONE_SCALE, small=one, large=other, **ends))
         if small and large:
             raise InputError(
                 f"run '{small[0].id}' has rewards up to {tops[small[0].id]:g}, run "

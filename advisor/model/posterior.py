@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
 
-from advisor.common import VERSION, counted, write_whole
+from advisor.common import VERSION, Note, counted, of_saved, write_whole
 from advisor.errors import StudyError
 from advisor.model.cohort import Cohort, Reference
 from advisor.model.likelihood import FittedDraws, observations, summaries_of
@@ -133,7 +133,7 @@ class Meta(BaseModel, frozen=True, arbitrary_types_allowed=True):
     longest: float
     family: str
     runs: tuple[RunSummary, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Annotated[Note, BeforeValidator(of_saved)], ...]
     convergence: Convergence
     priors: Priors
     provenance: Provenance
@@ -208,9 +208,9 @@ class Posterior(FittedDraws):
         """Convergence figures."""
         return self.meta.convergence
 
-    def with_note(self, note: str) -> Posterior:
-        """Return the posterior with one more line on how it was reached."""
-        meta = self.meta.model_copy(update={"notes": (*self.meta.notes, note)})
+    def with_note(self, remark: Note) -> Posterior:
+        """Return the posterior with one more remark on how it was reached."""
+        meta = self.meta.model_copy(update={"notes": (*self.meta.notes, remark)})
         return replace(self, meta=meta)
 
     @property

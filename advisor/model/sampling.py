@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,7 +9,17 @@ from dataclasses import replace
 import numpy as np
 from pydantic import BaseModel
 
-from advisor.common import DEFAULT_SEED, SAMPLING, SAMPLING_AGAIN, Progress, counted, silent
+from advisor.common import (
+    DEFAULT_SEED,
+    SAMPLING,
+    SAMPLING_AGAIN,
+    Kind,
+    Progress,
+    counted,
+    kinds,
+    note,
+    silent,
+)
 from advisor.errors import InputError, NotConvergedError
 from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.fast import shape_of, shapes_of
@@ -67,15 +76,8 @@ class Sampling(BaseModel, frozen=True, extra="forbid"):
 
     @classmethod
     def first_look(cls, seed: int = DEFAULT_SEED) -> Sampling:
-        """A fifth of the draws and one attempt: minutes where many runs would take an hour."""
+        """A quarter of the draws and one attempt: minutes where many runs would take an hour."""
         return cls(draws=500, tune=500, seed=seed, is_first_look=True)
-
-
-FIRST_LOOK = (
-    "a first look: a fifth of the draws, one attempt and a loose gate; fit without it before "
-    "anything that costs GPUs"
-)
-"""Note of a posterior that was sampled so."""
 
 
 def converged(
@@ -83,6 +85,7 @@ def converged(
 ) -> Posterior:
     """Posterior of one family that passes the gate; a note says where only the loose one."""
     asked, complaint, over, has_diverged, only_diverged = settings.draws, None, "", False, False
+    first_look = note(Kind.FIRST_LOOK)
     attempts = MORE_DRAWS[:1] if settings.is_first_look else MORE_DRAWS
     for attempt, times in enumerate(attempts):
         if attempt:
@@ -106,20 +109,20 @@ def converged(
         complaint = found.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
         over = f" over {', '.join(found.disputed)}" if found.disputed else ""
         if complaint is None:
-            return posterior.with_note(FIRST_LOOK) if settings.is_first_look else posterior
+            return posterior.with_note(first_look) if settings.is_first_look else posterior
         agrees = found.complaint(RHAT_LIMIT, ESS_LIMIT, LOOSE_DIVERGENT_SHARE) is None
         if agrees and only_diverged:  # smaller steps were tried: more of them would not help
             break
         only_diverged = agrees
     if settings.is_first_look and found.complaint(FIRST_RHAT, 0.0, 1.0) is None:
-        wide = f"the chains disagree ({complaint}): intervals cover what each of them says"
-        return posterior.with_note(FIRST_LOOK).with_note(wide)
+        return posterior.with_note(first_look).with_note(
+            note(Kind.CHAINS_LOOSE, complaint=complaint, attempts=attempt + 1)
+        )
     if found.complaint(LOOSE_RHAT, LOOSE_ESS, LOOSE_DIVERGENT_SHARE) is None:
-        how = "the chains agree" if agrees else "the chains agree only loosely"
-        so = "" if agrees else ": take the last digit of every number as unknown"
-        return posterior.with_note(f"{how} ({complaint} after {attempt + 1} attempts){so}")
+        kind = Kind.CHAINS_AGREE if agrees else Kind.CHAINS_LOOSE
+        return posterior.with_note(note(kind, complaint=complaint, attempts=attempt + 1))
     worst, low, high = worst_fits(posterior), cohort.floor, cohort.ceiling
-    is_read_off = any(re.match(r"reward (floor|ceiling) .* assumed", one) for one in cohort.notes)
+    is_read_off = not {Kind.REWARD_FLOOR, Kind.REWARD_CEILING}.isdisjoint(kinds(cohort.notes))
     bounds = (
         f" The reward's bounds, {low:g} to {high:g}, were read off the logs, where odd rows may "
         "stretch them: give reward_floor and reward_ceiling in pilots.toml."

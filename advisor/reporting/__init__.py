@@ -9,34 +9,45 @@ from typing import TYPE_CHECKING, Any
 from advisor.common import write_whole
 from advisor.errors import InputError, writing
 from advisor.model import Posterior
-from advisor.reporting.figure import FORMATS, Drawn, FigureKind, Missing, reason_of
-from advisor.reporting.figures import beliefs, stability_map, trajectories
+from advisor.reporting.figure import FORMATS as FORMATS
+from advisor.reporting.figure import Came as Came
+from advisor.reporting.figure import Drawn, FigureKind, Missing, reason_of
+from advisor.reporting.figures import beliefs, decision, stability_map, trajectories
 from advisor.reporting.page import html
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation
 
 FIGURES: dict[str, FigureKind] = {
-    kind.name: kind for kind in (stability_map.FIGURE, trajectories.FIGURE, beliefs.FIGURE)
+    kind.name: kind
+    for kind in (decision.FIGURE, trajectories.FIGURE, stability_map.FIGURE, beliefs.FIGURE)
 }
 """Figures of a study by name, in the order of the report: the decision first."""
 
 
 def drawings(
-    posterior: Posterior, recommendation: Recommendation, names: Sequence[str] | None = None
+    posterior: Posterior,
+    recommendation: Recommendation,
+    names: Sequence[str] | None = None,
+    came: Sequence[Came] = (),
 ) -> list[Drawn]:
-    """Draw figures of ``FIGURES``, each once; by default all."""
+    """Draw figures of ``FIGURES``, each once; by default those that these pilots give a meaning."""
     check_figures(names or ())
-    kinds = [FIGURES[name] for name in (FIGURES if names is None else names)]
-    return [kind.drawn(kind.info(posterior, recommendation)) for kind in kinds]
+    meant = [name for name, kind in FIGURES.items() if kind.has_meaning(posterior)]
+    kinds = [FIGURES[name] for name in (meant if names is None else names)]
+    return [kind.drawn(kind.info(posterior, recommendation, came)) for kind in kinds]
 
 
-def drawings_made(posterior: Posterior, recommendation: Recommendation) -> list[Drawn | Missing]:
-    """Draw all figures; one that fails is named with its reason and costs no other."""
+def drawings_made(
+    posterior: Posterior, recommendation: Recommendation, came: Sequence[Came] = ()
+) -> list[Drawn | Missing]:
+    """Draw the same; one that fails is named with its reason and costs no other."""
     out: list[Drawn | Missing] = []
     for name, kind in FIGURES.items():
+        if not kind.has_meaning(posterior):
+            continue
         try:
-            out += drawings(posterior, recommendation, [name])
+            out += drawings(posterior, recommendation, [name], came)
         except Exception as error:  # whatever it is, the other figures can be drawn
             out.append(Missing(kind.name, kind.title, reason_of(error)))
     return out

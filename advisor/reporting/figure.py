@@ -10,12 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from advisor.reporting import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from advisor.model import Posterior
+    from advisor.runs import Settings
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -38,13 +41,25 @@ class Info(Protocol):
         """What the figure leaves out, if anything."""
 
 
+class Came(NamedTuple):
+    """What a finished run came to: mean of its last tenth, in units of the measure."""
+
+    settings: Settings
+    steps: int
+    reward: float
+    has_collapsed: bool
+
+
 @dataclass(frozen=True)
 class FigureKind:
     """One figure: its name (of its files, and in figures.toml), and how it is made."""
 
     name: str
-    info: Callable[..., Info]  # collects what is shown; of a study, from posterior and answer
+    info: Callable[..., Info]  # collects what is shown, from posterior, answer and finished runs
     draw: Callable[..., Figure]
+    has_meaning: Callable[[Posterior], bool] = lambda _: (
+        True
+    )  # whether these pilots give it a meaning
 
     @property
     def title(self) -> str:

@@ -12,28 +12,29 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from advisor.advice import (
+    GRACE,
     KNOBS,
     NEARLY_ALL,
     RATE_REACH,
-    TITLES,
+    digits,
     evidence_text,
     explanation_text,
     gpu_time,
+    headlines,
     in_trainer_names,
+    is_supported,
+    launch_notes,
+    leader_text,
     level_text,
-    outside,
+    number,
     percent,
     pilot_reason,
     piloted,
     run_ends,
-    saving,
     stability_interval,
     stacked,
-    support_text,
-    weightiest,
 )
 from advisor.common import counted
 from advisor.forecast import SUPPORT, Forecaster, central, final_reward
@@ -68,14 +69,17 @@ SAID_BY_PAGE = (
     counted,
     evidence_text,
     explanation_text,
+    headlines,
     in_trainer_names,
+    is_supported,
+    launch_notes,
+    leader_text,
     level_text,
+    number,
     paid,
     percent,
     pilot_reason,
     stability_interval,
-    support_text,
-    weightiest,
 )
 """Functions that the template calls by their names."""
 
@@ -103,13 +107,12 @@ def html(
     environment.globals |= {"nearly_all": NEARLY_ALL, **{one.__name__: one for one in SAID_BY_PAGE}}
     advice = recommendation
     explorer, no_explorer = _tried(lambda: explorer_data(posterior, advice))
-    gains, no_gains = _tried(lambda: _gains(posterior, advice))
     model = json.dumps(explorer, allow_nan=False) if explorer else ""
     script = _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     labels = {name: export.label for name, export in Trainer.exports().items()}
     return environment.get_template("report.html.j2").render(
-        title=TITLES[advice.kind],
+        title=advice.title,
         advice=advice,
         meta=posterior.meta,
         style=Markup(_asset("report.css")),
@@ -119,15 +122,12 @@ def html(
         # Its JSON cannot end the element that it stands in.
         model=Markup(model.replace("<", "\\u003c")),
         no_explorer=no_explorer,
-        no_gains=no_gains,
-        gains=gains,
-        beyond=_beyond(posterior, advice),
         sliders=_sliders(explorer, advice) if explorer else [],
         cards=_cards_of(advice),
         figures=[_figure(one) for one in drawn],
-        learned=_table(posterior.table),
         diagnoses=[
             {
+                "verdict": one.verdict,
                 "row": (one.id, one.verdict, one.collapse_step, one.headline),
                 "findings": "\n".join(line for card in one.cards for line in card.lines),
             }
@@ -153,46 +153,20 @@ def _asset(name: str) -> str:
     return (files("advisor.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _beyond(posterior: Posterior, advice: Recommendation) -> str:
-    """In what the numbers leave the ground of the pilots; empty where they do not."""
-    is_far, ranges = advice.steps > SUPPORT * advice.longest_pilot, piloted(posterior)
-    chosen = {**advice.settings.model_dump(), "parameters": advice.target.parameters}
-    parts = [
-        f"{KNOBS[name]} {_short(chosen[name])} (piloted: {_range(*ranges[name])})"
-        for name in outside(chosen, ranges)
-    ]
-    text = f"Outside what was piloted: {', '.join(parts)}. " if parts else ""
-    return f"{text}Grey numbers are extrapolated." if parts or is_far else ""
-
-
-def _gains(posterior: Posterior, advice: Recommendation) -> list[tuple[str, str, str]]:
-    """What the advice is expected to gain over what one would run without it."""
-    if advice.kind != "recommendation":
-        return []
-    out = []
-    for other in (advice.best_piloted, *advice.recipes):
-        if other.settings.planned_over(advice.steps) == advice.settings.planned_over(advice.steps):
-            continue
-        saved = saving(posterior, advice, other)
-        note = ""
-        if saved is not None:
-            note = f"as good by step {saved.steps:,}: {paid(saved)}, not {paid(other.cost)}"
-        if other.p_beaten is not None:
-            note = f"better with probability {percent(other.p_beaten)}" + (note and "; ") + note
-        name = f"Over {'the ' if other is advice.best_piloted else ''}{other.name}"
-        out.append((name, f"{advice.reward.mean - other.reward:+.3f}", note))
-    return out
-
-
 def _cards_of(advice: Recommendation) -> list[dict[str, Any]]:
     """The configuration and its alternatives, each with its settings and numbers."""
+    written: dict[Any, Callable[[Any], str]] = {
+        "learning rate": _short,
+        "reward at the last step": lambda reward: number(advice, reward),
+        "P(stable)": percent,
+        "completions": "{:,.0f}".format,
+        "GPU-hours": gpu_time,
+    }
     out = []
     for name, row in zip(advice.table.index, advice.table.to_dict(orient="records"), strict=True):
-        hours = row.pop("GPU-hours")
-        rows = [(str(column), _cell(column, value)) for column, value in row.items()]
-        if not math.isnan(hours):
-            rows.append(("price", gpu_time(hours)))
-        out.append({"name": str(name), "rows": rows})
+        rows = [(key, written.get(key, "{:.4g}".format)(value)) for key, value in row.items()]
+        known = rows[:-1] if math.isnan(row["GPU-hours"]) else rows
+        out.append({"name": str(name), "rows": known})
     return out
 
 
@@ -238,32 +212,6 @@ def _figure(one: Drawn | Missing) -> dict[str, str]:
     return {**shown, "caption": caption, "svg": svg or "", "missing": reason}
 
 
-def _table(frame: pd.DataFrame) -> dict[str, Any]:
-    """Cells as text, with the index as the first column."""
-    return {
-        "columns": [str(frame.index.name or ""), *map(str, frame.columns)],
-        "rows": [
-            [str(label), *map(_cell, frame.columns, row)]
-            for label, row in zip(frame.index, frame.itertuples(index=False), strict=True)
-        ],
-    }
-
-
-def _cell(column: object, value: object) -> str:
-    """Whole numbers whole, others to three digits; probabilities never round to certainty."""
-    if not isinstance(value, float):
-        return str(value)
-    if math.isnan(value):
-        return "–"
-    if str(column).startswith("P("):
-        return percent(value)
-    if column == "completions":
-        return f"{value:,.0f}"
-    if str(column).startswith("reward"):
-        return f"{value:.3f}"
-    return style.scientific(value) if 0 < abs(value) < 1e-3 else f"{value:.3g}"
-
-
 # The sliders -------------------------------------------------------------------------------------
 
 DRAWS = 400
@@ -302,13 +250,14 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
             *(stable.refresh, stable.tolerance, stable.fluctuation),
         ],
         "epochs": base.epochs_per_refresh,
+        "digits": digits(advice.reward.low, advice.reward.high),
         "level": advice.level,
         "measure": advice.measure,
         "bounds": bounds,
         "ends": ends,
         "rewardTicks": [(at, f"{at:.3g}") for at in style.even_ticks(*bounds, 5)],
         "rateTicks": [(at, style.scientific(at)) for at in style.log_places(*ends)],
-        "lengths": [times * posterior.meta.longest for times in (SUPPORT, advice.reach)],
+        "lengths": [GRACE * times * posterior.meta.longest for times in (SUPPORT, advice.reach)],
         "piloted": {name: own for name, own in piloted(posterior).items() if name in choices},
         "words": {name: KNOBS[name] for name in choices if name in KNOBS},
         "pilots": [(run.highest_rate, run.collapse_step is None) for run in posterior.meta.runs],

@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor.common import scientific as scientific
 from advisor.model import Meta
-from advisor.runs import Settings
+from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -208,6 +208,14 @@ def settings_label(settings: Settings) -> str:
         f"lr {scientific(settings.learning_rate)}, "
         f"G {settings.group_size}, K {settings.refresh_interval}"
     )
+
+
+def subject(model: str, task: str, *, is_short: bool = True) -> str:
+    """Model and task as far as the logs name them."""
+    written = shorten if is_short else str
+    named = [] if model == PilotRun.UNNAMED_MODEL else [written(model)]
+    named += [] if task == PilotRun.UNNAMED_TASK else [written(task)]
+    return " on ".join(named) if named else "your model"
 
 
 def shorten(name: str, limit: int = 26) -> str:

@@ -14,6 +14,7 @@ from advisor.advice import AXES, Recommendation, percent, what_if_rows
 from advisor.errors import InputError
 from advisor.forecast import FINAL_SHARE, Forecaster, final_rows
 from advisor.model import Posterior
+from advisor.reporting import Came
 from advisor.runs import PilotRun, Settings, diagnose
 
 SAME = 1e-6
@@ -162,6 +163,21 @@ def compare_outcomes(
         notes.append("None of these runs has the advised settings.")
     section = Section("Forecast and outcome", tuple(line for _, line in found), tuple(notes))
     return Comparison("study and runs", paths, (section,), ("forecast", "outcome", "difference"))
+
+
+def came_of(posterior: Posterior, advice: Recommendation, runs: Sequence[PilotRun]) -> list[Came]:
+    """What finished runs came to, of those that logged it."""
+    ended = [(run, _came(advice, run)) for run in runs]
+    return [
+        Came(
+            _settings(advice, posterior, run),
+            int(run.step[-1]),
+            reward,
+            diagnose(run, siblings=runs).collapse_step is not None,
+        )
+        for run, reward in ended
+        if reward is not None
+    ]
 
 
 def _settings(advice: Recommendation, posterior: Posterior, run: PilotRun) -> Settings:

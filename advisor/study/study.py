@@ -29,12 +29,13 @@ from advisor.errors import AdvisorError, InputError, StudyError, writing
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
 from advisor.runs import Diagnosis, Trainer
-from advisor.study.outcomes import Comparison, Section, compare_outcomes
+from advisor.study.outcomes import Comparison, Section, came_of, compare_outcomes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
+    from advisor.reporting import Came
     from advisor.runs import PilotRun
 
 MANIFEST = "manifest.json"
@@ -181,7 +182,7 @@ class Study:
             configs = trainer_configs(advice)
             _write_configs(configs, missing_configs(advice), draft)
             progress("Drawing figures", 3 / 6, "")
-            drawn = drawings_made(posterior, advice)
+            drawn = drawings_made(posterior, advice, self._came)
             plot(posterior, advice, draft / "figures", drawn=drawn)
             progress("Writing the diagnosis", 4 / 6, "")
             if self.diagnoses:
@@ -260,7 +261,7 @@ class Study:
         from advisor.reporting import drawings, plot
 
         named = None if name == "all" else [name]
-        drawn = drawings(self.posterior, self.recommendation, named)
+        drawn = drawings(self.posterior, self.recommendation, named, self._came)
         if path is not None:
             return plot(self.posterior, self.recommendation, path, formats=formats, drawn=drawn)
         shown = {f"{one.name}.{kind}": one.rendered(kind) for one in drawn for kind in formats}
@@ -268,7 +269,7 @@ class Study:
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the report, by default in place of the study's own."""
-        from advisor.reporting import report
+        from advisor.reporting import drawings_made, report
 
         if path is None and self.path is None:
             raise InputError("the study has no folder yet", argument="path", advice="Name a file")
@@ -277,7 +278,8 @@ class Study:
         lock = common.owned(self.path) if is_own and self.path else contextlib.nullcontext()
         with writing("the report", out, "study"), lock:
             page = self._page(trainer_configs(self.recommendation))
-            return report(self.posterior, self.recommendation, out, **page)
+            drawn = drawings_made(self.posterior, self.recommendation, self._came)
+            return report(self.posterior, self.recommendation, out, drawn=drawn, **page)
 
     def add_figures(self, files: Mapping[str, bytes]) -> list[Path]:
         """Write figures, bytes by file name, into the folder in place of those of the same name."""
@@ -310,6 +312,14 @@ class Study:
         except AdvisorError as error:
             outcome = Section("Forecast and outcome", (), (str(error),)).table(())
         return {"diagnoses": self.diagnoses, "configs": configs, "outcome": outcome}
+
+    @property
+    def _came(self) -> list[Came]:
+        """What the finished runs came to, of those that can be compared."""
+        try:
+            return came_of(self.posterior, self.recommendation, self.finished)
+        except AdvisorError:  # the page says why
+            return []
 
     def outcome(self) -> Comparison | None:
         """Forecasts beside what the finished runs came to, as `advisor.compare` has them."""

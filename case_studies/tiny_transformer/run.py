@@ -78,6 +78,8 @@ FULL_RUNS = [
     *plan([("m", 3e-4, 8, 8, 1), ("m", 1e-6, 8, 1, 1), ("m", 1e-6, 5, 4, 1)], 600, range(1, 2)),
 ]
 FULL_RUN_LOGGING_STEPS = 10
+# What the answer to `pilots/` for 180 steps advises, trained after it was given.
+ADVISED = plan([("m", 2.1e-4, 32, 1, 2)], steps=180, seeds=range(1, 3))
 
 
 def execute(
@@ -118,6 +120,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("pilots", help="make pilots/")
     commands.add_parser("seeds", help="make seeds/")
     commands.add_parser("demo", help="make demo/: short pilots, and full runs after them")
+    commands.add_parser("advised", help="make advised/: what the pilots' answer names, trained")
     table = commands.add_parser("table", help="make a table in case_studies/replay/tables/")
     table.add_argument("name", choices=sorted(TABLES))
     one = commands.add_parser("one", help="train one run")
@@ -155,6 +158,8 @@ def main() -> int:
     elif options.command == "demo":
         execute_all(DEMO_PILOTS, HERE / "demo" / "pilots")
         execute_all(FULL_RUNS, HERE / "demo" / "full_runs", FULL_RUN_LOGGING_STEPS)
+    elif options.command == "advised":
+        execute_all(ADVISED, HERE / "advised")
     elif options.command == "table":
         write_table(options.name)
     elif options.command == "one":

@@ -16,8 +16,10 @@ from simulated_runs import (
 
 from advisor.advice import Recommendation, advise
 from advisor.advice.evaluate import base_settings
+from advisor.advice.reasons import Limit
 from advisor.advice.trade_offs import NOTICED
-from advisor.advice.wording import in_trainer_names, percent
+from advisor.advice.wording import in_trainer_names, number, percent
+from advisor.common import Kind, kinds
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.survival import stability
@@ -63,22 +65,22 @@ def test_stricter_level_is_safer_and_earns_less(posterior, advice):
     assert strict.stability.least >= 0.99 > advice.stability.least
     assert strict.reward.mean < advice.reward.mean
     assert strict.settings.learning_rate < advice.settings.learning_rate
-    assert strict.binding.startswith("P(stable): learning rate")
+    assert (strict.limit.kind, strict.limit.axis) == (Limit.STABILITY, "learning_rate")
 
 
 @pytest.mark.evidence
 def test_infeasible_says_what_binds_and_what_next(infeasible):
     assert infeasible.kind == "infeasible"
     assert infeasible.stability.least < 0.9
-    assert "the learning rate that this task and model tolerate" in infeasible.binding
-    assert f"its part is {percent(infeasible.stability.tolerance)}" in infeasible.binding
-    assert "the level asks for 90 %" in infeasible.binding
+    assert infeasible.limit.axis == "learning_rate"
+    part = percent(infeasible.stability.tolerance)
+    assert f"its part of P(stable) is {part}, and 90 % is wanted" in infeasible.binding
     assert infeasible.next_pilot is not None
     lines = infeasible.text.splitlines()
-    assert lines[0] == "No configuration reaches P(stable) = 90 %. The nearest one found:"
-    assert lines[1] == in_trainer_names(infeasible.settings)
-    steps = infeasible.next_pilot.steps
-    assert f"Next pilot, {steps} steps:" in lines
+    own = in_trainer_names(infeasible.settings)
+    assert f"No setting meets what was asked. Nearest: {own}" in lines
+    assert infeasible.binding in lines
+    assert lines[0] == in_trainer_names(infeasible.next_pilot.settings)
 
 
 @pytest.mark.evidence
@@ -97,7 +99,7 @@ def test_infeasible_because_of_stale_rollouts():
     found = advise(stale, trials=30, weigh_pilots=False)
     assert found.kind == "infeasible"
     assert found.stability.refresh < 0.9 < found.stability.tolerance
-    assert found.binding.startswith("the refresh interval (its part is ")
+    assert found.limit.axis == "refresh_interval"
 
 
 def test_infeasible_because_of_the_fluctuation():
@@ -105,7 +107,7 @@ def test_infeasible_because_of_the_fluctuation():
     found = advise(restless, trials=60, weigh_pilots=False)
     assert found.kind == "infeasible"
     assert found.stability.fluctuation < 0.9 < found.stability.tolerance
-    assert found.binding.startswith("the fluctuation of the reward (its part is ")
+    assert found.limit.case == "fluctuation"
 
 
 def test_advice_after_collapses_alone_stays_below_them():
@@ -120,14 +122,14 @@ def test_advice_after_collapses_alone_stays_below_them():
     assert found.collapsed == found.pilots == 3
     # Who asks for no pilot is told what the model offers below them.
     assert advise(posterior, weigh_pilots=False).settings.learning_rate < 3e-3
-    assert "Every pilot collapsed; nothing here is known to live." in found.cautions
+    assert Kind.ALL_COLLAPSED in kinds(found.notes)
     assert "survived" not in found.text
     assert "3 of them collapsed" in found.text
 
 
 @pytest.mark.evidence
 def test_binding_configuration_is_better_and_less_stable(posterior, advice):
-    said = r"learning rate (\S+), group size (\d+), K (\d+) would give ([\d.]+) at"
+    said = r"learning rate (\S+), group size (\d+), K (\d+) would end at ([\d.]+), but"
     ((rate, group, interval, reward),) = re.findall(said, advice.binding)
     evaluate, lattice = decision(posterior)
     same = [
@@ -152,7 +154,7 @@ def test_nothing_binds_where_nothing_more_is_to_be_had(posterior):
     evaluate, lattice = decision(mild)
     top = max(evaluate(settings).reward for settings in lattice)
     assert found.reward.mean >= top - NOTICED
-    assert found.binding.startswith("nothing: higher learning rates gain less")
+    assert found.limit.kind is Limit.NONE
 
 
 @pytest.mark.evidence
@@ -165,7 +167,7 @@ def test_recipes_are_judged_under_the_same_posterior(posterior, advice):
         assert recipe.reward == pytest.approx(forecaster.reward(expected, [STEPS]).mean())
         assert recipe.stability == stability(forecaster, expected, STEPS)
         (line,) = [x for x in advice.text.splitlines() if x.startswith(f"  {recipe.name}: ")]
-        assert f": {recipe.reward:.3f}, P(stable) " in line
+        assert f": {number(advice, recipe.reward)}, P(stable) " in line
         assert percent(recipe.stability.probability) in line
 
 
@@ -174,7 +176,8 @@ def test_held_out_reward_is_what_is_advised_on_where_it_was_logged(posterior):
     evaluated = with_evaluations(posterior)
     found = advise(evaluated, weigh_pilots=False)
     assert found.measure == "held-out reward"
-    assert f"Held-out reward after {STEPS} steps: {found.reward.mean:.3f}" in found.text
+    mean = number(found, found.reward.mean)
+    assert f"Expect: held-out reward {mean} after {STEPS} steps" in found.text
     forecaster = Forecaster(evaluated, found.target, seed=found.seed)
     draws = forecaster.outcome(found.settings, [STEPS])[:, 0]
     assert found.reward.mean == pytest.approx(draws.mean())
@@ -184,13 +187,15 @@ def test_held_out_reward_is_what_is_advised_on_where_it_was_logged(posterior):
 
 @pytest.mark.evidence
 def test_cautions_name_what_was_not_varied(first_contact, advice):
+    expected = {Kind.NONE_COLLAPSED, Kind.ONE_RATE, Kind.ONE_GROUP}
+    assert expected <= kinds(first_contact.notes)
     said = "\n".join(first_contact.cautions)
-    assert "No pilot counts as collapsed (of one that did say collapsed = true" in said
     assert "All pilots ran at learning rate 0.0003" in said
-    assert "Group size: the pilots, which all ran at 8, cannot tell what another does" in said
+    assert "All pilots ran at group size 8" in said
     assert first_contact.settings.group_size == 8
-    # Made-up pilots do not follow made-up draws, and nothing else is to be cautious of.
-    assert advice.cautions == (misfit_caution(made_up_posterior()),)
+    # Made-up pilots do not follow made-up draws, and none ran so large a group.
+    beyond = "No pilot ran group size 64 (piloted: 8 to 32). The numbers there are extrapolated."
+    assert advice.cautions == (beyond, misfit_caution(made_up_posterior()))
     bare = made_up_posterior([replace(plan, ratio=False) for plan in PLANS])
     unratioed = advise(bare, trials=40, weigh_pilots=False)
     assert any("without an importance ratio" in line for line in unratioed.cautions)

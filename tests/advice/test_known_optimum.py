@@ -12,6 +12,7 @@ from simulated_runs import PLANS, Plan, made_up_posterior
 from advisor.advice import Request, advise, answer, trade_offs
 from advisor.advice.answer import p_better, prepare, searched
 from advisor.advice.evaluate import utilities
+from advisor.advice.reasons import Limit
 from advisor.advice.request import Search
 from advisor.advice.trade_offs import best_piloted
 from advisor.common import silent
@@ -155,12 +156,13 @@ def test_the_reason_names_what_would_give_more_and_how_surely(monkeypatch):
     question = question_of(1.5e9, known={"learning_rate": 1e-6}, projects=9)
     monkeypatch.setattr(answer, "SURELY", 1.0)
     kept = searched(question)
-    assert "piloted settings that are nearer to what is known, or gentler, are kept" in kept.limit
-    assert "is worth more with P" in kept.limit
+    assert kept.limit.kind is Limit.KNOWN
+    assert kept.limit.gain > 0
+    assert kept.limit.freed_by == f"--learning-rates {kept.limit.value:g}"
     # Not 80 %, which is not below itself.
     monkeypatch.setattr(trade_offs, "p_better", lambda *_: [0.797])
     limit = trade_offs.beaten_too_seldom(kept.at_end, kept.chosen, kept.chosen, 0.8)
-    assert "with P 79.7 %: below 80 %" in limit
+    assert "with probability 79.7 % only, and 80 % is asked" in str(limit)
 
 
 def test_small_models_are_advised_by_the_expected_reward_alone(monkeypatch):

@@ -155,7 +155,7 @@ def test_given_choices_are_the_only_ones(posterior):
     found = advise(posterior, group_sizes=(32, 12), learning_rates=(2e-4, 5e-5), trials=40)
     assert found.settings.group_size in (12, 32)
     assert found.settings.learning_rate == 2e-4
-    assert "at the edge of what was offered (0.0002)" in found.binding
+    assert (found.limit.kind, found.limit.value) == ("edge_of_rates", 2e-4)
     for other in (*found.alternatives, *found.frontier):
         assert other.settings.group_size in (12, 32)
         assert other.settings.learning_rate in (2e-4, 5e-5)

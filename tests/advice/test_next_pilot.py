@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -25,10 +24,9 @@ from advisor.advice.pilot_choice import (
     is_first_contact,
     shown,
 )
-from advisor.common import DEFAULT_SEED
+from advisor.common import DEFAULT_SEED, Kind, kinds, note
 from advisor.errors import CannotTellError
 from advisor.forecast.survival import stability
-from advisor.model import NONE_MOVED
 
 
 @pytest.fixture(scope="module")
@@ -218,9 +216,9 @@ def test_results_are_simulated_with_luck_of_their_own(uncertain, monkeypatch):
 @pytest.mark.parametrize(
     ("rate", "words"),
     [
-        (2e-3, "learning rate 0.001 survived 60 steps; this is 2 times as much"),
-        (5e-5, "a lower learning rate than any so far"),
-        (4e-4, "it lies between the pilots so far"),
+        (2e-3, "Learning rate 0.001 survived 60 steps. This is 2 times as much"),
+        (5e-5, "A lower learning rate than any so far"),
+        (4e-4, "It lies between the pilots so far"),
     ],
 )
 def test_reason_says_where_the_pilot_lies(rate, words):
@@ -229,7 +227,7 @@ def test_reason_says_where_the_pilot_lies(rate, words):
     found = choose_pilot(evaluate, lattice, steps=40, candidates=offered)
     assert found.gain >= 0.001
     assert found.reason.startswith(words)
-    assert "no pilot ran" not in found.reason
+    assert "No pilot ran" not in found.reason
     assert (
         f"expected to raise the final reward by {100 * found.gain:.1f} % of its range."
         in found.reason
@@ -242,19 +240,17 @@ def test_reason_names_what_no_pilot_ran():
         update={"group_size": 48, "minibatches_per_refresh": 3, "epochs_per_refresh": 1}
     )
     said = _reason(posterior, pilot, 0.02, "")
-    assert "; no pilot ran group size 48 or K 3. Its result is expected" in said
+    assert " No pilot ran group size 48 or K 3. It is expected" in said
 
 
 def test_pilot_that_would_change_nothing_is_said_to():
     evaluate, lattice, offered = pilots(made_up_posterior(width=0.0), {"learning_rate": 1e-12})
     found = choose_pilot(evaluate, lattice, candidates=offered)
     assert found.gain < 0.001
-    assert found.reason.startswith("no pilot is expected to change the decision")
+    assert found.reason.startswith("No pilot is expected to change the decision")
 
 
-@pytest.mark.parametrize(
-    ("rate", "place"), [(9e-3, "this is no higher"), (4e-3, "this lies below")]
-)
+@pytest.mark.parametrize(("rate", "place"), [(9e-3, "This is no higher"), (4e-3, "This is lower")])
 def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, place):
     posterior = made_up_posterior(
         [Plan(9e-3, collapse=20), Plan(2e-2, collapse=9)], width=1.0, draws=500
@@ -262,8 +258,8 @@ def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, pl
     evaluate, lattice, offered = pilots(posterior, {"learning_rate": rate, "group_size": 32})
     found = choose_pilot(evaluate, lattice, candidates=offered)
     assert found.gain >= 0.001
-    least = f"every pilot collapsed, the gentlest at learning rate 0.009; {place}"
-    assert f"{least}; no pilot ran group size 32." in found.reason
+    least = f"Every pilot collapsed, the gentlest at learning rate 0.009. {place}."
+    assert f"{least} No pilot ran group size 32." in found.reason
 
 
 # First contact ---------------------------------------------------------------------------------
@@ -291,10 +287,10 @@ def test_few_pilots_are_answered_with_the_next_one(plans):
     surviving = posterior.meta.largest_surviving_rate
     rate = found.next_pilot.settings.learning_rate
     if rate > 1.05 * surviving:
-        assert f"learning rate {surviving:.3g} survived" in found.next_pilot.reason
-    assert found.text.startswith(
-        "The pilots tell too little for a recommendation, which takes three or more at two settings"
-    )
+        assert f"Learning rate {surviving:.3g} survived" in found.next_pilot.reason
+    missing = 3 - len(plans)
+    assert 1 + len(found.further_pilots) == max(1, missing)
+    assert found.title == ("Run these 2 pilots first" if missing == 2 else "Run this pilot first")
     assert not is_first_contact(made_up_posterior([Plan(), Plan(1e-3), Plan(1e-4)]))
 
 
@@ -305,21 +301,20 @@ def test_few_pilots_are_run_on_where_another_is_not_worth_its_price():
     assert found.kind == "recommendation"
     assert found.settings.learning_rate in (3e-4, 1e-3)
     assert found.stability.least >= found.level
-    gain, loss = (float(x) for x in re.findall(r"([\d.]+) %(?: of the|$)", found.binding))
-    assert gain <= loss
+    assert found.limit.values["raises"] <= found.limit.values["loss"]
     # Without weighing a pilot nothing is known of its worth.
     assert advise(posterior, weigh_pilots=False).kind == "next_pilot"
 
 
 @pytest.mark.evidence
 def test_pilots_that_did_not_move_are_answered_with_the_next_one(uncertain):
-    notes = (*uncertain.meta.notes, NONE_MOVED)
+    notes = (*uncertain.meta.notes, note(Kind.NONE_MOVED))
     still = replace(uncertain, meta=uncertain.meta.model_copy(update={"notes": notes}))
     assert advise(uncertain).kind == "recommendation"
     found = advise(still)
     assert found.kind == "next_pilot"
     assert found.next_pilot is not None
-    assert found.cautions[0].startswith("No pilot's reward moved by more than its noise")
+    assert Kind.NONE_MOVED in kinds(found.notes)
     # Who asks for no pilot gets what the same posterior advises otherwise.
     given = advise(still, weigh_pilots=False)
     assert given.kind == "recommendation"
@@ -327,8 +322,7 @@ def test_pilots_that_did_not_move_are_answered_with_the_next_one(uncertain):
 
 
 def test_bound_of_a_first_pilot_is_the_largest_rate_at_the_level(first_contact):
-    said = r"^learning rates up to (\S+) keep P\(stable\) at 90 %"
-    (rate,) = re.findall(said, first_contact.binding)
+    rate = first_contact.limit.value
     evaluate, lattice = decision(made_up_posterior([Plan()]))
     rates = lattice.axes["learning_rate"]
     assert float(rate) in rates
@@ -341,7 +335,7 @@ def test_bound_of_a_first_pilot_is_the_largest_rate_at_the_level(first_contact):
 def test_first_pilot_where_nothing_survives():
     found = advise(made_up_posterior([Plan()], moved=DEADLY))
     assert found.kind == "next_pilot"
-    assert found.binding == "no learning rate tried keeps P(stable) at 90 %"
+    assert found.binding == "No learning rate tried keeps P(stable) at 90 %."
     assert found.next_pilot is None
     (why,) = [line for line in found.assumptions if "survive" in line]
     assert why.startswith("No configuration offered is likely to survive even a short pilot")
@@ -351,7 +345,7 @@ def test_first_pilot_where_only_short_ones_survive():
     posterior = made_up_posterior([Plan()], moved={"hazard.level": -1.0})
     found = advise(posterior, search=Search(seed=0))
     assert found.kind == "next_pilot"
-    assert found.binding == "no learning rate tried keeps P(stable) at 90 %"
+    assert found.binding == "No learning rate tried keeps P(stable) at 90 %."
     # The gentlest on offer is a third of what was piloted; the group size, never varied, is kept.
     assert 1e-4 <= found.next_pilot.settings.learning_rate <= 1.5e-4
     assert found.next_pilot.settings.group_size == 8
@@ -369,8 +363,8 @@ def test_collapsed_pilots_send_the_next_one_down(plans):
     assert found.kind == "next_pilot"
     assert found.settings.learning_rate == 9e-3
     assert found.next_pilot.settings.learning_rate < 9e-3
-    assert ("every pilot collapsed" in found.next_pilot.reason) == (found.next_pilot.gain >= 0.001)
-    assert "Every pilot collapsed; nothing here is known to live." in found.cautions
+    assert ("Every pilot collapsed" in found.next_pilot.reason) == (found.next_pilot.gain >= 0.001)
+    assert Kind.ALL_COLLAPSED in kinds(found.notes)
 
 
 @pytest.mark.evidence

@@ -191,8 +191,8 @@ def test_goal_above_every_plateau_is_infeasible_and_said_to_bind(posterior, quan
         weigh_pilots=False,
     )
     assert found.kind == "infeasible"
-    assert found.binding.startswith("the goal: no configuration reaches 0.970")
-    assert "and the goal. The nearest one found:" in found.text
+    assert found.limit.values["goal"] == 0.97
+    assert "No setting meets what was asked. Nearest: " in found.text
     # A goal within reach is not.
     assert advise(posterior, to_reward=0.7, weigh_pilots=False).kind == "recommendation"
 

@@ -13,18 +13,18 @@ from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice import Cost, advise
 from advisor.advice.answer_fields import WORTH_A_PILOT
+from advisor.advice.reasons import Limit
 from advisor.advice.trade_offs import bound
 from advisor.advice.wording import (
-    SAID,
-    TOO_FEW,
-    _price_line,
+    _say,
     explanation_text,
     gpu_time,
+    launch_notes,
     level_text,
     percent,
     price,
-    weightiest,
 )
+from advisor.common import Kind, Note, note, stated
 
 # Probabilities beside the level ----------------------------------------------------------------
 
@@ -49,14 +49,14 @@ def test_a_level_that_is_missed_is_not_said_to_be_met(probability, level, said):
 def test_an_answer_short_of_its_level_shows_by_how_much(infeasible):
     stability = infeasible.stability.model_copy(update={"probability": 0.8984, "by_model": 0.8984})
     said = infeasible.model_copy(update={"stability": stability}).text
-    assert "= 89.8 %" in said
-    assert "if it stays stable (89.8 %)" in said
-    assert not re.search(r"= 90 % .*\(wanted: 90 %\)", said)
+    assert "P(stable) is 89.8 %" in said
+    assert "if it stays stable" in said
+    assert not re.search(r"is 90 %.*; wanted: 90 %", said)
 
 
 def test_a_strict_level_is_written_as_it_was_asked(posterior):
     said = advise(posterior, level=0.995, weigh_pilots=False, trials=40)
-    assert "(wanted: 99.5 %)" in said.text
+    assert "; wanted: 99.5 %" in said.text
     assert level_text(0.995) == "99.5 %"
 
 
@@ -69,14 +69,15 @@ def test_the_end_of_the_search_is_no_bound():
     last = lattice.axes["learning_rate"][-1]
     chosen = evaluate(calm.meta.runs[0].settings)
     said = bound(evaluate, lattice, chosen, 0.5)
-    assert said.startswith(f"none was found: learning rates up to {last:.6g}, the highest tried,")
+    assert (said.kind, said.value) == (Limit.NONE, last)
+    assert str(said).startswith(f"Learning rates up to {last:.6g}, the highest tried, keep")
 
 
 def test_a_bound_names_the_rate_that_breaks_it(first_contact):
-    found = re.findall(r"up to (\S+) keep .* the next one, (\S+), does", first_contact.binding)
-    ((kept, broken),) = found
-    rates = first_contact.choices["learning_rate"]
-    assert rates.index(float(broken)) == rates.index(float(kept)) + 1
+    limit, rates = first_contact.limit, first_contact.choices["learning_rate"]
+    assert (limit.kind, limit.axis) == (Limit.STABILITY, "learning_rate")
+    assert rates.index(limit.values["above"]) == rates.index(limit.value) + 1
+    assert f"up to {limit.value:.6g} keep" in first_contact.binding
 
 
 # Whether another pilot is worth its price -------------------------------------------------------
@@ -98,10 +99,13 @@ def test_a_pilot_that_costs_more_than_it_tells_is_not_asked_for():
     )
     said = advise(posterior, steps=60, learning_rates=(3e-4, 3.3e-4))
     assert said.kind == "recommendation"
-    assert said.next_pilot is None
+    assert not said.next_pilot.is_worth_its_price
     assert said.settings.learning_rate == 3e-4
-    assert "one more is not worth its price" in said.binding
-    assert said.text.startswith("learning_rate=0.0003, ")
+    assert said.limit.kind is Limit.TOO_FEW_PILOTS
+    assert said.limit.values["raises"] <= said.limit.values["loss"]
+    # Three pilots are needed all the same before anything is called recommended.
+    assert said.title == "Run these 2 pilots first"
+    assert "To launch without it: learning_rate=0.0003, " in said.text
 
 
 @pytest.mark.evidence
@@ -119,14 +123,14 @@ def test_what_is_left_is_priced_from_the_step_that_is_named():
     """Two prices of one plan must be one number: those of so many whole steps."""
     cost = Cost(steps=300, completions=38400, tokens=None, gpu_hours=None)
     said = SimpleNamespace(kind="recommendation", steps=300, steps_to_95=262.97, cost=cost)
-    assert "by step 263; the steps after that cost 4,736 completions." in _price_line(said)
+    assert "by step 263; the steps after that cost 4,736 completions." in _say("rest", said)
 
 
 @pytest.mark.evidence
 def test_what_is_left_after_the_last_step_is_not_priced(advice):
     said = advice.model_copy(update={"steps_to_95": float(advice.steps)}).text
     assert "the steps after that cost" not in said
-    assert f"It costs {price(advice.cost)}.\n" in said
+    assert f"Cost: {price(advice.cost)}." in said
     # Nor is it said that a reward still rises, which a curve that falls reaches last as well.
     assert "rises" not in said
 
@@ -158,15 +162,15 @@ def test_a_price_has_the_unit_of_its_size(hours, said):
 def test_dead_pilots_are_not_the_best_that_was_piloted():
     plans = [Plan(9e-3, collapse=20), Plan(2e-2, collapse=9)]
     said = advise(made_up_posterior(plans, moved={"hazard.level": np.log(0.05)}))
-    assert "best setting that was piloted" not in said.text
-    assert "of the gentlest setting piloted; every pilot collapsed:" in said.text
-    assert re.search(r"Reward after \d+ steps, if it stays stable \(.* %\):", said.text)
+    assert "the pilot with the best forecast" not in said.text
+    assert "the pilot with the lowest rate: " in said.text
+    assert re.search(r"reward \S+ after \d+ steps if it stays stable,", said.text)
 
 
 def test_where_the_pilot_is_the_answer_it_stands_before_the_bound(first_contact):
-    first, *_ = first_contact.summary.splitlines()
-    assert first.endswith(f". Next pilot, {first_contact.next_pilot.steps} steps:")
-    assert "Next pilot" not in explanation_text(first_contact)
+    lines = first_contact.summary.splitlines()
+    (bound,) = (at for at, line in enumerate(lines) if line.startswith("Until then, "))
+    assert lines.index("") < bound
     assert "num_generations=" not in explanation_text(first_contact)
 
 
@@ -205,37 +209,22 @@ def test_a_next_pilot_is_written_so_too(posterior):
 # Assumptions -----------------------------------------------------------------------------------
 
 
-ASSUMED = (
-    "lag = 0.0 assumed (synchronous rollouts) [3 runs]",
-    "optimizer = adamw assumed (TRL and verl default) [3 runs]",
-    "reward ceiling 1 assumed (rewards lie in [0, 1])",
-    "adapter = full assumed (no adapter is mentioned) [3 runs]",
-    "planned steps = 240 (three times the longest pilot)",
-)
+def assumed(kind: Kind) -> Note:
+    texts = {"text": "lost", "name": "lag", "value": "0", "why": "default"}
+    return Note(kind=kind, values=texts)
 
 
-def test_what_can_change_the_answer_is_assumed_first():
-    said, rest = weightiest(ASSUMED)
-    assert [line.partition(" ")[0] for line in said] == ["adapter", "reward", "planned"]
-    assert len(said) == SAID
-    assert rest == 2
-    assert weightiest(ASSUMED[:2]) == (list(ASSUMED[:2]), 0)
-    assert set(weightiest(ASSUMED, len(ASSUMED))[0]) == set(ASSUMED)
-
-
-def test_a_log_that_was_passed_over_comes_first():
-    lost = "passed over, for it cannot be read: a/trainer_state.json, row 1: this is not valid JSON"
-    assert weightiest((*ASSUMED, lost))[0][0] == lost
+def test_what_can_change_the_answer_stands_first(advice):
+    """A log whose rewards are lost, or settings that it speaks against, before any caution."""
+    lost, doubted = assumed(Kind.LOST_REWARDS), note(Kind.KL_DOUBTED, value="0", doubt="a KL term")
+    caution, default = stated("beware.", Kind.CAUTION), assumed(Kind.SETTING_ASSUMED)
+    notes = tuple(sorted((default, caution, doubted, lost), key=lambda one: one.weight))
+    said = advice.model_copy(update={"notes": notes, "promotion": None})
+    assert launch_notes(said) == [str(lost), str(doubted), str(caution)]
 
 
 def test_one_pilot_is_never_said_to_support_the_answer():
     run = Plan(1e-3, steps=60)
     one = advise(made_up_posterior([run], draws=400), steps=120, weigh_pilots=False)
-    assert "Supported by" not in one.summary
-    told = one.model_copy(update={"kind": "recommendation", "binding": f"{TOO_FEW}; no more"})
-    assert f"What limits it: {TOO_FEW}; no more." in told.summary
-    assert "Supported by" not in told.summary
-    enough = told.model_copy(update={"binding": "nothing"})
-    assert "Supported by 1 pilot of up to 60 steps" in enough.summary
-    assert "What limits it" not in enough.summary
-    assert "What limits it: nothing." in enough.text
+    assert one.title == "More pilots are needed"
+    assert "upported" not in one.text

@@ -10,6 +10,7 @@ from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import what_if
 from advisor.advice.support import cautions, outside, piloted, range_text, silent_groups
+from advisor.common import Kind, kinds
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.survival import stability
 
@@ -67,13 +68,13 @@ def test_a_living_pilot_that_the_model_calls_impossible_is_a_caution(moved, step
     chance = stability(forecaster, Plan().completed, steps).least
     assert (chance < 0.01) == (moved == DEADLY)
     said = cautions(forecaster, steps, {})
-    assert any("counts as alive" in line for line in said) == (moved == DEADLY)
+    assert (Kind.DOUBTED_PILOT in kinds(said)) == (moved == DEADLY)
 
 
 def test_pilots_of_several_kl_coefficients_are_a_caution():
     posterior = made_up_posterior([Plan(), Plan(1e-4)])
     forecaster = Forecaster(posterior, Target("sort", "tiny-s", 1e5))
-    assert not any("kl_coefficient" in line for line in cautions(forecaster, 100, {}))
+    assert Kind.PENALTIES_DIFFER not in kinds(cautions(forecaster, 100, {}))
     first, second = posterior.meta.runs
     held = second.settings.model_copy(update={"kl_coefficient": 0.05})
     runs = (first, second.model_copy(update={"settings": held}))
@@ -81,9 +82,9 @@ def test_pilots_of_several_kl_coefficients_are_a_caution():
     (said,) = [
         line
         for line in cautions(Forecaster(mixed, forecaster.target), 100, {})
-        if "kl_coefficient" in line
+        if line.kind is Kind.PENALTIES_DIFFER
     ]
-    assert "(0, 0.05)" in said
+    assert "(0, 0.05)" in str(said)
 
 
 @pytest.mark.parametrize(
@@ -110,14 +111,14 @@ def test_first_rows_tell_what_other_group_sizes_would_waste(reward, silent, expe
     said = [
         line
         for line in cautions(forecaster, 100, silent_groups(forecaster))
-        if "scored all alike" in line
+        if line.kind is Kind.SILENT_GROUPS
     ]
     assert len(said) == (silent == 0.95)
     for line in said:
-        assert line.startswith(
-            "Of the first groups of 8, 97 % scored all alike and taught nothing;"
+        assert str(line).startswith(
+            "Of the first groups of 8, 97 % scored all the same and taught nothing."
         )
-        assert "of groups of 32 it would be 88 %." in line
+        assert "With groups of 32 it would be 88 %." in str(line)
 
 
 def test_a_group_size_among_several_is_not_called_the_first():
@@ -129,6 +130,5 @@ def test_a_group_size_among_several_is_not_called_the_first():
     meta = posterior.meta.model_copy(update={"runs": runs, "floor": 0.0, "ceiling": 1.0})
     forecaster = Forecaster(replace(posterior, meta=meta), Target("sort", "tiny-s", 1e5))
     assert set(silent_groups(forecaster)) == {4, 8, 16, 32}
-    assert not any(
-        "first groups" in line for line in cautions(forecaster, 100, silent_groups(forecaster))
-    )
+    found = cautions(forecaster, 100, silent_groups(forecaster))
+    assert Kind.SILENT_GROUPS not in kinds(found)

@@ -95,4 +95,19 @@ def test_provenance_is_that_of_the_posterior(posterior, advice):
     assert advice.provenance == posterior.meta.provenance
     assert advice.priors == posterior.meta.priors.name == "small_models"
     assert advice.cost_model.source == "no pilot logged its step times"
-    assert set(posterior.meta.notes) <= set(advice.assumptions)
+    assert set(posterior.meta.notes) <= set(advice.notes)
+
+
+@pytest.mark.evidence
+def test_remarks_and_the_limit_of_an_answer_are_values_in_json(advice):
+    told = json.loads(advice.to_json())
+    assert told["limit"]["kind"] == advice.limit.kind.value
+    assert told["binding"] == str(advice.limit)
+    assert {one["text"] for one in told["notes"]} == {*told["cautions"], *told["assumptions"]}
+    assert all(one["kind"] for one in told["notes"])
+    assert Recommendation.model_validate_json(advice.to_json()) == advice
+    # Control: of an answer that was saved as sentences the kinds are lost, the sentences not.
+    old = {name: value for name, value in told.items() if name not in ("limit", "notes")}
+    read = Recommendation.model_validate(old)
+    assert (read.binding, set(read.cautions)) == (advice.binding, set(advice.cautions))
+    assert read.limit.kind != advice.limit.kind

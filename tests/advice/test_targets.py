@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from decisions import STEPS
 from simulated_runs import (
@@ -14,9 +15,11 @@ from simulated_runs import (
 
 from advisor.advice import Request, advise
 from advisor.advice.support import cautions
+from advisor.common import Kind, kinds
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.target import largest_target, named_target
+from advisor.model.cohort import build_cohort
 from advisor.model.priors import load_priors
 from advisor.runs.pilot_run import STARTS_APART
 
@@ -58,12 +61,12 @@ def test_new_model_is_advised_with_a_caution(posterior):
     assert new.target.parameters == 8e6
     (caution,) = [line for line in new.cautions if "tiny-8M" in line]
     assert caution == (
-        "No pilot ran tiny-8M on sort: its stiffness, start and tolerance are extrapolated from 2 "
+        "No pilot ran tiny-8M on sort. Its speed, start and stability are extrapolated from 2 "
         "model sizes."
     )
-    assert f"Caution: {caution}" in new.text
+    assert caution in new.text
     known = advise(posterior, trials=60, weigh_pilots=False)
-    assert not any("No pilot ran" in line for line in known.cautions)
+    assert Kind.UNPILOTED_TARGET not in kinds(known.notes)
     # An unknown model is less sure than a piloted one of the same size.
     twin, own = (
         Forecaster(posterior, Target("sort", name, 4e5)).reward(PLANS[4].completed, STEPS).std()
@@ -88,12 +91,25 @@ def test_targets_are_completed_from_the_pilots(posterior):
 def test_longer_run_than_the_pilots_support_is_said(posterior, advice):
     assert not any("as long as the longest pilot" in line for line in advice.cautions)
     long = advise(posterior, steps=1000, trials=60, weigh_pilots=False)
-    assert f"the run is {1000 / posterior.meta.longest:.3g} times as long. On other" in long.text
+    (line,) = (one for one in long.notes if one.kind is Kind.LONG_BY_SIMULATION)
+    times = f"The run is {1000 / posterior.meta.longest:.3g} times as long as your longest pilot."
+    assert str(line).startswith(times)
+    assert str(line) in long.text
     measured = posterior.meta.priors.extrapolation.times
-    further = int(1.1 * measured * posterior.meta.longest)
-    assert "NOT SUPPORTED by these pilots" in long.model_copy(update={"steps": further}).text
-    times = f"{1000 / posterior.meta.longest:.2g} times as long as the longest pilot"
-    assert any(f"{times}. Beyond 3 times, the curve is moved" in line for line in long.cautions)
+    further = advise(
+        posterior,
+        steps=int(1.1 * measured * posterior.meta.longest),
+        trials=10,
+        weigh_pilots=False,
+    )
+    assert Kind.TOO_LONG in kinds(further.notes)
+
+
+def test_a_run_a_little_longer_than_supported_is_no_other_world(posterior):
+    forecaster = Forecaster(posterior, Target("sort", "tiny-m", 4e5))
+    longest = posterior.meta.longest
+    near, far = (kinds(cautions(forecaster, int(times * longest), {})) for times in (3.05, 3.3))
+    assert Kind.LONG_BY_SIMULATION in far - near
 
 
 def test_presets_that_correct_nothing_say_that_long_intervals_are_too_narrow(posterior):
@@ -102,8 +118,9 @@ def test_presets_that_correct_nothing_say_that_long_intervals_are_too_narrow(pos
     forecaster = Forecaster(other, Target("sort", "tiny-m", 4e5))
     longest = posterior.meta.longest
     said = [cautions(forecaster, int(times * longest), {}) for times in (2.5, 8)]
-    told = [any("the interval of the reward is too narrow" in line for line in one) for one in said]
-    assert told == [False, True]
+    # As far out as no test went there is another caution.
+    long = {Kind.LONG_UNMEASURED, Kind.TOO_LONG}
+    assert [bool(long & kinds(one)) for one in said] == [False, True]
 
 
 def test_a_long_run_of_a_language_model_says_what_its_forecast_rests_on():
@@ -114,17 +131,13 @@ def test_a_long_run_of_a_language_model_says_what_its_forecast_rests_on():
     run = large.meta.runs[0]
     forecaster = Forecaster(large, Target(run.task, run.model, run.parameters))
     said = [cautions(forecaster, int(times * large.meta.longest), {}) for times in (2.5, 8)]
-    assert [any("became of public runs" in line for line in one) for one in said] == [False, True]
+    assert [Kind.LONG_BY_PUBLIC_RUNS in kinds(one) for one in said] == [False, True]
 
 
-def test_pilots_that_start_apart_are_the_first_caution():
-    posterior = made_up_posterior([Plan(rate, steps=30) for rate in (1e-3, 1e-2)])
-    run = posterior.meta.runs[0]
-    note = f"{STARTS_APART} -1.5 ('a') to 0.3 ('b') [2 runs]"
-    meta = posterior.meta.model_copy(update={"notes": (*posterior.meta.notes, note)})
-    target = Target(run.task, run.model, run.parameters)
-    with_it, without = (
-        cautions(Forecaster(one, target), 30, {})
-        for one in (replace(posterior, meta=meta), posterior)
-    )
-    assert with_it == (f"R{note[1:]}.", *without)
+def test_pilots_that_start_apart_are_a_caution_and_other_warnings_none():
+    run = Plan().run(np.linspace(0.1, 0.5, 60))
+    warned = run.with_updates(warnings=(f"{STARTS_APART} -1.5 to 0.3", "a step is missing"))
+    found = build_cohort([warned], {}, {}).notes
+    apart, missing = [one for one in found if one.about == run.id][:2]
+    assert (apart.kind, apart.audience) == (Kind.WEIGHTY_WARNING, "caution")
+    assert (missing.kind, missing.audience) == (Kind.RUN_WARNING, "assumption")

@@ -18,15 +18,18 @@ from simulated_runs import (
 
 from advisor.advice import Cost, advise
 from advisor.advice.evaluate import base_settings
+from advisor.advice.reasons import Binding, Limit
 from advisor.advice.wording import (
-    _silent_groups,
+    MOST_WORDS,
+    explanation_text,
     in_trainer_names,
+    leader_text,
+    number,
     percent,
     price,
-    summary_text,
-    weightiest,
+    title_of,
 )
-from advisor.common import counted
+from advisor.common import Kind, counted, kinds, note, stated
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.survival import stability
@@ -62,26 +65,47 @@ def test_first_line_of_an_advice_can_be_pasted(advice):
 
 
 @pytest.mark.evidence
-def test_nearest_of_an_infeasible_request_can_be_pasted_from_its_second_line(infeasible):
+def test_nearest_of_an_infeasible_request_can_be_pasted(infeasible):
     assert infeasible.kind == "infeasible"
-    assert_says(infeasible.text.splitlines()[1], infeasible.settings)
+    (line,) = (x for x in infeasible.summary.splitlines() if x.startswith("No setting meets"))
+    assert_says(line.partition("Nearest: ")[2], infeasible.settings)
 
 
 @pytest.mark.parametrize("kind", ["infeasible", "first_contact"])
-def test_next_pilot_can_be_pasted(kind, request):
+def test_pilots_to_run_first_head_the_answer_and_can_be_pasted(kind, request):
     said = request.getfixturevalue(kind)
+    pilots = (said.next_pilot.settings, *said.further_pilots)
     lines = said.summary.splitlines()
-    named = f"Next pilot, {said.next_pilot.steps} steps:"
-    (at,) = (at for at, line in enumerate(lines) if line.endswith(named))
-    assert_says(lines[at + 1].strip(), said.next_pilot.settings)
+    for line, settings in zip(lines, pilots, strict=False):
+        assert_says(line, settings)
+    assert lines[len(pilots)].startswith(f"{said.next_pilot.steps} steps")
+    first = "this pilot" if len(pilots) == 1 else f"these {len(pilots)} pilots"
+    none = "No feasible configuration. " * (kind == "infeasible")
+    assert said.title == f"{none}Run {first} first"
+
+
+def test_all_pilots_that_are_missing_are_named_at_once(first_contact):
+    """With one in hand two are missing: a rate above it and one as far below."""
+    (other,) = first_contact.further_pilots
+    rates = sorted([other.learning_rate, first_contact.next_pilot.settings.learning_rate])
+    assert rates[0] < Plan().learning_rate < rates[1]
+    assert rates[0] * rates[1] == pytest.approx(Plan().learning_rate ** 2, rel=0.1)
+    two = advise(made_up_posterior([Plan(), Plan()], moved=None), weigh_pilots=True, trials=40)
+    assert two.further_pilots == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_answer_is_ten_lines_at_most(kind, request):
-    """With its title, what was assumed and where the study lies a terminal shows a dozen or so."""
-    said = request.getfixturevalue(kind).model_copy(update={"cautions": ("one.",) * 4})
-    assert len([line for line in said.summary.splitlines() if line]) <= 10
-    assert said.text.count("Caution: one.") == 4
+def test_an_answer_is_twelve_lines_and_150_words_at_most(kind, request):
+    said = request.getfixturevalue(kind)
+    many = tuple(stated(f"caution {at} " + "word " * 20, Kind.CAUTION) for at in range(4))
+    said = said.model_copy(update={"notes": many})
+    shown = [line for line in said.summary.splitlines() if line]
+    assert len(shown) <= 10  # a title, and where the study lies, are two more
+    assert len(f"{said.title} {said.summary}".split()) <= MOST_WORDS
+    assert sum(line.startswith("- ") for line in shown) <= 3
+    # What has no room is a detail.
+    assert all(str(one) in said.text for one in many)
+    assert not all(str(one) in said.summary for one in many)
 
 
 @STEADY
@@ -122,14 +146,17 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     last = curve[:, -1]
     final = final_reward(forecaster, said.settings, said.steps)
     chances = stability(forecaster, said.settings, said.steps)
-    given = "" if chances.least >= 0.9 else f", if it stays stable ({percent(chances.least, 0.9)})"
+    given = "" if chances.least >= 0.9 else " if it stays stable"
     line = (
-        rf"Reward after {said.steps} steps{re.escape(given)}: ([\d.]+), 80 % interval "
-        r"\[([\d.]+), ([\d.]+)\]"
+        rf"Expect: reward ([\d.]+) after {said.steps} steps{given}, 80 % interval "
+        r"([\d.]+) to ([\d.]+)\."
     )
-    mean, low, high = numbers(line, said.text)
-    assert mean == pytest.approx(last.mean(), abs=6e-4)
-    assert [low, high] == pytest.approx(np.quantile(final, [0.1, 0.9]).tolist(), abs=6e-4)
+    mean, low, high = numbers(line, said.summary)
+    width = max(said.reward.high - said.reward.low, 1e-12)
+    digit = 0.6 * 10.0 ** -min(4, max(0, 1 - int(np.floor(np.log10(width)))))
+    assert digit < width  # rounded as the interval makes worth reading
+    assert mean == pytest.approx(last.mean(), abs=digit)
+    assert [low, high] == pytest.approx(np.quantile(final, [0.1, 0.9]).tolist(), abs=digit)
     reached = int(numbers(r"95 % of its gain is made by step (\d+)", said.text))
     average = (curve.mean(axis=0) - curve[:, 0].mean()) / (last.mean() - curve[:, 0].mean())
     # Rounded to a step, and interpolated between those at which the curve is asked.
@@ -137,14 +164,14 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     assert average[reached + 1] > 0.949
     assert chances == said.stability
     ends = [percent(chances.low), percent(chances.high)]
-    whole = f"P(stable to step {said.steps}) = {percent(chances.probability)}"
+    whole = f"P(stable) is {percent(chances.probability)}"
     # An interval that rounds to what is said tells nothing.
     if ends != [percent(chances.probability)] * 2:
-        whole += f", 80 % interval [{', '.join(ends)}]"
+        whole += f", 80 % interval {' to '.join(ends)}"
     assert chances.low < chances.high
-    assert whole in said.text
-    assert "(wanted: 90 %)" in said.text
-    decides = f"the model alone says {percent(chances.by_model)}, and that decides"
+    assert whole in said.summary
+    assert "; wanted: 90 %." in said.summary
+    decides = f"The model alone gives {percent(chances.by_model)}, which decides"
     assert (decides in said.text) == (
         chances.by_model < chances.probability
         and percent(chances.by_model) != percent(chances.probability)
@@ -153,33 +180,106 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     small = f", fluctuation small {percent(chances.fluctuation)}"
     counted = small if chances.fluctuation < 1 else ""
     tolerated = f"learning rate tolerated {percent(chances.tolerance)}"
-    assert f"{tolerated}{counted}; in all " in said.text
+    assert f"{tolerated}{counted}; together " in said.text
     # Parts whose product is another number are not left without a word.
     is_moved = percent(chances.by_model) != percent(chances.probability)
     assert ("Recalibrated on runs" in said.text) == is_moved
-    peak = numbers(r"Peak on the way: ([\d.]+) \[([\d.]+), ([\d.]+)\]", said.text)
-    assert peak == pytest.approx([said.peak.mean, said.peak.low, said.peak.high], abs=6e-4)
+    peak = numbers(r"on the way: ([\d.]+), 80 % interval ([\d.]+) to ([\d.]+)\.", said.text)
+    assert peak == pytest.approx([said.peak.mean, said.peak.low, said.peak.high], abs=digit)
     settings = said.settings
     rate, group, interval = numbers(
         r": learning rate (\S+), group size (\d+), refresh interval (\d+) \(", said.text
     )
     assert (rate, group) == (settings.learning_rate, settings.group_size)
     assert interval == settings.refresh_interval
-    assert f" costs {price(said.cost)}." in said.text
+    assert f" Cost: {price(said.cost)}." in said.text
     if said.next_pilot is not None:
         pilot = said.next_pilot
         assert in_trainer_names(pilot.settings) in said.text
         sure = stability(forecaster, pilot.settings, pilot.steps)
-        assert f"stable with probability {percent(sure.probability)}" in said.text
-        assert f"costs {price(pilot.cost)}." in said.text
+        assert f"P(stable) is {percent(sure.probability)}. Cost: {price(pilot.cost)}." in said.text
+
+
+# The leader ------------------------------------------------------------------------------------
+
+
+def led(advice, **facts):
+    """Answer whose leading pilot is another, as it would be with such facts."""
+    settings = changed(advice.settings, learning_rate=5e-5)
+    shown = {"is_followed": False, "pilot": "hot", "reward": 0.63, "steps": 66.0}
+    shown |= {"settings": settings} | facts.pop("leader", {})
+    leader = advice.leader.model_copy(update=shown)
+    stability = advice.stability.model_copy(
+        update={"probability": facts.pop("stable", 0.95), "by_model": 0.99}
+    )
+    piloted = {"settings": settings, "stability": stability, "reward": 0.7, "p_beaten": 0.6}
+    best = advice.best_piloted.model_copy(update=piloted | facts)
+    return advice.model_copy(update={"leader": leader, "best_piloted": best})
 
 
 @pytest.mark.evidence
-@pytest.mark.parametrize(("chance", "is_told_why"), [(0.2, True), (0.8, False), (None, False)])
-def test_a_pilot_likelier_worth_more_is_answered_for_in_the_answer(advice, chance, is_told_why):
-    piloted = advice.best_piloted.model_copy(update={"p_beaten": chance})
-    shown = summary_text(advice.model_copy(update={"best_piloted": piloted}))
-    assert (f"What limits it: {advice.binding}." in shown) == is_told_why
+def test_a_leader_that_is_not_followed_is_answered_for(advice):
+    assert "Why not the leader" not in led(advice, leader={"is_followed": True}).summary
+    said = led(advice, stable=0.654, leader={"peak": 0.87, "fell_from": 20.0}).summary
+    (line,) = (one for one in said.splitlines() if one.startswith("Why not the leader"))
+    digits = number(advice, 0.63), number(advice, 0.87)
+    assert f"'hot' leads with {digits[0]} at step 66 (learning rate 5e-05)" in line
+    assert f"but has fallen from {digits[1]} since step 20." in line
+    assert "P(stable) 65 %; wanted: 90 %." in line
+    assert "P(better than the best pilot) is 60 %." in line
+    # The options by which it would be advised accept its risk.
+    assert line.endswith("To use it anyway: --learning-rates 5e-05 --level 0.65.")
+    calm = leader_text(led(advice))
+    assert "fallen" not in calm
+    assert calm.endswith("To use it anyway: --learning-rates 5e-05.")
+
+
+@pytest.mark.evidence
+def test_a_leader_that_is_likelier_to_end_higher_has_a_reason_all_the_same(advice):
+    risky = leader_text(led(advice, stable=0.7, p_beaten=0.3))
+    assert "It ends higher with probability 70 %, but its risk decides." in risky
+    known = Binding(kind=Limit.KNOWN, case="beaten_too_seldom", values={"surely": "80 %"})
+    kept = led(advice, p_beaten=0.3).model_copy(update={"limit": known})
+    assert "but 80 % is asked of settings farther from what is known." in leader_text(kept)
+
+
+@pytest.mark.evidence
+def test_public_runs_that_stood_like_the_leader_are_counted(advice):
+    facts = {"public_runs": 37, "public_lower": 6, "peak": 0.9, "fell_from": 20.0}
+    said = leader_text(led(advice, leader=facts))
+    assert "Of 37 public runs that had fallen at this point, 6 ended lower." in said
+    assert "public runs" not in leader_text(led(advice))
+
+
+# The headline ----------------------------------------------------------------------------------
+
+
+def test_nothing_outside_the_pilots_is_headed_recommended(advice):
+    advice = advice.model_copy(update={"beyond_pilots": (), "notes": ()})
+    assert title_of(advice) == "Recommended configuration"
+    edge = Binding(kind=Limit.EDGE_OF_RATES, case="edge", values={"edge": "3"})
+    for update in (
+        {"beyond_pilots": ("learning rate 1 (piloted: 2)",)},
+        {"limit": edge},
+        {"notes": (note(Kind.NONE_MOVED),)},
+    ):
+        assert (
+            title_of(advice.model_copy(update=update)) == "Best setting found, outside your pilots"
+        )
+
+
+def test_settings_outside_the_pilots_are_called_so_next_to_a_pilot(advice, first_contact):
+    piloted = {"next_pilot": first_contact.next_pilot}
+    for beyond in ((), ("learning rate 1 (piloted: 2)",)):
+        said = advice.model_copy(update=piloted | {"beyond_pilots": beyond}).summary
+        assert ("To launch without it, outside your pilots: " in said) == bool(beyond)
+
+
+def test_what_is_wrong_with_the_whole_answer_stands_before_its_numbers(advice):
+    swapped = note(Kind.PRESET_SWAPPED, preset="lora", narrower="theory")
+    lines = advice.model_copy(update={"notes": (swapped,)}).summary.splitlines()
+    assert lines[1] == str(swapped)
+    assert lines[2].startswith("Expect: ")
 
 
 @pytest.mark.evidence
@@ -189,7 +289,8 @@ def test_every_alternative_stands_in_the_text(advice):
     for other in (*others, *advice.recipes):
         (line,) = [x for x in lines if x.startswith(f"  {other.name}: ")]
         assert f"group size {other.settings.group_size}, " in line
-        assert f": {other.reward:.3f}, P(stable) {percent(other.stability.probability)}" in line
+        stable = percent(other.stability.probability)
+        assert f": {number(advice, other.reward)}, P(stable) {stable}" in line
         assert price(other.cost) in line
         assert (", 95 % of the advised gain by step " in line) == (
             other.steps_to_95 is not None and other in others[:-1]
@@ -214,7 +315,7 @@ def test_large_numbers_are_written_out(advice):
 # Nothing is left open --------------------------------------------------------------------------
 
 
-GAPS = re.compile(r"\b(nan|NaN|None|inf|Infinity|null)\b|np\.|\{|\}|%%|  \n")
+GAPS = re.compile(r"\b(nan|NaN|None(?! of )|inf|Infinity|null)\b|np\.|\{|\}|%%|  \n")
 
 
 QUESTIONS = {
@@ -281,27 +382,25 @@ def test_best_pilots_own_settings_are_said_to_be(posterior):
     evaluate, _ = decision(posterior)
     own = base_settings(posterior, evaluate.forecaster.target)
     said = advise(posterior, choose_from=[own], level=0.5, weigh_pilots=False)
-    assert "Of the piloted settings these have the highest forecast." in said.text
+    assert "These are the settings of the best pilot." in said.text
     other = changed(own, group_size=24)
     said = advise(posterior, choose_from=[other], level=0.5, weigh_pilots=False)
     more = said.reward.mean - said.best_piloted.reward
     assert (
-        f"the advice is expected to end {more:+.3f} from the highest forecast of a pilot. "
-        "Where a lost run counts as the reward's floor, it is better with P " in said.text
+        f"the advice is expected to end {more:+.3f} from it; P(better than the best pilot) is "
+        in said.text
     )
 
 
 def test_a_lower_forecast_that_is_likely_better_is_explained(advice):
     """A mean is of stable runs; the probability counts lost ones and what is known elsewhere."""
-    known = "known to do best: learning_rate 6.8e-06; distance from it counts against a setting"
-    high = advice.best_piloted.model_copy(update={"reward": 0.99, "p_beaten": 0.64})
-    changed_fields = {"assumptions": (known,), "best_piloted": high}
-    said = advice.model_copy(update=changed_fields).text
-    (line,) = (line for line in said.splitlines() if "from the highest forecast of a pilot" in line)
-    assert line.startswith("If both stay stable, the advice is expected to end -")
+    known = note(Kind.KNOWN_OPTIMUM, known="learning_rate 6.8e-06")
+    said = led(advice, reward=0.99, p_beaten=0.64).model_copy(update={"notes": (known,)}).text
+    (line,) = (line for line in said.splitlines() if line.startswith("The best pilot carried on"))
+    assert "If both stay stable, the advice is expected to end -" in line
     assert line.endswith(
-        "Where a lost run counts as the reward's floor and distance from what is known to do best "
-        "against a setting, it is better with P 64 %:"
+        "P(better than the best pilot) is 64 %, where a lost run counts as the lowest reward and "
+        "distance from what is known counts against a setting:"
     )
 
 
@@ -361,20 +460,20 @@ def test_price_says_what_is_known():
 def test_what_no_pilot_ran_is_listed_in_one_line(posterior, advice):
     """As the page does beside its sliders; a setting within what was piloted is not named."""
     wide = advise(posterior, trials=20, group_sizes=[512])
-    (line,) = (line for line in wide.summary.splitlines() if line.startswith("Outside what was"))
+    (line,) = (line for line in wide.cautions if line.startswith("No pilot ran group"))
     sizes = [run.settings.group_size for run in posterior.meta.runs]
     assert f"group size 512 (piloted: {min(sizes)} to {max(sizes)})" in line
     assert "epochs" not in line
     inside = advise(posterior, trials=20, group_sizes=sorted(set(sizes))[:1])
     assert not [name for name in inside.beyond_pilots if name.startswith("group size")]
-    within = inside.model_copy(update={"beyond_pilots": ()})
-    assert "Outside what was piloted" not in within.summary
 
 
-def test_what_group_sizes_waste_is_one_line_where_it_is_known():
-    (line,) = _silent_groups({4: 0.7086, 8: 0.6, 16: 0.5094})
+def test_what_group_sizes_waste_is_one_line_where_it_is_known(advice):
+    wasted = advice.model_copy(update={"silent_groups": {4: 0.7086, 8: 0.6, 16: 0.5094}})
+    (line,) = (x for x in explanation_text(wasted).splitlines() if x.startswith("Groups whose"))
     assert line.endswith("71 % at group size 4, 60 % at group size 8, 51 % at group size 16.")
-    assert _silent_groups({}) == []
+    none = advice.model_copy(update={"silent_groups": {}})
+    assert "Groups whose" not in explanation_text(none)
 
 
 def test_settings_that_are_the_first_pilots_are_named_where_pilots_differ():
@@ -384,7 +483,6 @@ def test_settings_that_are_the_first_pilots_are_named_where_pilots_differ():
     found = advise(made_up_posterior(plans), **few)
     assert line in found.assumptions
     assert (found.settings.schedule, found.settings.warmup_steps) == ("linear", 0)
-    assert line in weightiest(found.assumptions)[0]
     # Control: pilots that differ in what is advised alone.
     alike = advise(made_up_posterior(PLANS), **few)
-    assert not any(one.startswith("as in the first pilot") for one in alike.assumptions)
+    assert Kind.FIRST_PILOTS not in kinds(alike.notes)

@@ -91,6 +91,13 @@ def test_a_sound_house_passes(check, house):
     assert check.violations(house()) == []
 
 
+def test_only_what_reads_a_sentence_decides_by_one(check, house):
+    tree = house({"advisor/beside.py": 'x = y == "go on" or "No run is here" or y in ("a", "b")\n'})
+    assert tree.read_back == []
+    read = house({"advisor/beside.py": 'x = y == "go on and on"\nz = ", " in y\n'})
+    assert read.read_back == [("advisor.beside", 1), ("advisor.beside", 2)]
+
+
 def test_tightening_lowers_what_fell_and_raises_nothing(check, house):
     roomy = ALLOWED.replace("beside = 10", "beside = 0").replace("floors = 3", "dialect = 7")
     tree = house({"scripts/budget.toml": roomy, "advisor/beside.py": "ONE = 1\n"})
@@ -164,6 +171,14 @@ BROKEN = {
     "constants more than allowed": (
         {"scripts/budget.toml": ALLOWED, "advisor/beside.py": "ONE, _TWO = 1, 2\nthree = 3\n"},
         "budget advisor: 2 of constants, above 0",
+    ),
+    "sentences that decide": (
+        {
+            "scripts/budget.toml": ALLOWED.replace("constants = 0", "constants = 1"),
+            "advisor/beside.py": 'WORDS = "no run moved"\n'
+            'x = WORDS in y or y.startswith("a run is")\n',
+        },
+        "budget advisor: 2 of conditions_on_sentences, above 0",
     ),
     "a room that no contract names": (
         {

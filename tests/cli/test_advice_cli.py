@@ -154,7 +154,7 @@ def test_the_demo_ends_with_what_came_of_its_full_runs(demo, said):
     ]
     assert {line.name.partition(":")[0] for line in lines[3:]} == {r.name for r in said.recipes}
     page = html.unescape((demo / "report.html").read_text())
-    assert page.index("Forecast and outcome</h2>") > page.index("Provenance</h2>")
+    assert page.index("Forecast and outcome</h2>") < page.index("What if</h2>")
     for line in lines:
         assert line.name in page
         assert line.shown[0] in page
@@ -223,7 +223,7 @@ def test_text_tells_what_json_tells(run, demo, said):
         assert told in line
     assert line.endswith(f" {gpu_time(row['gpu_hours'])}")
     assert f" {percent(row['p_stable'])} " in line
-    assert below[0].startswith("P(stable) is that refresh, rate and fluctuation hold together")
+    assert below[0].startswith("P(stable) joins its parts refresh, rate and fluctuation")
     assert bool(below[1:]) != row["supported"]
     # Other settings give other numbers: it is not the advice that is told again.
     assert row["reward"] < said.reward.low
@@ -236,8 +236,8 @@ def test_the_table_says_how_p_stable_follows_from_its_parts(high):
     (row,) = what_if(posterior, steps=50).to_dict("records")
     row |= {"p_stable": 0.9, "p_stable_low": 0.9, "p_stable_high": high}
     (line,) = _table([row], "reward", piloted(posterior), 50).splitlines()[2:]
-    assert line.startswith("P(stable) is that refresh, rate and fluctuation hold together")
-    assert line.endswith("recalibrated on runs of known outcome: it is not their product.") == (
+    assert line.startswith("P(stable) joins its parts refresh, rate and fluctuation")
+    assert line.endswith("recalibrated on runs of known outcome, so it is not their product.") == (
         high > 0.9
     )
 
@@ -297,8 +297,9 @@ def test_a_schedule_that_decays_does_so_over_the_steps_asked_for(run, tmp_path):
         study = study_of(tmp_path / schedule, made_up_posterior(plans), **asked)
         advised = Study.load(study).recommendation
         assert advised.settings.planned_steps == 150  # the pilots' were over 60
+        assert advised.summary.count(f"after 150 steps ({schedule} schedule)") == others
         body = f"; the learning rate decays over 150 steps ({schedule})."
-        assert advised.summary.count(body) == advised.text.count(body) == others
+        assert advised.text.count(body) == others
         shown = run("what-if", study, "--steps", 90)
         assert shown.count(f"decays over the steps of each row ({schedule}).") == others
 

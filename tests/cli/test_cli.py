@@ -101,8 +101,8 @@ def test_a_pilot_that_did_not_move_yet_is_answered_with_the_next_one(pilot, tmp_
         main(["advise", str(pilot), "--out", str(tmp_path / "study"), "--quiet"])
     assert stopped.value.code == 3
     told = capsys.readouterr().out
-    assert told.startswith("Run one more pilot first")
-    assert "Caution: No pilot's reward moved by more than its noise" in told
+    assert told.startswith("Run these 2 pilots first")
+    assert "- Your pilots show only noise." in told
 
 
 @pytest.mark.parametrize(
@@ -265,11 +265,11 @@ def test_a_request_that_the_pilots_contradict_is_refused(ask, fitted, flags, wor
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--to-reward", "0.999"], ["the goal", "0.999", "the best comes to"]),
-        (["--to-reward", "0.95", "--steps", "3"], ["the goal", "0.95", "longer run"]),
-        (["--level", "0.9999999"], ["P(stable)", "The nearest one found", "lower level"]),
-        (["--completions", "20"], ["the budget", "no step"]),
-        (["--gpu-hours", "1e-9", "--seconds-per-step", "9"], ["the budget", "no step"]),
+        (["--to-reward", "0.999"], ["0.999", "The best ends at"]),
+        (["--to-reward", "0.95", "--steps", "3"], ["0.95", "longer run"]),
+        (["--level", "0.9999999"], ["P(stable)", "Nearest: ", "Lower the level"]),
+        (["--completions", "20"], ["The budget", "no step"]),
+        (["--gpu-hours", "1e-9", "--seconds-per-step", "9"], ["The budget", "no step"]),
     ],
 )
 def test_what_no_configuration_reaches_is_exit_code_3(

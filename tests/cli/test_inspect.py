@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from advisor import diagnose, inspect, read_runs
 from advisor.cli import app
-from advisor.cli.advise import _print_runs
+from advisor.cli.advise import _print_runs, cautioned
 from advisor.cli.terminal import output
+from advisor.errors import NotConvergedError
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.stated_settings import place_row
 
@@ -422,10 +423,11 @@ def test_inspect_and_advise_show_one_run_by_the_same_numbers(tmp_path, capsys):
     assert ends in by_advise
 
 
-def test_advise_cautions_before_a_fit_that_may_fail(tmp_path, capsys):
+def test_advise_says_before_a_refusal_what_is_odd_about_the_runs(tmp_path, capsys):
     for name, start in (("a", -1.5), ("b", 0.4)):
         _write(tmp_path / f"{name}.jsonl", [start + 0.05 * (n * 7 % 5) for n in range(40)])
-    _print_runs(read_runs(tmp_path), [], output())
+    with pytest.raises(NotConvergedError), cautioned(read_runs(tmp_path), output()):
+        raise NotConvergedError("no")
     shown = capsys.readouterr().out
     assert shown.count("Caution: Runs that count as one model on one task start at -1.") == 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from simulated_runs import Plan, rising
 
+from advisor.common import Kind
 from advisor.errors import NotConvergedError
 from advisor.forecast.fitting import fit
 from advisor.model.priors import load_priors
@@ -42,7 +43,8 @@ def asked(monkeypatch):
 def test_any_learned_preset_gives_way_to_the_narrower_one_and_says_so(asked, parameters, narrower):
     notes = fit(runs(parameters), priors=TEAM)
     assert asked == ["team", narrower]
-    assert notes[-1] == f"the chains did not agree under preset 'team': fitted under '{narrower}'"
+    swapped = {"preset": "team", "narrower": narrower}
+    assert (notes[-1].kind, notes[-1].values) == (Kind.PRESET_SWAPPED, swapped)
 
 
 def test_a_preset_that_learned_from_nothing_is_the_last_word(asked, monkeypatch):

@@ -81,7 +81,7 @@ def test_what_was_assumed_of_sgd_is_listed_with_the_cohort(
     assert run.hyperparameters.momentum is None
     cohort = build_cohort([run], {run.id: None}, {run.id: None})
     assert cohort.momentum.tolist() == [0.0]
-    assert any("momentum = 0.0 assumed (default of torch's SGD)" in n for n in cohort.notes)
+    assert any("momentum = 0.0 assumed (default of torch's SGD)" in str(n) for n in cohort.notes)
 
 
 @pytest.mark.parametrize(

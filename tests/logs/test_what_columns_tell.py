@@ -10,6 +10,7 @@ import pytest
 from simulated_runs import Plan, rising
 
 from advisor import inspect, read_runs
+from advisor.common import Kind, kinds
 from advisor.errors import InputError
 from advisor.model.cohort import build_cohort
 
@@ -128,7 +129,7 @@ def test_runs_with_ceilings_of_1_and_2_do_not_share_them():
         build(Plan().run(full, "one"), Plan().run(twice, "two"))
     # A run that never touches 1 may belong to the other's scale, which is said.
     found = build(Plan().run(rising(ROWS), "one"), Plan().run(twice, "two"))
-    assert any("taken for one scale" in line for line in found.notes)
+    assert Kind.ONE_SCALE in kinds(found.notes)
     parted = Plan().run(rising(ROWS), "one").with_updates(parts={"correct": rising(ROWS)})
     with pytest.raises(InputError, match="on different scales"):
         build(parted, Plan().run(twice, "two"))
@@ -141,8 +142,8 @@ def test_notes_come_in_the_order_of_the_runs():
         plan, end = Plan(task=task, model=task), 0.7 + 0.01 * number
         runs += [plan.run(rising(ROWS, end=end), f"one of {task}")]
         runs += [plan.run(2 * rising(ROWS, end=end), f"two of {task}")]
-    told = [line for line in build(*runs).notes if "taken for one scale" in line]
-    assert [line.split("'")[1] for line in told] == [f"one of {task}" for task in tasks]
+    told = [one for one in build(*runs).notes if one.kind is Kind.ONE_SCALE]
+    assert [one.values["small"] for one in told] == [f"one of {task}" for task in tasks]
 
 
 def test_rewards_named_after_their_runs_are_runs(tmp_path):

@@ -13,9 +13,9 @@ from simulated_runs import (
     rising,
 )
 
+from advisor.common import Kind, kinds
 from advisor.errors import FlatRewardError, InputError
 from advisor.forecast import fitting
-from advisor.model import NONE_MOVED
 from advisor.model.cohort import (
     CLOCK_EXPONENTS,
     MAX_BINS,
@@ -525,7 +525,7 @@ def test_nameless_runs_pool_and_defaults_are_said_once():
     )
     assert cohort.groups == (("task", "model"),)
     for what in ("task = 'task' assumed", "model = 'model' assumed", "momentum = 0.9 assumed"):
-        assert sum(what in note for note in cohort.notes) == 1
+        assert sum(what in str(note) for note in cohort.notes) == 1
     assert all(settings.momentum == 0.9 for settings in cohort.settings)
 
 
@@ -549,7 +549,7 @@ def test_copy_is_left_out_with_a_note():
     first, other = Plan().run(rising(), "first"), Plan().run(rising(end=0.7), "other")
     cohort = build(first, Plan().run(rising(), "again"), other)
     assert [run.id for run in cohort.runs] == ["first", "other"]
-    assert "run 'again' repeats 'first' and was left out" in cohort.notes
+    assert "run 'again' repeats 'first' and was left out" in map(str, cohort.notes)
     # A console prints four digits of the same numbers; a third of a per cent is another run.
     for moved, runs in ((1e-4, 1), (2e-3, 2)):
         almost = rising()
@@ -577,8 +577,9 @@ def test_bounds_are_inferred_and_said(low, high, floor, ceiling):
     assert (cohort.floor, cohort.ceiling) == pytest.approx((floor, ceiling))
     np.testing.assert_allclose(cohort.reward, (binned(reward) - floor) / (ceiling - floor))
     assert np.all((cohort.reward >= 0) & (cohort.reward <= 1))
-    assert any(f"reward floor {floor:g} assumed" in note for note in cohort.notes)
-    said = next(note for note in cohort.notes if f"reward ceiling {ceiling:g} assumed" in note)
+    lines = list(map(str, cohort.notes))
+    assert any(f"reward floor {floor:g} assumed" in line for line in lines)
+    said = next(line for line in lines if f"reward ceiling {ceiling:g} assumed" in line)
     assert ("lie in [0, 1]" in said) == (low >= 0 and high <= 1)
 
 
@@ -588,7 +589,7 @@ def test_given_bounds_are_used_for_all_runs_and_not_called_assumed():
         Plan(1e-3).run(rising(end=0.7), "b"),
     )
     assert (cohort.floor, cohort.ceiling) == (-1.0, 2.0)
-    assert not any("reward floor" in note or "reward ceiling" in note for note in cohort.notes)
+    assert {Kind.REWARD_FLOOR, Kind.REWARD_CEILING}.isdisjoint(kinds(cohort.notes))
     np.testing.assert_allclose(cohort.reward[0], (binned(rising())[0] + 1) / 3)
 
 
@@ -664,11 +665,11 @@ def test_constant_reward_is_refused(level):
 def test_reward_that_only_scatters_is_fitted_and_said_to_tell_nothing_but_slowness():
     rng = np.random.default_rng(31)
     flat = [Plan().run(0.5 + (0.02 + 0.01 * i) * np.tile([1, -1], 30), str(i)) for i in range(3)]
-    assert NONE_MOVED in build(*flat).notes
+    assert Kind.NONE_MOVED in kinds(build(*flat).notes)
     moving = Plan().run(rising() + 0.03 * rng.standard_normal(60), "moving")
-    assert NONE_MOVED not in build(*flat, moving).notes
+    assert Kind.NONE_MOVED not in kinds(build(*flat, moving).notes)
     # A collapse is information too.
-    assert NONE_MOVED not in build(*flat, collapse={"1": 30.0}).notes
+    assert Kind.NONE_MOVED not in kinds(build(*flat, collapse={"1": 30.0}).notes)
 
 
 @pytest.mark.evidence
@@ -677,7 +678,9 @@ def test_share_of_flat_runs_that_pass_is_that_of_two_standard_errors():
 
     def passes(drift):
         rewards = (0.5 + drift + 0.03 * rng.standard_normal(60) for _ in range(400))
-        return np.mean([NONE_MOVED not in build(Plan().run(own)).notes for own in rewards])
+        return np.mean(
+            [Kind.NONE_MOVED not in kinds(build(Plan().run(own)).notes) for own in rewards]
+        )
 
     # Two-sided 2 sigma: 4.6 %, and a little more since the noise is estimated.
     assert passes(np.zeros(60)) < 0.09
@@ -742,7 +745,7 @@ def test_an_adapter_is_asked_for_at_rates_of_lora(parameters, rate, adapter, is_
     assert run.needs == {}
     if is_asked:
         assert 'adapter = ...  # "lora" or "full"' in Trainer.asked_of([run]).text
-        (told,) = [line for line in build(run).notes if line.startswith("adapter = full")]
+        (told,) = [one for one in map(str, build(run).notes) if one.startswith("adapter = full")]
         assert "the learning rate or a name is one of LoRA" in told
     else:
         assert len(build(run).runs) == 1
@@ -756,7 +759,7 @@ def test_the_coefficient_of_a_kl_term_is_asked_for():
     assert "kl_coefficient" not in run.questions
     run = run.with_updates(series={**run.series, "kl": np.full(run.step.size, 0.01)})
     assert "kl_coefficient = ...  # TRL: beta" in Trainer.asked_of([run]).text
-    (line,) = [line for line in build(run).notes if line.startswith("kl_coefficient")]
+    (line,) = [one for one in map(str, build(run).notes) if one.startswith("kl_coefficient")]
     assert line.startswith("kl_coefficient = 0 assumed, but the log has a KL term")
     assert "kl_coefficient" not in run.with_updates(framework="OpenRLHF").questions
 
@@ -916,4 +919,4 @@ def test_held_out_rewards_of_two_keys_that_lie_apart_are_left_out(level, is_kept
     cohort = cohort_of(runs)
     assert len(cohort.runs) == 2
     assert (cohort.eval_reward.size > 0) == is_kept
-    assert any("lie apart" in note for note in cohort.notes) != is_kept
+    assert (Kind.HELD_OUT_APART in kinds(cohort.notes)) != is_kept

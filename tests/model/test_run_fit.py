@@ -107,7 +107,7 @@ def test_a_run_that_the_curve_cannot_draw_is_named(posterior, change) -> None:
     sentence = misfit_caution(other)
     assert "run2" in sentence
     target = Target("sort", "tiny-s", 1e5)
-    assert sentence in cautions(Forecaster(other, target), 100, {})
+    assert sentence in map(str, cautions(Forecaster(other, target), 100, {}))
     assert sentence in describe(other).splitlines()
 
 

@@ -18,7 +18,7 @@ from simulated_runs import (
     rising,
 )
 
-from advisor.common import silent
+from advisor.common import Kind, kinds, note, silent
 from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.findings.text import describe
 from advisor.forecast.fitting import fit
@@ -34,7 +34,6 @@ from advisor.model.sampling import (
     CAREFUL,
     DIVERGENT_SHARE,
     ESS_LIMIT,
-    FIRST_LOOK,
     MORE_DRAWS,
     RHAT_LIMIT,
     FitClock,
@@ -302,9 +301,9 @@ def test_fit_that_never_converges_gives_no_number(sampler):
 @pytest.mark.parametrize(
     ("bounds", "notes", "is_asked"),
     [
-        ((-20.0, 30.0), ("reward floor -20 assumed (lowest reward logged is -20)",), True),
+        ((-20.0, 30.0), (note(Kind.REWARD_FLOOR, value=-20.0, low=-20.0),), True),
         ((-20.0, 30.0), (), False),
-        ((0.0, 1.0), ("reward ceiling 1 assumed (rewards lie in [0, 1])",), False),
+        ((0.0, 1.0), (note(Kind.REWARD_CEILING, value=1.0, why="rewards lie in [0, 1]"),), False),
     ],
 )
 def test_bounds_that_were_read_off_the_logs_are_asked_for(bounds, notes, is_asked, monkeypatch):
@@ -338,10 +337,10 @@ def test_a_first_look_is_one_attempt_and_says_so(sampler):
     assert sampler.attempts == [(500, 500, 0.95, 5)]
     sampler.passes_at, sampler.diverging = 2, 0.005
     posterior = fit([run], priors=PRESET, sampling=Sampling.first_look(5))
-    assert FIRST_LOOK in posterior.meta.notes
+    assert Kind.FIRST_LOOK in kinds(posterior.meta.notes)
     assert len(sampler.attempts) == 2
     sampler.passes_at, sampler.diverging = 3, 0.0
-    assert FIRST_LOOK not in fit([run], priors=PRESET, sampling=BRIEF).meta.notes
+    assert Kind.FIRST_LOOK not in kinds(fit([run], priors=PRESET, sampling=BRIEF).meta.notes)
 
 
 @pytest.mark.evidence
@@ -356,7 +355,9 @@ def test_chains_that_agree_and_diverge_now_and_then_are_published_with_a_note(sa
     ]
     assert gate(posterior) == "0.5% of the draws diverged"
     # R-hat and the effective draws pass: no digit is in doubt.
-    assert "the chains agree (0.5% of the draws diverged after 2 attempts)" in posterior.meta.notes
+    assert "the chains agree (0.5% of the draws diverged after 2 attempts)" in map(
+        str, posterior.meta.notes
+    )
     sampler.attempts.clear()
     sampler.passes_at, sampler.diverging = (1, 2), 0.1
     with pytest.raises(NotConvergedError, match=r"10\.0% of the draws diverged"):

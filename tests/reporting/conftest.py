@@ -13,6 +13,7 @@ from simulated_runs import (
 
 from advisor.advice import Budget, CostModel, Objective, Recommendation, default_lattice
 from advisor.advice.answer_fields import Alternative, NextPilot
+from advisor.advice.support import beyond_pilots
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.interval import interval_of
 from advisor.forecast.predictive import final_reward
@@ -118,6 +119,7 @@ def make_advice(
         frontier=(),
         informed={},
         outside=None,
+        beyond_pilots=beyond_pilots(chosen, forecaster),
         next_pilot=None
         if kind == "recommendation"
         else NextPilot(

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.advice import Recommendation
 from advisor.advice.evaluate import what_if_rows
-from advisor.advice.wording import in_trainer_names, percent
+from advisor.advice.wording import in_trainer_names, number, percent
 from advisor.forecast.forecaster import Forecaster
 from advisor.model.posterior import Posterior
 from advisor.reporting import report
@@ -93,9 +93,9 @@ def test_it_opens_without_a_complaint(browser: Any) -> None:
 
 def test_it_starts_with_the_numbers_of_the_answer(browser: Any, advice: Recommendation) -> None:
     reset(browser)
-    assert text_of(browser, "what-reward") == f"{advice.reward.mean:.3f}"
-    low, high = advice.reward.low, advice.reward.high
-    assert text_of(browser, "what-band") == f"80 % of runs: {low:.3f} to {high:.3f}"
+    assert text_of(browser, "what-reward") == number(advice, advice.reward.mean)
+    low, high = (number(advice, end) for end in (advice.reward.low, advice.reward.high))
+    assert text_of(browser, "what-band") == f"80 % interval: {low} to {high}"
     assert text_of(browser, "what-stable") == percent(advice.stability.probability)
     hero = browser.js("document.querySelectorAll('.first .tiles strong')[4].textContent")
     assert hero == text_of(browser, "what-reward")
@@ -143,7 +143,7 @@ def test_beyond_the_pilots_numbers_are_grey_and_say_so(browser: Any) -> None:
     said = text_of(browser, "what-notes")
     assert "learning rate 3.3e-5 (piloted: 1e-4 to 0.003)" in said
     assert "group size 4 (piloted: 8 to 32)" in said
-    assert "come from the prior" in said
+    assert "Grey numbers are extrapolated." in said
     reset(browser)
     assert not is_grey(browser)
 
@@ -387,7 +387,7 @@ def test_parts_of_the_start_are_those_of_the_answer(
     out = report(posterior, said.model_copy(update={"stability": split}), tmp_path / "split.html")
     browser.open(out)
     assert text_of(browser, "what-parts") == (
-        "the model alone says 58 %, and that decides: parts by the model: refresh 81 %, "
+        "the model alone gives 58 %, which decides; parts by the model: refresh 81 %, "
         "learning rate 63 %, fluctuation 72 %"
     )
     browser.open(page)

@@ -104,4 +104,5 @@ def test_one_pilot_and_nothing_stable_can_be_drawn(
     }.items():
         posterior = build(pilots)
         advice = advise(posterior, Pilot(1e-5), kind="infeasible", steps=1)
-        assert len(plot(posterior, advice, tmp_path / label, formats=("svg",))) == len(FIGURES)
+        files = plot(posterior, advice, tmp_path / label, formats=("svg",))
+        assert len(files) == sum(kind.has_meaning(posterior) for kind in FIGURES.values())

@@ -91,14 +91,14 @@ def words(axes: Axes) -> list[str]:
 def test_few_sizes_are_called_prior_dominated(posterior: Posterior, build: Build) -> None:
     few = posteriors_info(posterior)
     assert few.is_prior_dominated
-    assert "prior-dominated" in few.text
+    assert "mostly the prior" in few.text
     drawn = draw_posteriors(few).axes
     assert [axes.get_title(loc="left") for axes in drawn] == ["Plateau", "Stiffness", "Curvature"]
-    assert "2 model sizes of 4: prior-dominated" in words(drawn[2])
+    assert "2 model sizes piloted; it takes 4 to learn it" in words(drawn[2])
 
     four = posteriors_info(build([Pilot(1e-4, model=f"m{i}", parameters=10**i) for i in range(4)]))
     assert not four.is_prior_dominated
-    assert "4 model sizes" in words(draw_posteriors(four).axes[2])
+    assert "4 model sizes piloted" in words(draw_posteriors(four).axes[2])
 
 
 def test_stiffness_has_a_log_axis_and_all_axes_have_units(posterior: Posterior) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.advice import Recommendation
+from advisor.advice import Recommendation, number
 from advisor.forecast.forecaster import Forecaster, RunEffect, Target
 from advisor.forecast.predictive import fitted_curve
 from advisor.model.parameters import RUN_EFFECTS
@@ -85,14 +85,15 @@ def test_panels_hold_pilots_bands_and_the_forecast(
     curve = Forecaster(posterior, advice.target).outcome(advice.settings, [advice.steps])
     assert forecast.band[0, -1] < np.quantile(curve, 0.1) - 0.003
     assert forecast.label == "lr 3e-4, G 8, K 8"
-    said = f"{advice.reward.mean:.3f} [{advice.reward.low:.3f}, {advice.reward.high:.3f}]"
+    low, high = number(advice, advice.reward.low), number(advice, advice.reward.high)
+    said = f"{number(advice, advice.reward.mean)} [{low}, {high}]"
     assert f"{said} at step {advice.steps}, if it stays stable" in info.text
     assert forecast.band[1, -1] == pytest.approx(advice.reward.mean, abs=1e-9)
     moved = replace(info.panels[-1], forecast=replace(forecast, moved_from=advice.steps / 2))
     drawn = draw_trajectories(replace(info, panels=(*info.panels[:-1], moved))).axes
     assert drawn[2].get_ylabel() == forecast.measure == advice.measure
     words = [t.get_text() for axes in drawn for t in axes.texts]
-    assert f"moved by how other runs went on from step {advice.steps / 2:.0f}" in words
+    assert f"corrected with simulated tasks from step {advice.steps / 2:.0f}" in words
     assert f"{said.replace(' ', chr(10), 1)}\nat step {advice.steps}" in words
     assert "reward" in info.text
 
@@ -134,9 +135,9 @@ def test_few_runs_are_named_and_many_get_a_colour_bar(
 ) -> None:
     figure = draw_trajectories(trajectories_info(posterior, advice))
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
-        "tiny-m on sort",
-        "tiny-s on sort",
-        "tiny-s on sort",
+        "Pilots: tiny-m on sort",
+        "Pilots: tiny-s on sort",
+        "Forecast: tiny-s on sort",
     ]
     labels = {text.get_text() for text in figure.axes[1].texts}
     assert labels == {"lr 1e-4, G 16, K 2", "lr 3e-4, G 8, K 8", "lr 3e-3, G 8, K 2 ✕"}

@@ -86,16 +86,16 @@ function start() {
     const beyond = names.filter(outside), [supported, measured] = grid.lengths, isLong = chosen.planned_steps > supported, notes = [];
     if (beyond.length) {
       const parts = beyond.map((name) => `${grid.words[name]} ${shown(name)} (piloted: ${rangeText(grid.piloted[name])})`);
-      notes.push(`Outside what was piloted: ${parts.join(", ")}. Grey numbers come from the prior there.`);
+      notes.push(`Outside what was piloted: ${parts.join(", ")}. Grey numbers are extrapolated.`);
     }
     if (chosen.planned_steps > measured) notes.push("NOT SUPPORTED: longer than was measured elsewhere.");
     else if (isLong) notes.push("Longer than three times the longest pilot: extrapolated.");
     const least = against(found.least, grid.level), stable = against(found.stable, grid.level);
     if (found.least < grid.level) notes.push(`Below the ${Number((100 * grid.level).toPrecision(3))} % that was asked for (${least}).`);
-    const places = isStart ? 3 : 2, decides = least === stable ? "" : `the model alone says ${least}, and that decides: `;
+    const places = grid.digits, decides = least === stable ? "" : `the model alone gives ${least}, which decides; `;
     const texts = {
       reward: found.reward.toFixed(places),
-      band: `80 % of runs: ${found.low.toFixed(places)} to ${found.high.toFixed(places)}`,
+      band: `80 % interval: ${found.low.toFixed(places)} to ${found.high.toFixed(places)}`,
       stable,
       parts: `${decides}parts by the model: refresh ${percent(found.refresh)}, learning rate ${percent(found.tolerance)}, fluctuation ${percent(found.fluctuation)}`,
       cost: found.cost,

@@ -39,13 +39,15 @@ class Ridge:
     upper: float
     prior_lower: float  # of the central 90 % of the prior
     prior_upper: float
+    learned: float  # share of the prior's variance that the pilots removed
 
     @property
     def span(self) -> str:
         """Median and interval, to the digits that the interval's width makes worth reading."""
         width = max(self.upper - self.lower, 1e-12)
         digits = max(0, 1 - math.floor(math.log10(width)))
-        return f"{self.median:z.{digits}f} [{self.lower:z.{digits}f}, {self.upper:z.{digits}f}]"
+        span = f"{self.median:z.{digits}f} [{self.lower:z.{digits}f}, {self.upper:z.{digits}f}]"
+        return f"{span}, {100 * self.learned:.0f} % learned"
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Posteriors:
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
         plateaus = "; ".join(f"{one.label} {one.span}" for one in self.plateau)
-        doubt = ", prior-dominated" if self.is_prior_dominated else ""
+        doubt = ", mostly the prior" if self.is_prior_dominated else ""
         return (
             f"Posterior densities against their priors, {self.reference}. Plateau: {plateaus}. "
             f"Curvature exponent {self.curvature.span}{doubt}."
@@ -84,7 +86,7 @@ def posteriors_info(posterior: Posterior) -> Posteriors:
     """Collect densities; the prior is simulated from the posterior's preset with a fixed seed."""
     meta = posterior.meta
     kept = [meta.groups.index(pair) for pair in style.most_piloted(meta, MAX_GROUPS)]
-    labels = [" on ".join(map(style.shorten, meta.groups[g][::-1])) for g in kept]
+    labels = [style.subject(*meta.groups[g][::-1]) for g in kept]
     run, prior = middle_pilot(meta), prior_groups(meta, 4000)
     laws = [f"{law}.{term}" for law in ("rate", "plateau_loss") for term in model.LAWS[law]]
     plateau, stiffness = at_pilot(
@@ -111,12 +113,16 @@ def posteriors_info(posterior: Posterior) -> Posteriors:
 
 
 def _ridge(label: str, draws: FloatArray, prior: FloatArray, *, log: bool = False) -> Ridge:
-    value, height = model.density(np.log10(draws) if log else draws)
-    prior_value, prior_height = model.density(np.log10(prior) if log else prior, 512)
-    ends = (*central(draws), *central(prior, 0.9)[[0, 2]])
+    own, before = (np.log10(draws), np.log10(prior)) if log else (draws, prior)
+    value, height = model.density(own)
+    prior_value, prior_height = model.density(before, 512)
+    lower, median, upper = map(float, central(draws))
+    first, last = map(float, central(prior, 0.9)[[0, 2]])
+    learned = max(0.0, 1.0 - float(np.var(own) / np.var(before)))
     if log:
         value, prior_value = 10**value, 10**prior_value
-    return Ridge(label, value, height, prior_value, prior_height, *map(float, ends))
+    ends = lower, median, upper, first, last
+    return Ridge(label, value, height, prior_value, prior_height, *ends, learned)
 
 
 def draw_posteriors(info: Posteriors) -> Figure:
@@ -128,8 +134,8 @@ def draw_posteriors(info: Posteriors) -> Figure:
     tall = (rows, rows, min(rows, 3))
     left, middle, right = (figure.add_subplot(grid[:end, at]) for at, end in enumerate(tall))
     middle.set_xscale("log")
-    sizes = counted(info.sizes, "model size")
-    doubt = f" of {model.MIN_SIZES}: prior-dominated" if info.is_prior_dominated else ""
+    sizes = f"{counted(info.sizes, 'model size')} piloted"
+    doubt = f"; it takes {model.MIN_SIZES} to learn it" if info.is_prior_dominated else ""
     style.tidy(left, title="Plateau", note=info.reference, x="train reward (reward units)")
     style.tidy(middle, title="Stiffness", note=info.reference, x="stiffness k (per optimizer step)")
     style.tidy(right, title="Curvature", note=sizes + doubt, x="exponent c (no unit)")
@@ -148,7 +154,7 @@ def draw_posteriors(info: Posteriors) -> Figure:
 
 
 def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
-    """One ridge above the other, the first on top, each scaled to its own posterior's peak."""
+    """One ridge above the other, the first on top, each scaled to its own peak or its prior's."""
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -158,8 +164,9 @@ def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
         max(max(ridge.prior_upper, ridge.value[-1]) for ridge in ridges),
     )
     for row, ridge in enumerate(ridges):
-        scale = 0.55 / ridge.height.max()
+        scale = 0.55 / max(ridge.height.max(), ridge.prior_height.max())
         top, prior_top = row - scale * ridge.height, row - scale * ridge.prior_height
+        axes.fill_between(ridge.prior_value, row, prior_top, color=style.FAINT, alpha=0.45, lw=0)
         axes.fill_between(ridge.value, row, top, color=style.SKY, alpha=0.4, linewidth=0)
         axes.plot(ridge.value, top, color=style.BLUE, linewidth=1.4)
         axes.plot(ridge.prior_value, prior_top, color=style.MUTED, linewidth=0.9)
@@ -172,4 +179,4 @@ def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
         style.write(axes, ridge.span, (end, bar), (0, -5), ha=side, va="top")
 
 
-FIGURE = FigureKind("posteriors", lambda posterior, _: posteriors_info(posterior), draw_posteriors)
+FIGURE = FigureKind("posteriors", lambda posterior, *_: posteriors_info(posterior), draw_posteriors)

@@ -417,4 +417,12 @@ def _draw_legend(figure: Figure, info: StabilityMap, *, has_lines: bool, columns
     style.legend(figure, entries, loc="outside lower center", ncols=columns)
 
 
-FIGURE = FigureKind("stability", stability_map_info, draw_stability_map)
+def has_varied(posterior: Posterior) -> bool:
+    """Whether the pilots differ in group size or K: else a map shows one row of knowledge."""
+    own = [run.settings for run in posterior.meta.runs]
+    return len({(one.group_size, one.refresh_interval) for one in own}) > 1
+
+
+FIGURE = FigureKind(
+    "stability", lambda *of: stability_map_info(*of[:2]), draw_stability_map, has_varied
+)

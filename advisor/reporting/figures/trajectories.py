@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from advisor.advice import number
 from advisor.common import counted
 from advisor.forecast import Forecaster, central, fitted_curve, outcome_paths
 from advisor.model import Posterior
@@ -59,14 +60,8 @@ class Forecast:
     measure: str
     step: FloatArray
     band: FloatArray
-    end: tuple[float, float, float]  # mean, and 80 % interval of the mean over the last tenth
+    numbers: str  # the answer's own: mean, and 80 % interval of the mean over the last tenth
     moved_from: float = np.inf  # step from which the curve is moved by how other runs went on
-
-    @property
-    def numbers(self) -> str:
-        """The answer's own numbers."""
-        mean, low, high = self.end
-        return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
 
 
 @dataclass(frozen=True)
@@ -93,7 +88,8 @@ class Trajectories:
         """What the figure shows, for those who do not see it."""
         parts = []
         for panel in self.panels:
-            name, of = f"{panel.model} on {panel.task}", panel.forecast
+            name = style.subject(panel.model, panel.task, is_short=False)
+            of = panel.forecast
             collapsed = sum(run.collapse_step is not None for run in panel.runs)
             parts.append(
                 f"Rewards of {counted(len(panel.runs), 'pilot')} of {name}, {collapsed} collapsed."
@@ -168,7 +164,9 @@ def _forecast(posterior: Posterior, recommendation: Recommendation) -> Forecast:
         measure=recommendation.measure,
         step=grid.astype(float),
         band=np.array([lower, forecaster.outcome(settings, grid).mean(axis=0), upper]),
-        end=(reward.mean, reward.low, reward.high),
+        numbers="{} [{}, {}]".format(
+            *(number(recommendation, one) for one in (reward.mean, reward.low, reward.high))
+        ),
         moved_from=min(moved, default=np.inf),
     )
 
@@ -191,7 +189,8 @@ def draw_trajectories(info: Trajectories) -> Figure:
         axes.set_ylim(*_limits(info))
         style.tidy(
             axes,
-            title=f"{style.shorten(panel.model)} on {style.shorten(panel.task)}",
+            title=("Forecast: " if panel.forecast else "Pilots: ") * (columns > 1)
+            + style.subject(panel.model, panel.task),
             note=f"{panel.forecast.measure} of {panel.forecast.label}, if it stays stable"
             if panel.forecast
             else "",
@@ -201,7 +200,7 @@ def draw_trajectories(info: Trajectories) -> Figure:
         if panel.forecast is None:
             _draw_pilots(axes, panel, scale)
         else:
-            _draw_forecast(axes, panel, panel.forecast)
+            _draw_forecast(axes, panel, panel.forecast, scale)
     if is_crowded:
         bar = figure.colorbar(scale, ax=figure.axes, shrink=0.5, pad=0.02, aspect=30)
         bar.set_label("learning rate", fontsize=style.LABEL, color=style.INK)
@@ -280,11 +279,12 @@ def _label_ends(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
     style.name_ends(axes, names, gap=1.8 * style.NOTE)
 
 
-def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
+def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast, scale: ScalarMappable) -> None:
     axes.set_xlim(-0.01 * forecast.step[-1], forecast.step[-1])
     longest = max((run.steps for run in panel.runs), default=0.0)
     for run in panel.runs:
-        axes.plot(run.step, run.reward, "o", color=style.FAINT, markersize=2.6, mew=0)
+        color, is_own = _color(run, scale), run.label == forecast.label
+        axes.plot(run.step, run.reward, "o", color=color, ms=4 if is_own else 2.6, mew=0)
     look: dict[str, Any] = {"color": style.BLUE, "linestyle": "--"}
     style.band(axes, forecast.step, forecast.band, alpha=0.14, linewidth=1.8, **look)
     axes.plot(forecast.step, forecast.band[[0, 2]].T, linewidth=0.8, **look)
@@ -298,7 +298,7 @@ def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
         color=style.BLUE,
         annotation_clip=False,
     )
-    marks = {longest: "pilots end at", forecast.moved_from: "moved by how other runs went on from"}
+    marks = {longest: "pilots end at", forecast.moved_from: "corrected with simulated tasks from"}
     for place, (step, what) in enumerate(marks.items()):
         if 0 < step < forecast.step[-1]:
             axes.axvline(step, color=style.MUTED, linewidth=0.8, linestyle=":")
@@ -307,4 +307,4 @@ def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast) -> None:
             style.write(axes, text, low, (5, 0), xycoords=across, color=style.MUTED)
 
 
-FIGURE = FigureKind("trajectories", trajectories_info, draw_trajectories)
+FIGURE = FigureKind("trajectories", lambda *of: trajectories_info(*of[:2]), draw_trajectories)
