@@ -211,10 +211,10 @@ def test_a_file_of_holes_is_read_once_and_not_byte_by_byte(tmp_path, size):
 
 def test_a_sidecar_that_names_a_path_of_any_length_is_refused(tmp_path):
     (tmp_path / "a.csv").write_text(TABLE)
-    (tmp_path / "pilots.csv").write_text(f"path,group_size\n{'a' * 5000}.csv,8\n")
+    (tmp_path / "pilots.toml").write_text(f'[[run]]\npath = "{"a" * 5000}.csv"\ngroup_size = 8\n')
     with pytest.raises(InputError, match=r"no log is 'aaa") as raised:
         read_runs(tmp_path)
-    assert raised.value.row == 2
+    assert raised.value.row == 1
 
 
 def test_counts_of_any_size_are_no_fault_of_ours(tmp_path):

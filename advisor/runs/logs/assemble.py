@@ -44,6 +44,9 @@ from advisor.runs.trainers.keys import (
 )
 from advisor.theory import BoolArray, FloatArray
 
+COUNTERS = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
+"""The reward, and what changes from row to row where nothing else was measured."""
+
 
 def assemble(
     logged: Logged, framework: KeyTable, path: Path, columns: Columns, known: Mapping[str, Any]
@@ -128,7 +131,14 @@ class _Attempt:
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
-        train, rewards, remarks = self._measured_rows(train, keys)
+        rewards, remarks = read_rewards(train, keys.found["reward"], self.path), list[str]()
+        # The rate may change in each row, or in none.
+        others = [train.column(key) for name, key in keys.found.items() if name not in COUNTERS]
+        measured = measured_rows([rewards, *others, *map(train.column, keys.parts.values())])
+        if measured is not None:
+            repeated = f"{len(train) - measured.size} of {len(train)} rows repeat the row before"
+            remarks = [f"{repeated} in all that is measured, and were left out"]
+            train, rewards = train.take(measured), rewards[measured]
         unit = unit_of(step_key, self.framework, self.columns, self.known)
         spacing = self.logged.logging_steps
         placed = place_rows(train, step_key, unit, self.known, self.path, spacing)
@@ -209,20 +219,6 @@ class _Attempt:
             return []
         what = f"{counted(lost, 'line')}, cut before the reward (W&B keeps 4,096 characters)"
         return [f"{what}: {IN_NO_RUN}"]
-
-    def _measured_rows(self, train: Table, keys: Keys) -> tuple[Table, FloatArray, tuple[str, ...]]:
-        """Rows that were measured, their rewards, and what was done to get there."""
-        rewards = read_rewards(train, keys.found["reward"], self.path)
-        # What changes from row to row, or is looked at anyway, where nothing else was measured.
-        others = [
-            key
-            for name, key in keys.found.items()
-            if name not in ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
-        ]
-        measured, repeated = measured_rows(train, rewards, [*others, *keys.parts.values()])
-        if repeated is None:
-            return train, rewards, ()
-        return train.take(measured), rewards[measured], (repeated,)
 
     def _assumed_reward(self, keys: Keys) -> tuple[str, ...]:
         key = keys.found["reward"]

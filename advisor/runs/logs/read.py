@@ -47,8 +47,8 @@ def read_runs(
         what a tracker's own client hands out: ``wandb:ENTITY/PROJECT[/SWEEP]``,
         ``mlflow:[TRACKING_URI#]EXPERIMENT``, ``trackio:PROJECT``.
     sidecar : path-like, optional
-        ``pilots.toml`` or ``pilots.csv`` with the settings that logs do not hold. By default the
-        nearest one next to a log or above it, up to two folders above what is given.
+        ``pilots.toml`` with the settings that logs do not hold. By default the nearest one next
+        to a log or above it, up to two folders above what is given.
     overrides : mapping, optional
         Settings for all runs; they come before the sidecar's, which come before those of config
         files beside a log and before what its metrics tell.

@@ -255,31 +255,20 @@ def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
     return bool(ratio.min() > 1 - NEAR and np.ptp(ratio) < NEAR)
 
 
-def measured_rows(
-    table: Table, rewards: FloatArray, keys: Iterable[str]
-) -> tuple[BoolArray, str | None]:
-    """Rows in which something measured changed, and a remark where others were left out."""
-    everything = np.ones(rewards.size, dtype=bool)
-    # Where the reward changes most of the time nothing else need be asked.
-    repeats = rewards[1:] == rewards[:-1]
-    if rewards.size <= 2 * LEAST_CHANGES or np.mean(repeats) < LEAST_REPEATED / 2:
-        return everything, None
-    columns = [rewards, *map(table.column, keys)]
-    columns = [column for column in columns if np.unique(column[np.isfinite(column)]).size > 1]
-    changed = np.arange(rewards.size) == 0
-    for column in columns:
-        same = (column[1:] == column[:-1]) | (np.isnan(column[1:]) & np.isnan(column[:-1]))
-        changed[1:] |= ~same
-    repeats = int((~changed).sum())
-    if changed.sum() <= LEAST_CHANGES or repeats < LEAST_REPEATED * changed.size:
-        return everything, None
-    places = np.flatnonzero(changed)
-    lengths = np.diff(np.append(places, changed.size))
-    # Longest stretch of repeated rows over the median one; in a run that has died it is far longer.
-    if _gap(places) < 2 or lengths.max() > 5.0 * np.median(lengths):
-        return everything, None
-    remark = f"{repeats} of {changed.size} rows repeat the row before in all that is measured"
-    return changed, f"{remark} and were left out (gaps filled forward)"
+def measured_rows(columns: Iterable[FloatArray]) -> IntArray | None:
+    """Rows in which something changed, where these come in a rhythm: others repeat the one before.
+
+    A reward that is logged every tenth step and filled forward would count ten times.
+    """
+    varied = np.array([one for one in columns if np.unique(one[np.isfinite(one)]).size > 1])
+    if not varied.size:
+        return None
+    same = (varied[:, 1:] == varied[:, :-1]) | (np.isnan(varied[:, 1:]) & np.isnan(varied[:, :-1]))
+    places = np.flatnonzero(np.append(True, ~same.all(axis=0)))
+    is_rhythm = places.size > LEAST_CHANGES and _gap(places) > 1
+    # A run that has died repeats its last row for far longer.
+    is_alive = is_rhythm and same.shape[1] - places[-1] <= 5 * np.median(np.diff(places))
+    return places if is_alive else None
 
 
 def measured_evaluations(reward: FloatArray) -> BoolArray:
