@@ -484,8 +484,8 @@ def too_short(run: PilotRun) -> Card:
         return card_of("too_short", finding("too_short.few", run, rows=rows), **judged)
     first, last = levels.ends(reward)
     gap, error = last.mean - first.mean, levels.Z95 * (first.error**2 + last.error**2) ** 0.5
-    kind = "moved"
-    if abs(last.above(first)) < levels.Z95:
+    kind = "moved" if run.constant_reward is None else "constant"
+    if kind == "moved" and abs(last.above(first)) < levels.Z95:
         judged = {"number": gap, "unit": "change of the reward", "threshold": 0.0}
         judged["interval"] = (gap - error, gap + error)
         is_nothing = _learned_nothing(run, first, gap + error, reward)

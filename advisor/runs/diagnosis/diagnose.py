@@ -16,7 +16,7 @@ from advisor.runs.diagnosis.collapse import (
     floor_of,
     too_short,
 )
-from advisor.runs.diagnosis.dynamical_instability import dynamical_instability
+from advisor.runs.diagnosis.dynamical_instability import dynamical_instability, find_lost
 from advisor.runs.diagnosis.levels import tamed
 from advisor.runs.diagnosis.reward_hacking import reward_hacking
 from advisor.runs.diagnosis.sampled import advantage_degeneracy, policy_concentration, truncation
@@ -127,7 +127,10 @@ def diagnose(
     ]
     fallen = next(card for card in cards if card.mode == "collapse")
     onset = fallen.steps[0] if fallen.status == "FAIL" and fallen.steps else None
-    cards = [_placed(card, onset) for card in cards]
+    # Numbers that are not finite come before a collapse, though the reward shows it a row earlier.
+    is_lost = any(find_lost(run, name) for name in run.not_finite)
+    causes = {"dynamical_instability"} if is_lost or run.frozen_since is not None else set()
+    cards = [card if card.mode in causes else _placed(card, onset) for card in cards]
     cards.sort(key=lambda c: (-SEVERITY[c.status], AFTER in c.witnesses, MODES.index(c.mode)))
     return Diagnosis(
         id=run.id,

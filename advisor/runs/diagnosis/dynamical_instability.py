@@ -1,6 +1,6 @@
-"""Dynamical instability: the updates feed on themselves; entropy, gradient or mismatch blow up.
+"""Dynamical instability: updates that feed on themselves, hold no finite number or move nothing.
 
-A reward that swings is worth knowing and no verdict.
+Entropy, gradient or mismatch blow up. A reward that swings is worth knowing and no verdict.
 """
 
 from __future__ import annotations
@@ -11,8 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.runs.diagnosis import levels
-from advisor.runs.diagnosis.card import CARDS, Card, Finding, card_of, filled, finding
-from advisor.runs.diagnosis.collapse import find_final_fall, judged
+from advisor.runs.diagnosis.card import CARDS, Card, Finding, Status, card_of, filled, finding
+from advisor.runs.diagnosis.collapse import (
+    UNSURE,
+    find_final_fall,
+    has_collapsed,
+    judged,
+    judged_series,
+)
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory import FloatArray
 
@@ -25,6 +31,9 @@ TIMES: dict[str, float] = CARDS["dynamical_instability"]["times"]
 LEAST: dict[str, float] = CARDS["dynamical_instability"]["least"]
 """Level below which growth is harmless, whatever its factor (nats; share)."""
 
+UPDATED = ("reward", "loss", "gradient_norm", "kl", *LEAST, "importance_ess")
+"""Series that hold what an update was made of."""
+
 
 def dynamical_instability(
     run: PilotRun, margin: npt.ArrayLike | None = None, damping: npt.ArrayLike | None = None
@@ -36,6 +45,8 @@ def dynamical_instability(
     swing = None if run.is_eval_only else find_oscillation(run.step, run.reward)
     signs = [] if swing is None else [CARDS["dynamical_instability"]["swing"].format(swing)]
     logged = [name for name in (*TIMES, "importance_ess") if levels.series_of(run, name)]
+    never = [name for name in UPDATED if name in run.not_finite and name not in run.series]
+    broken = [lost for name in UPDATED if (lost := find_lost(run, name)) is not None]
     draws = _finite(margin)
     diverging = None if draws is None else float((draws >= 1).mean())
     margins = []
@@ -47,12 +58,23 @@ def dynamical_instability(
             margins[1] = texts["damping"].format(*quantiles, oscillates=oscillates)
     number, unit, threshold = _judged(growths, effective, diverging)
     warnings = list(map(str, growths))
+    witnesses = [*map(str, broken[1:]), *warnings]
     if effective is not None and effective.interval[1] < FEW_EFFECTIVE:
         warnings.append(f"importance weights leave {effective.mean:.2g} of the samples effective")
-    if warnings or (diverging or 0.0) > 0.5:
+    if broken:
+        number, unit, threshold = float(broken[0].rows), "rows that are not finite", 3.0
+        found = _not_finite(run, broken)
+    elif (since := run.frozen_since) is not None:
+        rows = np.isfinite(run.series["gradient_norm"]) & (run.step >= since)
+        steps, facts = (since, float(run.step[-1])), {"rows": int(rows.sum()), "since": since}
+        found = finding("dynamical_instability.frozen", run, steps, **facts)
+    elif warnings or (diverging or 0.0) > 0.5:
         found = _unstable_updates(run, warnings, growths, has_collapsed=verdict.unstable)
     elif signs:
         found = finding("dynamical_instability.sign", run, what=_capital(signs[0]))
+    elif never:
+        names = ", ".join(map(_words, never))
+        found = finding("dynamical_instability.never_finite", run, names=names)
     elif logged or diverging is not None:
         names = ", ".join(map(_words, logged))
         found = finding("dynamical_instability.calm", run, names=names)
@@ -64,9 +86,59 @@ def dynamical_instability(
         number=number,
         unit=unit,
         threshold=threshold,
-        witnesses=(*warnings, *signs, *margins),
+        witnesses=(*witnesses, *signs, *margins),
         unknown=_unknown(run, draws is not None),
     )
+
+
+class Lost(NamedTuple):
+    """A series that is NaN or infinite in some rows of those that log it."""
+
+    name: str
+    rows: int
+    of: int
+    since: float
+    is_over: bool
+
+    def __str__(self) -> str:
+        """Name, rows, and the first step."""
+        return f"{_words(self.name)} in {self.rows} of {self.of} rows from step {self.since:.0f} on"
+
+
+def find_lost(run: PilotRun, name: str) -> Lost | None:
+    """Rows in which a series that was finite is not: three in a row, the last two, or most."""
+    lost = run.not_finite.get(name, np.zeros(0))
+    known = levels.finite(run.step, run.series.get(name, run.step * np.nan))[0]
+    step = np.union1d(lost, known)
+    bad = np.isin(step, lost)
+    places = np.flatnonzero(~bad)
+    # Some write NaN where a value is not logged: then the others come in a rhythm.
+    if not lost.size or not known.size or np.gcd.reduce(np.diff(places, prepend=-1)[1:]) > 1:
+        return None
+    ends = np.append(places, bad.size)
+    lengths = np.diff(ends) - 1
+    # In the first rows mixed precision looks for its scale.
+    is_most = bad.mean() > 0.5
+    long = np.flatnonzero(lengths >= 3)
+    if not (long.size or lengths[-1] > 1 or is_most):
+        return None
+    first = ends[long[0] if long.size else -2] + 1 if not is_most else np.argmax(bad)
+    return Lost(name, int(bad[first:].sum()), int(bad.size), float(step[first]), not bad[-1])
+
+
+def _not_finite(run: PilotRun, broken: list[Lost]) -> Finding:
+    """Series that stopped being finite; a WARNING while the reward holds."""
+    first = min(broken, key=lambda one: one.since)
+    step, reward = judged_series(run)
+    before, after = reward[step < first.since], reward[step >= first.since]
+    rows = max(levels.LEAST_ROWS, after.size // 2)
+    fell = levels.level(before[-rows:]).above(levels.level(after[-rows:])) > UNSURE
+    is_held = after.size and not fell and not has_collapsed(run) and first.name != "reward"
+    is_free = run.hyperparameters.kl_coefficient == 0 and {one.name for one in broken} == {"kl"}
+    status: Status = "INFO" if is_free and is_held else "WARNING" if is_held else "FAIL"
+    steps, what = (first.since, float(run.step[-1])), _capital(str(first))
+    kind = "not_finite" if run.step[0] < first.since - 2 else "not_finite_at_once"
+    return finding(f"dynamical_instability.{kind}", run, steps, status, what=what, first=first)
 
 
 def _unstable_updates(

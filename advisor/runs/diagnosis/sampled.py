@@ -23,6 +23,9 @@ from advisor.theory import (
 )
 
 SILENT_WARNING = 0.6
+FEWEST = 10
+"""Rows from which on a run that shows no signal fails."""
+
 SOLVED = 0.9
 """Mean reward, as a share of its range, from which silent groups are mostly solved ones."""
 
@@ -37,6 +40,14 @@ class Silent(NamedTuple):
 
 def advantage_degeneracy(run: PilotRun) -> card.Card:
     """Judge the share of silent groups over the last fifth of the run."""
+    value, step = run.constant_reward, run.step
+    if value is not None:
+        ceiling = 1.0 if run.reward_ceiling is None else run.reward_ceiling
+        kind = "solved_at_once" if value == ceiling else "no_signal"
+        span, facts = (float(step[0]), float(step[-1])), {"value": value, "rows": step.size}
+        status: card.Status | None = None if step.size >= FEWEST else "WARNING"
+        found = card.finding(f"advantage_degeneracy.{kind}", run, span, status, **facts)
+        return card.card_of("advantage_degeneracy", found)
     silent = silent_share(run)
     if silent is None:
         return card.not_applicable("advantage_degeneracy.absent", run)
@@ -62,7 +73,7 @@ def _silent_groups(run: PilotRun, silent: Silent, last: levels.Level) -> card.Fi
     summary = f"{100 * share:.0f} % of groups have equal rewards"
     facts: dict[str, Any] = {"summary": summary, "mean": mean}
     # With fewer rewards a run is too young to fail.
-    is_young = np.isfinite(run.reward).sum() < 10
+    is_young = np.isfinite(run.reward).sum() < FEWEST
     if share >= 0.95 and is_unit and mean < 0.2 and not is_young:
         # Where the share began from which a run has lost its signal is where the card begins.
         steps = (levels.since(silent.step, silent.values, 0.9), float(silent.step[-1]))

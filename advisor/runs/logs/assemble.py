@@ -131,7 +131,8 @@ class _Attempt:
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
-        rewards, remarks = read_rewards(train, keys.found["reward"], self.path), list[str]()
+        rewards, absurd = read_rewards(train, keys.found["reward"], self.path)
+        remarks: list[str] = []
         # The rate may change in each row, or in none.
         others = [train.column(key) for name, key in keys.found.items() if name not in COUNTERS]
         measured = measured_rows([rewards, *others, *map(train.column, keys.parts.values())])
@@ -145,9 +146,14 @@ class _Attempt:
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
         series, missing, unusable = read_series(train, rewards, keys.found, self.known)
-        borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
+        broken = {
+            name: placed.step[train.has(key) & ~np.isfinite(train.column(key))]
+            for name, key in keys.found.items()
+            if name in PilotRun.SERIES
+        }
+        borrowed = self._borrow(series, missing, broken, train, step_key, placed)
         is_own_loop = self.framework in (COMMON_KEYS, own_loop.KEY_TABLE)
-        add_derived(series, train, times_parts=is_own_loop)
+        add_derived(series, train, keys.found["reward"], times_parts=is_own_loop)
         # A hole has a reason; what was found elsewhere has none.
         whole = {name for name, values in series.items() if np.isfinite(values).all()}
         missing = {name: why for name, why in missing.items() if name not in whole}
@@ -157,6 +163,7 @@ class _Attempt:
         return {
             **raw,
             "missing": missing,
+            "not_finite": {name: at for name, at in broken.items() if at.size},
             "parts": {name: part for name, part in parts.items() if np.isfinite(part).any()},
             "scores": self._scores(keys, holds, placed),
             "rate_step": rate_step,
@@ -170,7 +177,7 @@ class _Attempt:
                 *self._assumed_reward(keys),
                 *_averaged(keys),
             ),
-            "warnings": (*raw["warnings"], *placed.warnings, *self._cut(holds), *unusable),
+            "warnings": (*raw["warnings"], *placed.warnings, *self._cut(holds), *absurd, *unusable),
         }
 
     def _raw(
@@ -241,22 +248,26 @@ class _Attempt:
         self,
         series: dict[str, FloatArray],
         missing: dict[str, Missing],
-        holds: BoolArray,
-        count: FloatArray,
+        broken: dict[str, FloatArray],
+        train: Table,
         step_key: str | None,
+        placed: Placed,
     ) -> dict[str, str]:
         """Add series that stand in rows without a reward at the same steps, averaged by step."""
-        evaluate = self.kinds.evaluate
+        evaluate, holds = self.kinds.evaluate, self.trained[1]
         kept = holds if evaluate.all() else holds | evaluate
         if step_key is None or kept.all():
             return {}
         others = self.table.take(~kept)
         found = self._find_other_keys(others, _without_keys(self.columns)).found
-        counts = others.column(step_key)
+        count, counts = train.column(step_key), others.column(step_key)
         borrowed = {}
         for name, key in found.items():
             values = others.column(key)
             there = np.isfinite(values) & np.isfinite(counts)
+            if name not in series and name in PilotRun.SERIES:
+                lost = others.has(key) & ~np.isfinite(values) & np.isfinite(counts)
+                broken[name] = placed.at(np.unique(counts[lost]))
             if name in series or name not in PilotRun.SERIES or not there.any():
                 continue
             steps, place = np.unique(counts[there], return_inverse=True)

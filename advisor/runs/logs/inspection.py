@@ -203,22 +203,28 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
     own = inspection.train_runs
     if not own:
         return
-    ready = sum(not run.needs for run in own)
+    frozen = [run for run in own if run.frozen_since is not None]
+    ready = sum(not run.needs and run not in frozen for run in own)
     head = "Say as well, or it is assumed:" if ready == len(own) else "To fit the others:"
     as_is = "it is" if len(own) == 1 else "they are"
     line = f"{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."
-    if inspection.is_flat:
-        is_constant = all(np.ptp(run.reward[np.isfinite(run.reward)]) == 0 for run in own)
-        if is_constant:
+    if frozen:
+        ids = ", ".join(run.id for run in frozen[:3]) + (", ..." if frozen[3:] else "")
+        line += f" In {ids} the gradient is exactly 0 though groups differ: the weights do not "
+        line += "move, and no learning rate helps. advisor diagnose names what to check."
+    elif inspection.is_flat:
+        values = {run.constant_reward for run in own}
+        if None not in values:
             line, head = "Nothing can be fitted.", "The next pilots need as well:"
-        line += " The reward" if len(own) == 1 else f" In all {len(own)} runs the reward"
-        if all(run.is_at_floor for run in own):
-            line += " shows nothing but its floor: whether it is slow to start or dead cannot be "
-            line += "seen. Run the next pilot at a third of the smallest learning rate."
-        elif is_constant:
-            line += " is one number in every row. Look at the reward function first: if groups are "
-            line += "not all right or all wrong, run the next pilot at three times the rate."
+            shown = f"{min(filter(None, values), default=0):.3g}"
+            line += f" Every reward is {shown}. " if len(values) == 1 else " No reward ever moves. "
+            line += "Check the reward function, the parser of answers and the task, in this order, "
+            line += "before the learning rate."
+        elif all(run.is_at_floor for run in own):
+            line += " The reward never left its minimum after the first row. Run the next pilot at "
+            line += "a third of the smallest learning rate."
         else:
+            line += " The reward" if len(own) == 1 else f" In all {len(own)} runs the reward"
             line += " moved by no more than its noise: that tells that these settings are slow, and"
             line += " no more. Run the next pilot at three times the largest learning rate."
     console.print(Text(f"\n{line}"), soft_wrap=True)

@@ -24,6 +24,9 @@ LEAST_CHANGES = 4
 LEAST_REPEATED = 0.5
 """Share of rows that repeat the one before, from which on they are copies of it."""
 
+LARGEST, ABSURD = 1e30, 1e4
+"""No mean of rewards is as large; nor are a few of them so many times as large as most."""
+
 LEAST_SHARE = 1e-9
 """Mean reward below which nobody counted: one in a billion completions."""
 
@@ -176,8 +179,8 @@ def row_window(step: FloatArray, stated: int | None) -> tuple[int, str | None]:
     return 1, None
 
 
-def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
-    """Train reward of each row."""
+def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[str]]:
+    """Train reward of each row, NaN where it is absurd, and which are."""
     texts = table.text(key)
     if texts:
         row = min(texts)
@@ -185,12 +188,23 @@ def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
         advice = "Name the key of the mean reward in a column map"
         raise wrong_at(row, table, path, key, problem, advice)
     reward = table.column(key)
+    sizes = np.abs(np.where(np.abs(reward) < LARGEST, reward, np.nan))
+    known = np.append(sizes[np.isfinite(sizes)], 1.0)
+    usual = ABSURD * max(1.0, float(np.quantile(known, 0.75, method="lower")))
+    odd = np.isfinite(reward) & ~(sizes <= usual)
+    is_few = odd.sum() <= max(1, 0.05 * reward.size)
+    odd &= is_few | np.isnan(sizes)
+    rows = np.flatnonzero(odd).tolist()
+    notes = [f"the reward of row {table.numbers[n]}, {reward[n]:.3g}, is absurd" for n in rows[:3]]
+    notes = [f"{note}, and {IN_NO_RUN}" for note in notes]
+    reward = np.where(odd, np.nan, reward)
     bad = ~np.isfinite(reward)
     if 2 * bad.sum() > reward.size:
-        problem = f"{bad.sum()} of {reward.size} rewards are NaN or infinite, the first one here"
+        problem = f"{bad.sum()} of {reward.size} rewards are NaN, infinite or beyond 1e30, the first "
+        problem += "one here"
         advice = "Mend the reward function: without rewards a run teaches nothing"
         raise wrong_at(np.argmax(bad), table, path, key, problem, advice)
-    return reward
+    return reward, notes
 
 
 def read_series(
@@ -299,8 +313,24 @@ def _gap(places: IntArray) -> int:
     return int(np.gcd.reduce(np.diff(places))) if places.size >= 2 else 1
 
 
-def add_derived(series: dict[str, FloatArray], train: Table, *, times_parts: bool) -> None:
+def add_derived(
+    series: dict[str, FloatArray], train: Table, reward: str, *, times_parts: bool
+) -> None:
     """Add the silent share and the time of a step, where only their parts are logged."""
+    parts = [name for name in ("all_right_share", "all_wrong_share") if name in series]
+    if any(np.nanmax(series[name]) > 1 for name in parts):  # counts, as rLLM logs them
+        key = next((key for key in train.filled_keys if plain(key).endswith("solve_partial")), None)
+        total = np.sum([series[name] for name in parts], axis=0) + train.column(key)
+        for name in parts:
+            shares = series.pop(name) / np.where(total > 0, total, np.nan)
+            series |= {name: shares} if np.isfinite(shares).any() else {}
+    most, least = (
+        train.column(reward.replace("mean", end) if "mean" in reward else f"{reward}_{end}")
+        for end in ("max", "min")
+    )
+    # Of a batch whose rewards differ it does not show in how many groups they do.
+    if "silent_group_share" not in series and np.mean(most == least) >= 0.95:
+        series["silent_group_share"] = np.where(most == least, 1.0, np.nan)
     if "silent_group_share" not in series and {"all_right_share", "all_wrong_share"} <= set(series):
         series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
     if "step_time_seconds" in series or not times_parts:
