@@ -397,6 +397,13 @@ def collapse(run: PilotRun) -> Card:
         found = finding("collapse.came_back", run, (fall.onset_step, low), **facts)
     elif find_collapse(step, reward, floor, least).unstable and fall.z >= UNSURE:
         found = finding("collapse.ends_lower", run, steps, fall=fall)
+    elif (decline := find_decline(step, reward, floor, fall, least)) is not None:
+        peak, best, last, first = decline
+        share = 100 * (best - last) / (best - first) if best > first else 100.0
+        lost = "all" if share >= 99.5 else f"{share:.0f} % of what"
+        facts = {"peak": peak, "best": best, "last": last, "lost": lost}
+        found = finding("collapse.declined", run, (peak, float(step[-1])), **facts)
+        return card_of("collapse", found, witnesses=witnesses(run, fall))
     else:
         span = (float(step[0]), float(step[-1]))
         found = finding("collapse.none", run, span, rows=reward.size)
@@ -412,6 +419,24 @@ def collapse(run: PilotRun) -> Card:
         threshold=levels.LOST_SHARE,
         witnesses=witnesses(run, fall) if verdict.unstable or passing or present else (),
     )
+
+
+def find_decline(
+    step: FloatArray, reward: FloatArray, floor: float, fall: levels.Fall, least: int
+) -> tuple[float, float, float, float] | None:
+    """Step of a peak of which half the gain is lost, however slowly; best, last and first level."""
+    rows = levels.window_rows(2 * reward.size, least)
+    if reward.size < 4 * rows:
+        return None
+    mean = levels.trailing_mean(reward, rows)
+    at, last, first = int(np.argmax(mean)), float(mean[-1]), float(mean[0])
+    best = float(mean[at])
+    if best - last < max(0.5 * (best - first), 0.1 * (best - floor)):
+        return None
+    # In a short run the ramp is fitted badly, while both ends are as well known.
+    ends = (levels.level(part) for part in (reward[at : at + rows], reward[-rows:]))
+    z = next(ends).above(next(ends))
+    return (float(step[at + rows // 2]), best, last, first) if max(z - 1, fall.z) >= levels.SURE else None
 
 
 def dead_at_once(run: PilotRun) -> Card:
