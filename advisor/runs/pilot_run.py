@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
 from advisor.runs.settings import REQUIRED, PartialSettings, Positive, PositiveInt
-from advisor.theory import FloatArray
+from advisor.theory import BoolArray, FloatArray
 
 Missing = Literal["not logged", "not applicable", "not finite", "cut"]
 """Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
@@ -291,10 +291,18 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
 
     @property
     def constant_reward(self) -> float | None:
-        """The one reward of all rows, where there are rows enough to tell; else None."""
+        """The one reward of all rows and, as far as is logged, of all completions; else None."""
         reward = self.reward[np.isfinite(self.reward)]
         is_one = reward.size > self.LEAST_REWARDS and np.all(reward == reward[0])
-        return float(reward[0]) if is_one else None
+        return float(reward[0]) if is_one and not self._groups_differ.any() else None
+
+    @property
+    def _groups_differ(self) -> BoolArray:
+        """Rows in which a group is logged whose rewards differ, shape (rows,)."""
+        nothing = np.full(self.step.size, np.nan)
+        spread = self.series.get("reward_std_within_group", nothing)
+        silent = self.series.get("silent_group_share", nothing)
+        return np.asarray((spread > 1e-6) | (silent < 1 - 1e-6))
 
     @property
     def frozen_since(self) -> float | None:
@@ -341,7 +349,9 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     def lost_rewards(self) -> list[str]:
         """How many rewards are not finite, and where the first of them stands."""
         lost = np.flatnonzero(~np.isfinite(self.reward))
-        many = f"{lost.size} of {self.reward.size} rewards are not finite or absurd and were left out"
+        many = (
+            f"{lost.size} of {self.reward.size} rewards are not finite or absurd and were left out"
+        )
         return [f"{many}, the first in row {at + 1} at step {self.step[at]:g}" for at in lost[:1]]
 
     @property

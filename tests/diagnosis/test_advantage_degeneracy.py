@@ -69,10 +69,34 @@ def test_begins_where_it_began():
 
 
 def test_rows_without_spread_stand_in_for_the_share():
-    card = advantage_degeneracy(make(np.zeros(ROWS), reward_std_within_group=np.zeros(ROWS)))
+    rewards = np.abs(0.01 * noise(1, ROWS))
+    card = advantage_degeneracy(make(rewards, reward_std_within_group=np.zeros(ROWS)))
     assert card.status == "FAIL"
     assert card.unit == "share of rows without any spread"
-    assert advantage_degeneracy(make(np.zeros(ROWS))).status == "NOT APPLICABLE"
+    assert advantage_degeneracy(make(rewards)).status == "NOT APPLICABLE"
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 0.1, 7.0])
+def test_rewards_that_are_all_one_number_hold_no_signal(value):
+    for given in ({}, {"reward_std_within_group": np.zeros(ROWS)}):
+        card = advantage_degeneracy(make(np.full(ROWS, value), **given))
+        assert card.status == "FAIL"
+        assert f"Every reward is {value:.3g} in all {ROWS} rows" in card.headline
+        assert "reward function, the parser" in card.change
+    assert advantage_degeneracy(make(np.full(6, value))).status == "WARNING"  # young
+    # One completion that differs, or groups that do, and it is another matter.
+    almost = np.full(ROWS, value)
+    almost[7] += 0.01
+    assert advantage_degeneracy(make(almost)).status == "NOT APPLICABLE"
+    spread = np.full(ROWS, 0.2)
+    both = make(np.full(ROWS, value), reward_std_within_group=spread)
+    assert "Every reward" not in advantage_degeneracy(both).headline
+
+
+def test_rewards_at_their_ceiling_from_the_first_row_on_are_solved():
+    card = advantage_degeneracy(make(np.ones(ROWS)))
+    assert (card.status, "harder prompts" in card.change) == ("WARNING", True)
+    assert advantage_degeneracy(make(np.ones(ROWS), reward_ceiling=4.0)).status == "FAIL"
 
 
 @pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.5, 2.0), (8.0, 3.0)])

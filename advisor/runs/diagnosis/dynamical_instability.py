@@ -58,7 +58,6 @@ def dynamical_instability(
             margins[1] = texts["damping"].format(*quantiles, oscillates=oscillates)
     number, unit, threshold = _judged(growths, effective, diverging)
     warnings = list(map(str, growths))
-    witnesses = [*map(str, broken[1:]), *warnings]
     if effective is not None and effective.interval[1] < FEW_EFFECTIVE:
         warnings.append(f"importance weights leave {effective.mean:.2g} of the samples effective")
     if broken:
@@ -86,7 +85,7 @@ def dynamical_instability(
         number=number,
         unit=unit,
         threshold=threshold,
-        witnesses=(*witnesses, *signs, *margins),
+        witnesses=(*map(str, broken[1:]), *warnings, *signs, *margins),
         unknown=_unknown(run, draws is not None),
     )
 
