@@ -137,6 +137,7 @@ class Advised(NamedTuple):
 
     steps: int | None = None
     gpus: int = 1
+    settings: Mapping[str, Any] | None = None
 
 
 def load_posterior(path: str | Path) -> tuple[Posterior, Advised]:
@@ -152,7 +153,9 @@ def load_posterior(path: str | Path) -> tuple[Posterior, Advised]:
         )
     try:
         answer = json.loads((file.parent / "recommendation.json").read_text(encoding="utf-8"))
-        advised = Advised(int(answer["steps"]), int(answer["cost_model"]["gpus"]))
+        parameters = answer.get("target", {}).get("parameters")
+        settings = {**answer.get("settings", {}), "parameters": parameters}
+        advised = Advised(int(answer["steps"]), int(answer["cost_model"]["gpus"]), settings)
     except (OSError, ValueError, TypeError, LookupError):
         advised = Advised()
     return Posterior.load(file), advised

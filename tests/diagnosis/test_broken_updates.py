@@ -117,13 +117,13 @@ def test_weights_that_stop_in_the_middle():
     assert dynamical_instability(run).steps == (101, 200)
 
 
-SETTINGS = dict(
-    learning_rate=1e-6,
-    group_size=8,
-    prompts_per_step=8,
-    minibatches_per_refresh=1,
-    epochs_per_refresh=1,
-)
+SETTINGS = {
+    "learning_rate": 1e-6,
+    "group_size": 8,
+    "prompts_per_step": 8,
+    "minibatches_per_refresh": 1,
+    "epochs_per_refresh": 1,
+}
 
 
 def test_a_frozen_pilot_informs_no_fit():
