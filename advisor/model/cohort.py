@@ -318,14 +318,10 @@ def _fit_for_use(runs: Sequence[PilotRun], notes: _Notes) -> list[PilotRun]:
         if run.copy_of is not None:
             notes.add(f"run '{run.id}' repeats '{run.copy_of}' and was left out")
         if run.frozen_since is not None:
-            notes.add(
-                "its gradient is exactly 0, so that its weights do not move: left out", run.id
-            )
+            notes.add("its gradient is exactly 0, so its weights do not move: left out", run.id)
     kept = [run for run in marked if run.copy_of is None]
     if kept and not (moving := [run for run in kept if run.frozen_since is None]):
-        problem = (
-            "the gradient is exactly 0 though groups differ in reward: the weights do not move"
-        )
+        problem = "the gradient is exactly 0 though groups differ: the weights do not move"
         advice = "Check that the adapter is trained and that the optimizer holds its weights"
         raise InputError(problem, path=kept[0].path, key="gradient_norm", advice=advice)
     kept = moving if kept else []

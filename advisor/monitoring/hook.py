@@ -156,6 +156,6 @@ def load_posterior(path: str | Path) -> tuple[Posterior, Advised]:
         parameters = answer.get("target", {}).get("parameters")
         settings = {**answer.get("settings", {}), "parameters": parameters}
         advised = Advised(int(answer["steps"]), int(answer["cost_model"]["gpus"]), settings)
-    except (OSError, ValueError, TypeError, LookupError):
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
         advised = Advised()
     return Posterior.load(file), advised

@@ -66,7 +66,9 @@ def test_a_cut_line_and_rewards_that_are_no_numbers_are_named_without_being_aske
     _jsonl(tmp_path / "whole.jsonl", _rows(20, 0.5))
     shown = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output.splitlines()
     assert "  cut: the last line, row 21, is cut: part of no run" in shown
-    lost = "3 of 20 rewards are not finite and were left out, the first in row 8 at step 8"
+    lost = (
+        "3 of 20 rewards are not finite or absurd and were left out, the first in row 8 at step 8"
+    )
     assert f"  cut: {lost}" in shown
     assert not any(line.startswith("  whole: ") for line in shown)
 
@@ -237,7 +239,10 @@ def test_flat_pilots_are_told_before_a_fit(tmp_path):
     for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.5 + 0.01 * seed] * 40)
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
-    assert "In all 2 runs the reward is one number in every row" in told.output
+    assert (
+        "Check the reward function, the parser of answers and the task, in this order"
+        in told.output
+    )
     assert "Look at the reward function first" in told.output
     shown = told.output.partition("Paste into pilots.toml")[0]
     assert "Nothing can be fitted. In all 2 runs" in shown

@@ -78,8 +78,8 @@ def test_rows_without_spread_stand_in_for_the_share():
 
 @pytest.mark.parametrize("value", [0.0, -1.0, 0.1, 7.0])
 def test_rewards_that_are_all_one_number_hold_no_signal(value):
-    for given in ({}, {"reward_std_within_group": np.zeros(ROWS)}):
-        card = advantage_degeneracy(make(np.full(ROWS, value), **given))
+    for spread in ({}, {"reward_std_within_group": np.zeros(ROWS)}):
+        card = advantage_degeneracy(make(np.full(ROWS, value), **spread))
         assert card.status == "FAIL"
         assert f"Every reward is {value:.3g} in all {ROWS} rows" in card.headline
         assert "reward function, the parser" in card.change

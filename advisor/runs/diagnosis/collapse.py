@@ -239,7 +239,7 @@ def _few_successes(above: FloatArray, row: int, fewest: float) -> float:
 
 def _is_low(rows: FloatArray, before: FloatArray) -> bool:
     """Whether rows, and the last of them, lie far below those before."""
-    return max(rows.mean(), rows[-FEWEST_DEAD:].mean()) < DEAD_SHARE * before.mean()
+    return bool(max(rows.mean(), rows[-FEWEST_DEAD:].mean()) < DEAD_SHARE * before.mean())
 
 
 def _shows_nothing(rows: FloatArray, before: FloatArray) -> bool:
@@ -429,8 +429,8 @@ def collapse(run: PilotRun) -> Card:
         peak, best, last, first = decline
         share = 100 * (best - last) / (best - first) if best > first else 100.0
         lost = "all" if share >= 99.5 else f"{share:.0f} % of what"
-        facts = {"peak": peak, "best": best, "last": last, "lost": lost}
-        found = finding("collapse.declined", run, (peak, float(step[-1])), **facts)
+        words: dict[str, Any] = {"peak": peak, "best": best, "last": last, "lost": lost}
+        found = finding("collapse.declined", run, (peak, float(step[-1])), **words)
         return card_of("collapse", found, witnesses=witnesses(run, fall))
     else:
         span = (float(step[0]), float(step[-1]))

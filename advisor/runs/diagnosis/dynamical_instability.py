@@ -65,8 +65,8 @@ def dynamical_instability(
         found = _not_finite(run, broken)
     elif (since := run.frozen_since) is not None:
         rows = np.isfinite(run.series["gradient_norm"]) & (run.step >= since)
-        steps, facts = (since, float(run.step[-1])), {"rows": int(rows.sum()), "since": since}
-        found = finding("dynamical_instability.frozen", run, steps, **facts)
+        steps, kind = (since, float(run.step[-1])), "dynamical_instability.frozen"
+        found = finding(kind, run, steps, rows=int(rows.sum()), since=since)
     elif warnings or (diverging or 0.0) > 0.5:
         found = _unstable_updates(run, warnings, growths, has_collapsed=verdict.unstable)
     elif signs:

@@ -200,10 +200,8 @@ def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[s
     reward = np.where(odd, np.nan, reward)
     bad = ~np.isfinite(reward)
     if 2 * bad.sum() > reward.size:
-        problem = (
-            f"{bad.sum()} of {reward.size} rewards are NaN, infinite or beyond 1e30, the first "
-        )
-        problem += "one here"
+        what = "are NaN, infinite or beyond 1e30, the first one here"
+        problem = f"{bad.sum()} of {reward.size} rewards {what}"
         advice = "Mend the reward function: without rewards a run teaches nothing"
         raise wrong_at(np.argmax(bad), table, path, key, problem, advice)
     return reward, notes
