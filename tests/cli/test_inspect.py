@@ -67,7 +67,7 @@ def test_a_cut_line_and_rewards_that_are_no_numbers_are_named_without_being_aske
     shown = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output.splitlines()
     assert "  cut: the last line, row 21, is cut: part of no run" in shown
     lost = (
-        "3 of 20 rewards are not finite or absurd and were left out, the first in row 8 at step 8"
+        "3 of 20 rewards are not finite or absurd: left out, the first in row 8 at step 8"
     )
     assert f"  cut: {lost}" in shown
     assert not any(line.startswith("  whole: ") for line in shown)

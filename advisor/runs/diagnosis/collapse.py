@@ -428,8 +428,8 @@ def collapse(run: PilotRun) -> Card:
     elif (decline := find_decline(step, reward, floor, fall, least)) is not None:
         peak, best, last, first = decline
         share = 100 * (best - last) / (best - first) if best > first else 100.0
-        lost = "all" if share >= 99.5 else f"{share:.0f} % of what"
-        words: dict[str, Any] = {"peak": peak, "best": best, "last": last, "lost": lost}
+        what = "all" if share >= 99.5 else f"{share:.0f} % of what"
+        words: dict[str, Any] = {"peak": peak, "best": best, "last": last, "lost": what}
         found = finding("collapse.declined", run, (peak, float(step[-1])), **words)
         return card_of("collapse", found, witnesses=witnesses(run, fall))
     else:

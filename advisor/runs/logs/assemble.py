@@ -19,7 +19,9 @@ from advisor.runs.logs.series import (
     Placed,
     add_derived,
     measured_evaluations,
+    is_shuffled,
     measured_rows,
+    one_row_a_step,
     place_rows,
     read_counts,
     read_rewards,
@@ -120,6 +122,8 @@ class _Attempt:
         if key is None:
             return [self]
         count = read_counts(rows, key, self.path)
+        if is_shuffled(count):
+            return [self]
         window, _ = row_window(np.unique(count), self.logged.logging_steps)
         parts = row_kinds.split_restarts(self.logged, np.flatnonzero(train), count, window)
         return [replace(self, logged=part) for part in parts]
@@ -131,14 +135,14 @@ class _Attempt:
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
+        train, sorted_ = one_row_a_step(train, step_key, self.path)
         rewards, absurd = read_rewards(train, keys.found["reward"], self.path)
-        remarks: list[str] = []
         # The rate may change in each row, or in none.
         others = [train.column(key) for name, key in keys.found.items() if name not in COUNTERS]
         measured = measured_rows([rewards, *others, *map(train.column, keys.parts.values())])
         if measured is not None:
             repeated = f"{len(train) - measured.size} of {len(train)} rows repeat the row before"
-            remarks = [f"{repeated} in all that is measured, and were left out"]
+            sorted_.append(f"{repeated} in all that is measured, and were left out")
             train, rewards = train.take(measured), rewards[measured]
         unit = unit_of(step_key, self.framework, self.columns, self.known)
         spacing = self.logged.logging_steps
@@ -173,7 +177,7 @@ class _Attempt:
                 *self.logged.assumptions,
                 *self.kinds.assumptions,
                 *placed.assumptions,
-                *remarks,
+                *sorted_,
                 *self._assumed_reward(keys),
                 *_averaged(keys),
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,15 @@ def unit_of(
 def read_counts(table: Table, key: str, path: Path) -> FloatArray:
     """Counter of each row."""
     count = table.column(key)
+    there = np.flatnonzero(table.has(key) | np.isin(np.arange(len(table)), [*table.text(key)]))
+    if PilotRun.LEAST_REWARDS <= np.unique(count[there]).size and there.size < count.size:
+        # Rows of micro-batches, of which the last, or the first, counts the step.
+        if there[0]:
+            at = np.searchsorted(there, np.arange(count.size))
+            gap = count[there[-1]] - count[there[-2]]
+            count = np.append(count[there], count[there[-1]] + gap)[at]
+        else:
+            count = count[there[np.searchsorted(there, np.arange(count.size), side="right") - 1]]
     # The bounds also refuse NaN, which compares false.
     with np.errstate(invalid="ignore"):
         bad = ~((count >= 0) & (count <= limits.MOST_STEPS) & (count == np.round(count)))
@@ -122,6 +132,32 @@ def read_counts(table: Table, key: str, path: Path) -> FloatArray:
         advice = "Correct the row, or name another step key in a column map"
         raise wrong_at(row, table, path, key, problem, advice)
     return count
+
+
+def is_shuffled(count: FloatArray) -> bool:
+    """Whether rows are out of order, rather than those of a run that was started again."""
+    back = int(np.sum(np.diff(count) < 0))
+    is_reversed = back == count.size - 1
+    is_unique = np.unique(count).size == count.size
+    return not is_reversed and back > 0 and (is_unique or back >= max(3, 0.1 * count.size))
+
+
+def one_row_a_step(table: Table, key: str | None, path: Path) -> tuple[Table, list[str]]:
+    """Rows in the order of their steps, those of one step averaged, and what was done."""
+    if key is None:
+        return table, []
+    count, notes = read_counts(table, key, path), list[str]()
+    is_filled = not np.array_equal(count, table.column(key), equal_nan=True)
+    if is_mixed := is_shuffled(count):
+        order = np.argsort(count, kind="stable")
+        table, count = table.take(order), count[order]
+        notes.append("rows were out of order and were sorted by step")
+    repeated = int(np.sum(np.diff(count) == 0))
+    if is_filled or repeated > (0 if is_mixed else max(2, count.size // 4)):
+        notes.append(f"{count.size} rows at {count.size - repeated} steps: averaged by step")
+        starts = np.flatnonzero(np.append(True, np.diff(count) != 0))
+        table = table.averaged(starts, key, count[starts])
+    return table, notes
 
 
 def wrong_at(
@@ -137,11 +173,6 @@ def keep_increasing(
     """Which rows to keep so that the step increases strictly: the later of two at one step."""
     if step.size > 2 and np.all(np.diff(step) < 0):
         return list(range(step.size))[::-1], ["rows stood in descending order and were reversed"]
-    repeated = int(np.sum(np.diff(step) == 0))
-    if repeated > max(2, step.size // 4) or 2 * repeated >= max(2, step.size):
-        problem = f"{repeated} of {step.size} rows repeat the step of the row before"
-        advice = 'Average them by step, or choose a kind in a column map: filter = "type=..."'
-        raise wrong_at(np.argmax(np.diff(step) == 0) + 1, table, path, key, problem, advice)
     if np.all(np.diff(step) > 0):
         return list(range(step.size)), []
     kept: list[int] = []
@@ -186,6 +217,9 @@ def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[s
         row = min(texts)
         problem = f"the reward of this row is {repr(texts[row])[:40]}, not a number"
         advice = "Name the key of the mean reward in a column map"
+        if re.fullmatch(r"[-+]?[\d.]*,\d+(?:[eE][-+]?\d+)?", texts[row]):
+            problem = f"the reward of this row, {texts[row][:40]}, has a decimal comma"
+            advice = "Export the table again with decimal points, in an English locale"
         raise wrong_at(row, table, path, key, problem, advice)
     reward = table.column(key)
     sizes = np.abs(np.where(np.abs(reward) < LARGEST, reward, np.nan))
