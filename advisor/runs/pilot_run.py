@@ -349,11 +349,8 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     def lost_rewards(self) -> list[str]:
         """How many rewards are not finite, and where the first of them stands."""
         lost = np.flatnonzero(~np.isfinite(self.reward))
-        many = f"{lost.size} of {self.reward.size} rewards are not finite or absurd and were"
-        return [
-            f"{many} left out, the first in row {at + 1} at step {self.step[at]:g}"
-            for at in lost[:1]
-        ]
+        many = f"{lost.size} of {self.reward.size} rewards are not finite or absurd: left out"
+        return [f"{many}, the first in row {at + 1} at step {self.step[at]:g}" for at in lost[:1]]
 
     @property
     def seconds_per_step(self) -> float | None:

@@ -66,9 +66,7 @@ def test_a_cut_line_and_rewards_that_are_no_numbers_are_named_without_being_aske
     _jsonl(tmp_path / "whole.jsonl", _rows(20, 0.5))
     shown = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output.splitlines()
     assert "  cut: the last line, row 21, is cut: part of no run" in shown
-    lost = (
-        "3 of 20 rewards are not finite or absurd: left out, the first in row 8 at step 8"
-    )
+    lost = "3 of 20 rewards are not finite or absurd: left out, the first in row 8 at step 8"
     assert f"  cut: {lost}" in shown
     assert not any(line.startswith("  whole: ") for line in shown)
 
@@ -239,18 +237,14 @@ def test_flat_pilots_are_told_before_a_fit(tmp_path):
     for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.5 + 0.01 * seed] * 40)
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
-    assert (
-        "Check the reward function, the parser of answers and the task, in this order"
-        in told.output
-    )
-    assert "Look at the reward function first" in told.output
+    assert "Check the reward function, the parser of answers and the task" in told.output
     shown = told.output.partition("Paste into pilots.toml")[0]
-    assert "Nothing can be fitted. In all 2 runs" in shown
+    assert "Nothing can be fitted." in shown
     assert "2 runs can be fitted" not in told.output
     for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.02 * (seed + 1), *[0.0] * 39])
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
-    assert "slow to start or dead" in told.output
+    assert "The reward never left its minimum after the first row" in told.output
     assert "a third of the smallest learning rate" in told.output
     _write(tmp_path / "rises.jsonl", [0.01 * n for n in range(40)])
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])

@@ -10,7 +10,6 @@ from made_runs import FEW, make, noise, rising
 
 from advisor.runs.diagnosis.sampled import (
     advantage_degeneracy,
-    drift_lost,
     expected_silent,
 )
 
@@ -156,26 +155,3 @@ def test_groups_that_teach_are_counted():
     assert card.unknown == ()
 
 
-@pytest.mark.parametrize(("group", "lost"), [(4, 0.19), (16, 0.03)])
-def test_the_drift_that_a_small_group_costs(group, lost):
-    # Prompts that are nearly alike, at one half: docs/theory, T33 gives 0.81 and 0.97 of it.
-    rows = 0.5 + 0.01 * np.sin(np.arange(60.0))
-    right = np.random.default_rng(3).binomial(group, 0.5, 10**6) / group
-    within = np.full(60, 0.99 * np.mean(np.sqrt(right * (1 - right) * group / (group - 1))))
-    logged = {"silent_group_share": np.full(60, 0.1), "reward_std_within_group": within}
-    run = make(rows, group_size=group, **logged)
-    assert drift_lost(run) == pytest.approx(lost, abs=0.01)
-    said = f"{drift_lost(run):.2f} of the drift of an infinite group is lost at {group} completions"
-    assert any(line.startswith(said) for line in advantage_degeneracy(run).witnesses)
-    # TRL divides by the deviation of a sample, which costs more; without division it is 1 / G.
-    assert drift_lost(run.with_updates(framework="TRL")) > drift_lost(run) + 0.02
-    plain = make(rows, group_size=group, advantage_scaling="none", **logged)
-    assert drift_lost(plain) == pytest.approx(1 / group)
-
-
-def test_no_drift_is_told_without_group_or_spread():
-    rows = 0.5 + 0.01 * np.sin(np.arange(60.0))
-    assert drift_lost(make(rows, reward_std_within_group=np.full(60, 0.4))) is None
-    assert drift_lost(make(rows, group_size=1, reward_std_within_group=np.full(60, 0.4))) is None
-    assert drift_lost(make(rows, group_size=8)) is None
-    assert drift_lost(make(4 * rows, group_size=8, reward_std_within_group=rows)) is None

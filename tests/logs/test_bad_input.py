@@ -88,7 +88,7 @@ GOOD = {"log_history": [{"step": 1, "reward": 0.5}]}
         ("a.csv", "step,reward", r"row 1: the table has a header and no rows. Give a log with"),
         ("a.csv", "step,reward\n1,\n2,\n", r"key 'reward': no row has a reward. Log the mean"),
         ("a.csv", "step,reward\n1,nan\n2,nan\n", r"row 2, key 'reward': 2 of 2 rewards"),
-        ("a.csv", "step,reward\n1,0\n1,1\n1,1\n", r"row 3, key 'step': 2 of 3 rows rep.* Average"),
+        ("a.csv", "step,reward\n1,0\n1,1\n1,1\n", r"row 3, key 'step': 2 of 3 rows"),
         (
             "a.csv",
             "step,reward\n1,0.5\n",

@@ -5,6 +5,7 @@ Entropy, gradient or mismatch blow up. A reward that swings is worth knowing and
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +70,8 @@ def dynamical_instability(
         found = finding(kind, run, steps, rows=int(rows.sum()), since=since)
     elif warnings or (diverging or 0.0) > 0.5:
         found = _unstable_updates(run, warnings, growths, has_collapsed=verdict.unstable)
+    elif (high := next(_too_high(run), None)) is not None:
+        found = high
     elif signs:
         found = finding("dynamical_instability.sign", run, what=_capital(signs[0]))
     elif never:
@@ -88,6 +91,17 @@ def dynamical_instability(
         witnesses=(*map(str, broken[1:]), *warnings, *signs, *margins),
         unknown=_unknown(run, draws is not None),
     )
+
+
+def _too_high(run: PilotRun) -> Iterator[Finding]:
+    """Series that lie far above what any healthy run logs, from the start or not."""
+    for name, limit in CARDS["dynamical_instability"]["limits"].items():
+        series = levels.series_of(run, name)
+        if series is not None and (level := float(np.median(series[1]))) > limit:
+            span = (float(series[0][0]), float(series[0][-1]))
+            highest = float(series[1].max())
+            kind = f"dynamical_instability.high_{name}"
+            yield finding(kind, run, span, level=level, highest=highest)
 
 
 class Lost(NamedTuple):

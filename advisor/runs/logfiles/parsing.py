@@ -113,7 +113,8 @@ def _whole_objects(text: str, key: str | None) -> dict[str, Any]:
     at = text.find("[", len(head)) + 1
     with contextlib.suppress(ValueError, RecursionError):
         while at:
-            cells, at = decoder.raw_decode(text, re.compile(r"[\s,]*").match(text, at).end())
+            between = re.compile(r"[\s,]*").match(text, at)
+            cells, at = decoder.raw_decode(text, between.end() if between else at)
             found.append(cells)
     around: dict[str, Any] = {}
     with contextlib.suppress(ValueError, RecursionError):

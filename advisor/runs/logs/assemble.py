@@ -18,8 +18,8 @@ from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.series import (
     Placed,
     add_derived,
-    measured_evaluations,
     is_shuffled,
+    measured_evaluations,
     measured_rows,
     one_row_a_step,
     place_rows,

@@ -74,11 +74,13 @@ class Inspection:
 
     def refused(self, given: Sequence[str | Path], problem: str, instead: str | None) -> InputError:
         """Error of paths that hold no run, with a few reasons; `instead` is to be given."""
-        why = "; ".join(f"{path.name}: {reason}" for path, reason in self.unread[:3])
+        shown, formats = self.unread_logs or self.unread, f"one of: {known_formats()}"
+        why = "; ".join(f"{path.name}: {reason}" for path, reason in shown[:3])
         return InputError(
             problem + (f" ({why})" if why else ""),
             path=", ".join(str(path) for path in given[:3]),
-            advice=instead and f"Give {instead} one of: {known_formats()}",
+            # What is wrong with a log says what to do.
+            advice=None if self.unread_logs or not instead else f"Give {instead} {formats}",
         )
 
     def to_json(self) -> str:
@@ -228,7 +230,12 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
             line += " moved by no more than its noise: that tells that these settings are slow, and"
             line += " no more. Run the next pilot at three times the largest learning rate."
     console.print(Text(f"\n{line}"), soft_wrap=True)
-    asked = Trainer.asked_of(own, [*_adapter_assumed(own), *_bounds_assumed(own)])
+    bounds = _bounds_assumed(own)
+    asked = Trainer.asked_of(own, [*_adapter_assumed(own), *bounds])
+    if asked is None and bounds and max(np.nanmax(run.reward) for run in own) > 1:
+        line = "Rewards exceed 1 and no ceiling is given: the forecast depends on it."
+        console.print(Text(f"{line} Paste into pilots.toml beside the logs:\n  [defaults]"))
+        console.print(Text("\n".join(bounds)))
     if asked is not None:
         console.print(Text(head))
         for sentence in asked.sentences:
@@ -269,7 +276,10 @@ def _bounds_assumed(runs: Sequence[PilotRun]) -> list[str]:
         return []
     low, high = float(values.min()), float(values.max())
     lines = [] if low >= 0 else [f"  # reward_floor = ...  # lowest logged: {low:.4g}"]
-    return [*lines, f"  # reward_ceiling = ...  # the most it can be; highest logged: {high:.4g}"]
+    # Percentages, most likely.
+    likely = "100" if 20 < high <= 100 and low >= 0 else "..."
+    why = f"the most it can be; highest logged: {high:.4g}"
+    return [*lines, f"  # reward_ceiling = {likely}  # {why}"]
 
 
 def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:

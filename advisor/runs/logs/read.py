@@ -175,7 +175,7 @@ class LogSearch:
             raise error
         self._failed.append(error)
         place = "" if error.row is None else f"row {error.row}: "
-        advice = f". {error.advice}" if candidate.is_named and error.advice else ""
+        advice = f". {error.advice}" if error.advice else ""
         self.unread.append(Unread(candidate.path, f"{place}{error.problem}{advice}"))
 
     def _warned(self, runs: list[PilotRun]) -> list[PilotRun]:

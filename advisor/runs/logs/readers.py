@@ -11,11 +11,18 @@ from typing import Any, NoReturn
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile, check_text
 from advisor.runs.logfiles.logged import Columns, LogCandidate, Reader
-from advisor.runs.logfiles.parsing import DELIMITED, JSON_LINES, PARQUET, csv_rows, is_number
+from advisor.runs.logfiles.parsing import (
+    DELIMITED,
+    JSON_LINES,
+    PARQUET,
+    SUFFIXES,
+    csv_rows,
+    is_number,
+)
 from advisor.runs.logs.tables import json_runs, table
 from advisor.runs.logs.trackers import notebook, tensorboard, wandb
 from advisor.runs.trainers.keys import is_like_a_score, show_keys
-from advisor.runs.trainers.registry import trainer_readers
+from advisor.runs.trainers.registry import trainer_readers, trainers
 
 NO_PARQUET = "Parquet is not read"
 AS_CSV = "Convert it: pandas.read_parquet('log.parquet').to_csv('log.csv', index=False)"
@@ -87,8 +94,10 @@ def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) 
         check_text(log.head(), candidate.path)
         if log.suffix == ".toml":
             raise is_settings(candidate.path)
+        named = console_of(log)
         problem, advice = "this is not a log that any reader knows", known_formats()
-        raise InputError(problem, path=candidate.path, advice=f"Give one of: {advice}")
+        advice = "" if named else f"Give one of: {advice}"
+        raise InputError(named or problem, path=candidate.path, advice=advice)
     return fallback
 
 
@@ -109,7 +118,7 @@ def why_no_log(candidate: LogCandidate) -> str:
 
 def _why_no_table(log: LogFile) -> str:
     """Which columns of numbers may hold the reward, if a file that no reader claims is a table."""
-    problem = "not a log that any reader knows"
+    problem = console_of(log) or "not a log that any reader knows"
     if log.suffix not in (*DELIMITED, *JSON_LINES):
         return problem
     try:
@@ -129,6 +138,21 @@ def _why_no_table(log: LogFile) -> str:
         return problem
     which = f"choose with --column reward=COLUMN one of {show_keys(likely)}"
     return f"{problem}; {which}, or of columns that are runs all: reward=COLUMN,COLUMN"
+
+
+def console_of(log: LogFile) -> str:
+    """Which trainer's console a file is that no reader claims, and what of it is read."""
+    if log.suffix not in SUFFIXES:
+        return ""
+    head = log.readable_head().decode("utf-8", "replace")
+    found = (
+        one.name for one in trainers() if one.console_sign and re.search(one.console_sign, head)
+    )
+    name = next(found, "")
+    return name and (
+        f"a console of {name}, in a form that is not read. Give the run's W&B run or export, its "
+        "TensorBoard events or metrics.jsonl; or print 'step 12 | reward=0.25' for each step"
+    )
 
 
 def is_settings(path: Path) -> InputError:

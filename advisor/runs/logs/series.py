@@ -16,8 +16,10 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.logged import Columns, Table
 from advisor.runs.pilot_run import IN_NO_RUN, Missing, PilotRun, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.key_table import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
+from advisor.runs.trainers.key_table import COMPONENT_STD, DATA, PARTS_OF_A_STEP, UNSURE_STEPS
 from advisor.theory import BoolArray, FloatArray, IntArray
+
+OF_A_SAMPLE = frozenset(DATA["rows"]["of_a_sample"])
 
 LEAST_CHANGES = 4
 """Rows that differ from the one before, from which on a rhythm is no chance."""
@@ -113,7 +115,7 @@ def read_counts(table: Table, key: str, path: Path) -> FloatArray:
     """Counter of each row."""
     count = table.column(key)
     there = np.flatnonzero(table.has(key) | np.isin(np.arange(len(table)), [*table.text(key)]))
-    if PilotRun.LEAST_REWARDS <= np.unique(count[there]).size and there.size < count.size:
+    if np.unique(count[there]).size >= PilotRun.LEAST_REWARDS and there.size < count.size:
         # Rows of micro-batches, of which the last, or the first, counts the step.
         if there[0]:
             at = np.searchsorted(there, np.arange(count.size))
@@ -154,6 +156,11 @@ def one_row_a_step(table: Table, key: str | None, path: Path) -> tuple[Table, li
         notes.append("rows were out of order and were sorted by step")
     repeated = int(np.sum(np.diff(count) == 0))
     if is_filled or repeated > (0 if is_mixed else max(2, count.size // 4)):
+        sample = next((name for name in table.keys if name.lower() in OF_A_SAMPLE), None)
+        if sample is not None:
+            problem = f"{repeated} of {count.size} rows repeat the step: each is a completion"
+            advice = "Give a log with the mean reward of each step"
+            raise wrong_at(np.argmax(np.diff(count) == 0) + 1, table, path, sample, problem, advice)
         notes.append(f"{count.size} rows at {count.size - repeated} steps: averaged by step")
         starts = np.flatnonzero(np.append(True, np.diff(count) != 0))
         table = table.averaged(starts, key, count[starts])

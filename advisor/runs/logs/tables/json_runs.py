@@ -25,7 +25,10 @@ STEPS: list[str] = NAMES["steps"]
 AS_EVALUATION: dict[str, str] = NAMES["as_evaluation"]
 HELD_OUT = re.compile(rf"(?:.*_)?(?:{'|'.join(NAMES['held_out'])})(?:_.*)?", re.IGNORECASE)
 
-NUMBERS = re.compile(rb'"([^"\\\n]{1,80})"\s*:\s*(?:\[(?:\s*\[)?|\{\s*"\d{1,9}"\s*:)\s*(?:-?\d|null|NaN|-?I)')
+NUMBERS = re.compile(
+    rb'"([^"\\\n]{1,80})"\s*:\s*'
+    rb'(?:\[(?:\s*\[)?|\{\s*"\d{1,9}"\s*:)\s*(?:-?\d|null|NaN|-?I)'
+)
 """A key with a list of numbers, or with numbers by place as pandas writes them."""
 
 OBJECTS = re.compile(rb'"[^"\\\n]{1,80}"\s*:\s*\[\s*\{([^{}]{0,4000})')

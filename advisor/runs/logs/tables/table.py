@@ -96,7 +96,11 @@ def fill(builder: TableBuilder, log: LogFile) -> list[str]:
     if log.suffix in parsing.DELIMITED:
         _fill_from_csv(log, builder, notes)
     else:
-        rows = parsing.json_rows(log, notes) if _is_lines(log) else parsing.json_list(log, None, notes)[0]
+        rows = (
+            parsing.json_rows(log, notes)
+            if _is_lines(log)
+            else parsing.json_list(log, None, notes)[0]
+        )
         for number, cells in rows:
             builder.add(number, _lifted(cells))
     return notes
@@ -192,7 +196,9 @@ def read_runs(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 
 def _run(row: parsing.Row, path: Path, columns: Columns) -> Logged:
-    lists = {key: value for key, value in parsing.unpaired(row.cells).items() if isinstance(value, list)}
+    lists = {
+        key: value for key, value in parsing.unpaired(row.cells).items() if isinstance(value, list)
+    }
     key = reward_key(list(lists), list(lists), COMMON_KEYS, columns, path)
     size = 0 if key is None else len(lists[key])
     known = {name: cells for name, cells in lists.items() if len(cells) == size}
