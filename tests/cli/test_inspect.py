@@ -227,6 +227,26 @@ def test_a_reader_of_the_pipe_that_goes_away_ends_it_without_a_word(folder):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_long_names_are_cut_where_they_agree_on_a_narrow_terminal():
+    from advisor.runs.logs.inspection import _shared
+
+    names = [f"outputs__model-parallel-lr{rate}__checkpoint-40" for rate in ("1e-6", "2e-5")]
+    assert _shared(names) == ("outputs__model-parallel-", "__checkpoint-40")
+    assert _shared(names[:1]) == ("", "")
+    assert _shared(["a/x", "a/y"]) == ("", "")
+    assert _shared(["long/common/part", "long/common/part"]) == ("", "")
+
+
+def test_scripts_and_configs_that_were_used_are_named(tmp_path):
+    (tmp_path / "a").mkdir()
+    _write(tmp_path / "a" / "log.jsonl", [0.01 * n for n in range(40)])
+    (tmp_path / "a" / "run.sh").write_text("trl grpo --num_generations 8 --learning_rate 1e-6\n")
+    (tmp_path / "a" / "notes.yaml.bak").write_text("x")
+    told = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    assert "Settings from run.sh (1 run)." in told
+    assert "1 other file holds no log" in told
+
+
 def test_flat_pilots_are_told_before_a_fit(tmp_path):
     for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.5 + 0.02 * (n % 2) + 0.01 * seed for n in range(40)])

@@ -153,5 +153,3 @@ def test_groups_that_teach_are_counted():
     assert "8.0 of 32 groups a step teach" in card.witnesses
     assert "all right 0.50" in card.witnesses
     assert card.unknown == ()
-
-

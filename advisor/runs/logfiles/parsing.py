@@ -240,7 +240,7 @@ def _is_pair(value: Any) -> bool:
     return numbers and isinstance(value[0], int) and isinstance(value[1], int | float | None)
 
 
-SUFFIXES = frozenset({"", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
+SUFFIXES = frozenset({"", ".md", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
 
 BEFORE, LONGEST_LINE = 16_384, 65_536
 """Characters of a line that are looked at: before a sign, and of it all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,10 +44,13 @@ class Inspection:
         Sorted by path, with unique ids; copies of a run are there and say so.
     unread : list of Unread
         Files that gave no run, and why.
+    configs : dict of Path to int
+        Files that state settings, and of how many logs.
     """
 
     runs: list[PilotRun]
     unread: list[Unread]
+    configs: dict[Path, int] = field(default_factory=dict)
 
     @property
     def train_runs(self) -> list[PilotRun]:
@@ -100,6 +103,11 @@ class Inspection:
             is_number = name in ("size", "G", "lr", "K", "steps", "reward")
             side: Literal["left", "right"] = "right" if is_number else "left"
             table.add_column(name, justify=side, overflow="fold", no_wrap=is_number)
+        ids = [run.id for run in self.runs]
+        is_narrow = console.is_terminal and max(map(len, ids), default=0) > console.width - 60
+        head, tail = _shared(ids) if is_narrow else ("", "")
+        if head or tail:
+            table.title = f"{title}, named {head}...{tail}"
         groups: dict[object, list[PilotRun]] = {}
         for place, run in enumerate(self.runs):
             cells = _cells([run])
@@ -107,7 +115,10 @@ class Inspection:
             # Runs from which on those that are alike share a row.
             groups.setdefault(key if len(self.runs) > 30 else place, []).append(run)
         for group in groups.values():
-            table.add_row(*map(Text, _cells(group)))
+            name, *cells = _cells(group)
+            own = group[0].id
+            short = own[len(head) : len(own) - len(tail)]
+            table.add_row(*map(Text, (name.replace(own, short, 1), *cells)))
         if self.runs:
             if not console.is_terminal:  # nobody reads names over several lines in a file
                 wide = console.options.update(max_width=10_000)
@@ -132,6 +143,22 @@ class Inspection:
                 for place, line in enumerate(line for line in lines if line):
                     head = f"  {title + ':':<24}" if place == 0 else " " * 26
                     console.print(Text(head + line), soft_wrap=True)
+
+
+def _shared(names: Sequence[str]) -> tuple[str, str]:
+    """Long beginning and end that all names share, cut where words do."""
+    if len(names) < 2:
+        return "", ""
+    # Of the first and the last in order what all share.
+    first, last = min(names), max(names)
+    head = first[: next((at for at, sign in enumerate(first) if last[at : at + 1] != sign), 0)]
+    head = head[: max(head.rfind(sign) for sign in "/_-. ") + 1]
+    turned = [name[len(head) :][::-1] for name in names]
+    first, last = min(turned), max(turned)
+    tail = first[: next((at for at, sign in enumerate(first) if last[at : at + 1] != sign), 0)]
+    tail = tail[: max(tail.rfind(sign) for sign in "/_-. :") + 1][::-1]
+    is_whole = all(len(name) > len(head) + len(tail) for name in names)
+    return (head if len(head) > 8 else "", tail if len(tail) > 8 else "") if is_whole else ("", "")
 
 
 def _run(run: PilotRun) -> dict[str, Any]:
@@ -313,7 +340,15 @@ def _show_unread(inspection: Inspection, console: Console) -> None:
     sidecars = [item.path for item in unread if item.reason == SIDECAR]
     for path in sidecars:
         console.print(Text(f"Settings of the runs were read from {path}."), soft_wrap=True)
-    others = len(unread) - len(shown) - len(sidecars)
+    used = {item.path for item in unread} & inspection.configs.keys()
+    names: dict[str, int] = {}
+    for path, logs in inspection.configs.items():
+        if str(path) not in {run.path for run in inspection.runs}:
+            names[path.name] = names.get(path.name, 0) + logs
+    listed = ", ".join(f"{name} ({counted(logs, 'run')})" for name, logs in names.items())
+    if listed:
+        console.print(Text(f"Settings from {listed}."), soft_wrap=True)
+    others = len(unread) - len(shown) - len(sidecars) - len(used)
     if others:
         files = f"{counted(others, 'other file')} {'holds' if others == 1 else 'hold'}"
         console.print(Text(f"{files} no log (configs, code, weights, ...)."))

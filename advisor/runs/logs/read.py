@@ -133,6 +133,7 @@ class LogSearch:
         self.unread: list[Unread] = []
         self._failed: list[InputError] = []
         self._listed: dict[Path, frozenset[str]] = {}
+        self.configs: dict[Path, set[Path]] = {}
 
     def run(self, paths: Sequence[Path | str]) -> Inspection:
         """Read all runs below the paths, and those that clients of trackers hand out."""
@@ -161,7 +162,8 @@ class LogSearch:
         above = [path for path in self.sidecars.read if path not in listed]
         self.unread += [Unread(path, SIDECAR) for path in above]
         runs = self._warned(evaluations_as_rewards(runs, is_fit=self.is_strict))
-        return Inspection(warn_of_starts(mark_copies(runs)), sorted(self.unread))
+        found = {path: len(logs) for path, logs in self.configs.items()}
+        return Inspection(warn_of_starts(mark_copies(runs)), sorted(self.unread), found)
 
     def _pass_over(
         self, candidate: LogCandidate, error: InputError, *, is_asked: bool | None = None
@@ -246,6 +248,8 @@ class LogSearch:
                     lambda folder: counts.get(folder.resolve(), 0) + more,
                     self._names_in,
                 )
+                for source in (each for each in configs[path] if each.settings):
+                    self.configs.setdefault(source.path, set()).add(path)
             table, remark = restore_slashes(logged.table, logged.table.keys)
             if remark is not None:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))

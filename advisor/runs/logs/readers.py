@@ -142,7 +142,7 @@ def _why_no_table(log: LogFile) -> str:
 
 def console_of(log: LogFile) -> str:
     """Which trainer's console a file is that no reader claims, and what of it is read."""
-    if log.suffix not in SUFFIXES:
+    if log.suffix not in SUFFIXES or log.suffix == ".md":  # which tells of one, at most
         return ""
     head = log.readable_head().decode("utf-8", "replace")
     found = (
