@@ -64,6 +64,8 @@ class Follower:
         if is_new:
             self._reported.discard("silent")
         try:
+            if _last_byte(signature) not in b"}]" and signature[0][0].endswith(".json"):
+                raise ValueError("the file is being written anew, or was cut")
             run = max(reversed(self.read(self.path)), key=_written)
             grew = signature_of(self.path) != signature
         except Exception as error:  # a watch goes on, whatever a reader makes of half a file
@@ -163,14 +165,19 @@ def _written(run: PilotRun) -> float:
 
 def _is_open(signature: Signature) -> bool:
     """Whether a single file ends within a line."""
+    return _last_byte(signature, blanks=b"") not in (b"", b"\n")
+
+
+def _last_byte(signature: Signature, blanks: bytes = b" \r\n\t") -> bytes:
+    """Last byte of a single file, but for blanks; none of several, or where it cannot be read."""
     if len(signature) != 1 or not signature[0][2]:
-        return False
+        return b""
     try:
         with open(signature[0][0], "rb") as stream:
-            stream.seek(-1, 2)
-            return stream.read(1) != b"\n"
+            stream.seek(max(-64, -signature[0][2]), 2)
+            return stream.read(64).rstrip(blanks)[-1:] if blanks else stream.read(64)[-1:]
     except OSError:
-        return False
+        return b""
 
 
 def reader(

@@ -85,6 +85,18 @@ def test_torchforge(tmp_path: Path) -> None:
     assert list(run.parts) == ["mathreward"]
 
 
+def test_a_console_that_was_pasted_into_markdown(tmp_path: Path) -> None:
+    rows = [
+        f"step:{n} - critic/score/mean:{x} - actor/lr:1e-06\n"
+        for n, x in enumerate(REWARD, start=1)
+    ]
+    run = read(tmp_path, "# Run of Friday\n```\n" + "".join(rows) + "```\n", "run.md")
+    assert run.reward.tolist() == REWARD
+    # A page that shows a few rows tells of a log.
+    (tmp_path / "run.md").write_text("# How to read\n" + "".join(rows[:9]))
+    assert not advisor.inspect(tmp_path).runs
+
+
 def test_ppo_of_trl_is_read_and_named(tmp_path: Path) -> None:
     cells = {"objective/kl": 10.5, "objective/rlhf_reward": 0.1, "loss/value_avg": 0.15}
     run = read(

@@ -1,6 +1,6 @@
 """Dynamical instability: updates that feed on themselves, hold no finite number or move nothing.
 
-Entropy, gradient or mismatch blow up. A reward that swings is worth knowing and no verdict.
+Entropy, gradient or mismatch blow up.
 """
 
 from __future__ import annotations
@@ -39,12 +39,10 @@ UPDATED = ("reward", "loss", "gradient_norm", "kl", *LEAST, "importance_ess")
 def dynamical_instability(
     run: PilotRun, margin: npt.ArrayLike | None = None, damping: npt.ArrayLike | None = None
 ) -> Card:
-    """Judge blow-ups, swings and importance weights; draws of a posterior where they are given."""
+    """Judge blow-ups and importance weights; draws of a posterior where they are given."""
     growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
     effective = _effective_samples(run)
     verdict, _ = find_final_fall(*judged(run))
-    swing = None if run.is_eval_only else find_oscillation(run.step, run.reward)
-    signs = [] if swing is None else [CARDS["dynamical_instability"]["swing"].format(swing)]
     logged = [name for name in (*TIMES, "importance_ess") if levels.series_of(run, name)]
     never = [name for name in UPDATED if name in run.not_finite and name not in run.series]
     broken = [lost for name in UPDATED if (lost := find_lost(run, name)) is not None]
@@ -72,8 +70,6 @@ def dynamical_instability(
         found = _unstable_updates(run, warnings, growths, has_collapsed=verdict.unstable)
     elif (high := next(_too_high(run), None)) is not None:
         found = high
-    elif signs:
-        found = finding("dynamical_instability.sign", run, what=_capital(signs[0]))
     elif never:
         names = ", ".join(map(_words, never))
         found = finding("dynamical_instability.never_finite", run, names=names)
@@ -88,7 +84,7 @@ def dynamical_instability(
         number=number,
         unit=unit,
         threshold=threshold,
-        witnesses=(*map(str, broken[1:]), *warnings, *signs, *margins),
+        witnesses=(*map(str, broken[1:]), *warnings, *margins),
         unknown=_unknown(run, draws is not None),
     )
 
@@ -269,48 +265,3 @@ def _certainty(quiet: FloatArray, wild: FloatArray) -> float:
     error = max(error, levels.ROUNDING * float(np.abs(wild).max()))
     freedom = max(1.0, (rest.size - 2) / widened**2)
     return levels.as_normal(float(wild.mean() - quiet.mean()) / error, freedom)
-
-
-FEWEST_ROWS = 40
-RARE = 1e-4
-"""Chance in noise above which no swing, drift or alternation is reported."""
-
-
-class Oscillation(NamedTuple):
-    """A spectral peak: period in logged steps, chance of one so high in autoregressive noise."""
-
-    period: float
-    chance: float
-
-
-def find_oscillation(step: FloatArray, reward: FloatArray) -> Oscillation | None:
-    """Highest peak of the periodogram over the spectrum of first-order autoregressive noise."""
-    times, values = levels.finite(step, reward)
-    if values.size < FEWEST_ROWS:
-        return None
-    width = values.size // 4 | 1
-    padded = np.pad(values, width // 2, mode="reflect")
-    rest = values - levels.trailing_mean(padded, width)
-    rest = rest - rest.mean()
-    largest = float(np.abs(rest).max())
-    if largest <= levels.SMALLEST * float(np.abs(values).max()):
-        return None
-    rest = rest / largest
-    power = np.abs(np.fft.rfft(rest)) ** 2
-    frequency = np.fft.rfftfreq(values.size)
-    correlation = float(np.clip(rest[1:] @ rest[:-1] / (rest @ rest), 0.0, 0.95))
-    # A peak is compared with the mean of the others but its neighbours, into which it leaks.
-    noise = 1 / (1 - 2 * correlation * np.cos(2 * np.pi * frequency) + correlation**2)
-    looked = (frequency >= 4 / values.size) & (frequency <= 1 / 4)
-    scaled = power[looked] / noise[looked]
-    top = int(np.argmax(scaled))
-    others = np.delete(scaled, np.arange(max(0, top - 1), min(scaled.size, top + 2)))
-    if scaled[top] <= 0 or others.size < 3:
-        return None
-    # (1 + x / k)^-k is the tail of F(2, 2 k); any of the frequencies could have been the peak.
-    share = others.sum() / (others.sum() + scaled[top])
-    chance = float(min(1.0, scaled.size * share**others.size))
-    if chance > RARE:
-        return None
-    spacing = float(np.median(np.diff(times)))
-    return Oscillation(spacing / float(frequency[looked][top]), chance)

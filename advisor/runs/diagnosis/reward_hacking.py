@@ -35,10 +35,7 @@ def reward_hacking(run: PilotRun) -> card.Card:
     """Set the train reward against held-out rewards and against its own parts."""
     scores, ignored = other_scores(run)
     has_held_out = any(one.name == HELD_OUT for one in scores)
-    # Of benchmarks the mean is judged: one of few prompts alone moves by its noise.
-    averaged = run.keys_read.get("eval_reward", "").split(", ")
-    apart = [one for one in scores if len(averaged) < 2 or one.name not in averaged]
-    behind = [one for one in apart if stays_behind(run, one)]
+    behind = [one for one in scores if stays_behind(run, one)]
     found = next(_findings(run, scores, behind, ignored), None)
     asked = card.CARDS["reward_hacking"]["unknown"]
     unknown = [asked["meaning"].format(name=one.name) for one in behind if one.is_meant is None]
@@ -105,12 +102,18 @@ def _findings(
         if one.is_meant and is_still:
             yield card.finding("reward_hacking.never_moved", run, span, name=one.name)
     # Meant scores that gained nothing while the train reward rose.
-    stuck = [one for one in behind if one.is_meant]
+    averaged = run.keys_read.get("eval_reward", "").split(", ")
+    parted = [one for one in behind if len(averaged) > 1 and one.name in averaged]
+    stuck = [one for one in behind if one.is_meant and one not in parted]
     if stuck:
         facts = {"names": ", ".join(one.name for one in stuck[:3]), "first": stuck[0].values[0]}
         end_rows = max(1, stuck[0].values.size // 5)
         facts["last"] = stuck[0].values[-end_rows:].mean()
         yield card.finding("reward_hacking.did_not_follow", run, span, **facts)
+    # Of benchmarks the mean is judged: one of few prompts alone moves by its noise.
+    if parted:
+        names, many = ", ".join(one.name for one in parted[:3]), len(averaged)
+        yield card.finding("reward_hacking.one_of_several", run, span, names=names, many=many)
     # Scores of unknown meaning that stayed behind, or that nobody could judge: no PASS.
     asked = ", ".join([one.name for one in behind if one.is_meant is None][:3])
     if asked:

@@ -242,6 +242,9 @@ def _is_pair(value: Any) -> bool:
 
 SUFFIXES = frozenset({"", ".md", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
 
+LEAST_PASTED = 20
+"""Rows from which on a page of Markdown is a console that was pasted."""
+
 BEFORE, LONGEST_LINE = 16_384, 65_536
 """Characters of a line that are looked at: before a sign, and of it all."""
 
@@ -268,6 +271,14 @@ def lines_with(log: LogFile, sign: str) -> Iterator[str]:
     # A digit behind the last dot is part of a name: "train_qwen2.5-7b".
     if log.suffix not in SUFFIXES and not log.suffix[1:2].isdigit():
         return
+    found = _lines_with(log, sign)
+    if log.suffix == ".md":  # which mostly tells of a log, and may be one that was pasted
+        first = [*itertools.islice(found, LEAST_PASTED)]
+        found = itertools.chain(first, found) if len(first) == LEAST_PASTED else iter(())
+    yield from found
+
+
+def _lines_with(log: LogFile, sign: str) -> Iterator[str]:
     left = limits.SEARCHED_BYTES
     with contextlib.suppress(InputError):
         for line in log.lines(strict=False):

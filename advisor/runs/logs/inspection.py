@@ -261,7 +261,7 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
     asked = Trainer.asked_of(own, [*_adapter_assumed(own), *bounds])
     if asked is None and bounds and max(np.nanmax(run.reward) for run in own) > 1:
         line = "Rewards exceed 1 and no ceiling is given: the forecast depends on it."
-        console.print(Text(f"{line} Paste into pilots.toml beside the logs:\n  [defaults]"))
+        console.print(Text(f"{line} Paste into pilots.toml next to the logs:\n  [defaults]"))
         console.print(Text("\n".join(bounds)))
     if asked is not None:
         console.print(Text(head))
