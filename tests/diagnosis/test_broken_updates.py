@@ -90,7 +90,10 @@ def test_a_gradient_of_exactly_0_moves_no_weight(rows, known):
     assert f"exactly 0 in {rows} rows from step 1 on" in card.headline
     assert "No learning rate helps" in card.change
     found = diagnose(frozen)
-    assert not any("learning_rate" in one.change for one in found.cards)
+    assert not any("threefold" in one.change for one in found.cards)
+    still = frozen.model_copy(update={"series": {**frozen.series, "gradient_norm": 0.1 + reward}})
+    moving = " ".join(one.change for one in diagnose(still).cards)
+    assert ("threefold" in moving) == (rows >= 20)  # the control
     alive = make(reward, gradient_norm=0.1 + np.abs(noise(2, rows)), **given)
     assert dynamical_instability(alive).status == "PASS"
 

@@ -35,7 +35,7 @@ def test_a_constant_did_not_move(value):
     card = too_short(run)
     assert (card.status, card.number) == ("INFO", pytest.approx(0.0, abs=1e-9))
     # The rate is not to blame, and no card says so.
-    assert not any("learning_rate" in one.change for one in diagnose(run).cards)
+    assert not any("threefold" in one.change for one in diagnose(run).cards)
 
 
 def test_a_run_that_surely_gained_nothing_learned_nothing():

@@ -540,7 +540,7 @@ def too_short(run: PilotRun) -> Card:
         judged = {"number": gap, "unit": "change of the reward", "threshold": 0.0}
         judged["interval"] = (gap - error, gap + error)
         is_nothing = _learned_nothing(run, first, gap + error, reward)
-        is_nothing = is_nothing and run.constant_reward is None
+        is_nothing = is_nothing and run.constant_reward is None and run.frozen_since is None
         kind = "learned_nothing" if is_nothing else "flat"
         kind = kind if run.constant_reward is None else "constant"
         judged |= {"title": "Nothing learned"} if is_nothing else {}

@@ -196,7 +196,7 @@ def _finite(draws: npt.ArrayLike | None) -> FloatArray | None:
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ")
+    return name.replace("_", " ").replace("kl", "KL")
 
 
 def _capital(text: str) -> str:
