@@ -77,6 +77,7 @@ class RunWatch:
         names = [name for name in PilotRun.SERIES if any(name in row for row in rows)]
         steps = np.array([row["step"] for row in rows], dtype=float)
         spacing = int(np.median(np.diff(steps))) if steps.size > 1 else 1
+        lost = {name: [not np.isfinite(row.get(name, 0.0)) for row in rows] for name in names}
         return PilotRun(
             id=self.name,
             path=self.name,
@@ -85,6 +86,7 @@ class RunWatch:
             hyperparameters=self.settings,
             step=steps,
             series={name: np.array([row.get(name, np.nan) for row in rows]) for name in names},
+            not_finite={name: steps[bad] for name, bad in lost.items() if any(bad)},
             logging_steps=max(spacing, 1),
         )
 

@@ -72,6 +72,7 @@ def test_torchforge(tmp_path: Path) -> None:
     text = "".join(
         f"WandbBackend: Logged 70 metrics at step {n}\n"
         f"=== [global_reduce] - METRICS STEP {n} ===\n"
+        "  buffer/sample/avg_sampled_policy_age: 0.5\n"
         "  grpo_loss/kl_divergence_mean: 0.01\n  rl_trainer/learning_rate: 1e-05\n"
         f"  reward/evaluate_response/avg_MathReward_reward: {level / 2}\n"
         f"  reward/evaluate_response/avg_total_reward: {level}\n"
@@ -82,6 +83,7 @@ def test_torchforge(tmp_path: Path) -> None:
     assert (run.framework, run.reward.tolist()) == ("torchforge", REWARD)
     assert run.hyperparameters.learning_rate == 1e-5
     assert run.series["kl"].tolist() == [0.01] * 40
+    assert run.hyperparameters.lag == 0.5
     assert list(run.parts) == ["mathreward"]
 
 

@@ -21,11 +21,17 @@ from advisor.runs.trainers.registry import (
 
 for _trainer in (trl.TRAINER, verl.TRAINER, openrlhf.TRAINER):
     register(_trainer)
-for _trainer in (tables_only.TINKER, tables_only.CS336, tables_only.NEMO_RL, tables_only.PRIME_RL):
+for _trainer in (
+    tables_only.TINKER,
+    tables_only.CS336,
+    tables_only.NEMO_RL,
+    tables_only.PRIME_RL,
+    tables_only.TORCHFORGE,
+):
     register(_trainer)
 # Of these no settings are read.
 register(read_trainer("slime", readers=(counted.READER,)))
-for _name in ("skyrl", "areal", "open_instruct", "torchforge"):
+for _name in ("skyrl", "areal", "open_instruct"):
     register(read_trainer(_name))
 register(generic.TRAINER)
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
+
 from advisor.runs.logfiles.logged import Table
 from advisor.runs.trainers.derived import Derived, Setting, SettingsExtractor, share
 from advisor.runs.trainers.registry import read_trainer
@@ -201,15 +203,20 @@ def derive_nemo_rl(settings: Mapping[str, Any]) -> Derived:
     return extractor.derived()
 
 
-def observe_prime_rl(table: Table) -> Derived:
-    """Lag that prime-rl logs as its asynchronous level, in batches of rollouts of one step each."""
+AGES = ("async_level", "avg_sampled_policy_age")
+"""Ends of keys of how old samples are: prime-rl's asynchronous level, torchforge's policies."""
+
+
+def observe_age(table: Table) -> Derived:
+    """Lag that a trainer logs, whose batches of rollouts have one optimizer step each."""
     found = Derived()
     for key in table.keys:
-        level = table.constant(key)
-        if key.lower().split("/")[-1].replace("_", " ") == "async level" and level is not None:
-            found.put("lag", float(level), f"{key} {level}, in optimizer steps")
+        ages = table.column(key) if key.lower().replace(" ", "_").endswith(AGES) else np.zeros(0)
+        if (known := ages[np.isfinite(ages)]).size:
+            found.put("lag", float(known.mean()), f"{key} {known.mean():.3g}, in optimizer steps")
     return found
 
 
 NEMO_RL = read_trainer("nemo_rl", derive=derive_nemo_rl)
-PRIME_RL = read_trainer("prime_rl", observe=observe_prime_rl)
+PRIME_RL = read_trainer("prime_rl", observe=observe_age)
+TORCHFORGE = read_trainer("torchforge", observe=observe_age)
