@@ -539,3 +539,13 @@ def test_one_absurd_reward_is_named_and_not_read(tmp_path) -> None:
         (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
         (run,) = inspect(tmp_path).runs
         assert np.isfinite(run.reward).all()
+
+
+def test_rows_that_a_restart_did_not_reach_again_are_named_apart(tmp_path) -> None:
+    steps = [*range(1, 51), *range(26, 41)]
+    text = "step,reward\n" + "".join(f"{n},{LEVELS[n - 1]}\n" for n in steps)
+    (tmp_path / "a.csv").write_text(text)
+    (run,) = inspect(tmp_path).runs
+    assert run.step.tolist() == list(range(1, 41))
+    named = "steps 26 to 40 were logged twice (a resumed run), and up to 50 before it"
+    assert any(line.startswith(named) for line in run.warnings)

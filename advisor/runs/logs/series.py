@@ -191,7 +191,12 @@ def keep_increasing(
         if dropped:
             first, last = step[dropped[-1]], step[dropped[0]]
             at = f"step {first:g} was" if first == last else f"steps {first:g} to {last:g} were"
-            warnings.append(f"{at} logged twice (a resumed run): the earlier rows are {IN_NO_RUN}")
+            # A run that was started again may not have come as far again.
+            again = min(last, step[index:].max())
+            only = f", and up to {last:g} before it" if last > again else ""
+            at = at if not only else f"steps {first:g} to {again:g} were"
+            why = f"logged twice (a resumed run){only}: the earlier rows are {IN_NO_RUN}"
+            warnings.append(f"{at} {why}")
         kept.append(index)
     lost = step.size - len(kept)
     if len(kept) < PilotRun.LEAST_REWARDS <= step.size:
