@@ -549,3 +549,11 @@ def test_rows_that_a_restart_did_not_reach_again_are_named_apart(tmp_path) -> No
     assert run.step.tolist() == list(range(1, 41))
     named = "steps 26 to 40 were logged twice (a resumed run), and up to 50 before it"
     assert any(line.startswith(named) for line in run.warnings)
+
+
+def test_a_counter_that_starts_again_is_no_disorder(tmp_path) -> None:
+    """As negative control of sorting: epochs of five steps, of which none is another's."""
+    rows = [{"step": n % 5 + 1, "reward": level} for n, level in enumerate(LEVELS)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = inspect(tmp_path)
+    assert not any("out of order" in line for run in found.runs for line in run.assumptions)
