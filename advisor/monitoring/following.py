@@ -65,7 +65,7 @@ class Follower:
             self._reported.discard("silent")
         try:
             if _last_byte(signature) not in b"}]" and signature[0][0].endswith(".json"):
-                raise ValueError("the file is being written anew, or was cut")
+                raise ValueError("the file is being rewritten, or was cut")
             run = max(reversed(self.read(self.path)), key=_written)
             grew = signature_of(self.path) != signature
         except Exception as error:  # a watch goes on, whatever a reader makes of half a file

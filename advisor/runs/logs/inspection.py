@@ -269,7 +269,7 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
             console.print(Text(f"  {sentence}."), soft_wrap=True)
         # Beside what a tracker's client hands out lies no file.
         is_asked = all(SOURCE.match(run.path) for run in own)
-        where = "and name it with --sidecar" if is_asked else "beside the logs"
+        where = "and name it with --sidecar" if is_asked else "next to the logs"
         console.print(Text(f"Paste into pilots.toml {where}:\n" + "\n".join(asked.block)))
         if asked.configs and not is_asked:
             console.print(Text(f"Or put beside the log what tells it: {asked.configs}."))

@@ -245,7 +245,7 @@ class Asked(NamedTuple):
     @property
     def text(self) -> str:
         """All of it, as the end of an error."""
-        lines = ["Paste into pilots.toml beside the logs:", *self.block]
+        lines = ["Paste into pilots.toml next to the logs:", *self.block]
         if self.configs:
             lines.append(f"Or put beside the log what tells it: {self.configs}")
         return "\n".join(lines)
