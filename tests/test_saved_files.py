@@ -140,14 +140,3 @@ def test_settings_in_toml():
     assert second.hyperparameters.learning_rate == 2e-6
     assert second.collapsed
     assert second.collapsed_at == 20
-
-
-def test_settings_in_a_table(tmp_path):
-    folder = shutil.copytree(
-        SAVED / "logs", tmp_path / "logs", ignore=shutil.ignore_patterns("*.toml")
-    )
-    shutil.copy(SAVED / "stated.csv", folder / "pilots.csv")
-    first, second = (run.hyperparameters for run in advisor.read_runs(folder))
-    assert (first.learning_rate, first.refresh_interval) == (3e-6, 4)
-    assert (second.learning_rate, second.refresh_interval) == (5e-6, 1)
-    assert first.group_size == second.group_size == 4

@@ -199,6 +199,8 @@ def watch(
         problem = f"there are {len(runs)} runs"
         raise InputError(problem, path=log, advice="Give the log of one of them")
     forecast = Forecast(posterior, pilots or [], gpus, asked)
+    read = reader(forecast.settings, **stated.keywords)
+    runs = read(log) if any(run.needs for run in runs) else runs
     last: WatchReport | None = None
     with View(HarmlessConsole(highlight=False), as_json=as_json, is_quiet=quiet) as view:
         if once:
@@ -229,6 +231,7 @@ class Forecast:
         self._refit = Refitter(read_runs(pilots)) if pilots else None
         self._watch = Watch(known, **asked)
         self._is_length_given = asked["planned_steps"] is not None
+        self.settings = advised.settings
         self._advised_steps, self._gpus = advised.steps, gpus or advised.gpus
         self.refused: set[str] = set()
 

@@ -42,6 +42,7 @@ class Kind(StrEnum):
     NAME_ASSUMED = "name_assumed"
     ONLY_EVALUATIONS = "only_evaluations"
     COPY = "copy"
+    FROZEN = "frozen"
     HELD_OUT_APART = "held_out_apart"
     ONE_SCALE = "one_scale"
     CHAINS_AGREE = "chains_agree"

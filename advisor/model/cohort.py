@@ -338,7 +338,14 @@ def _fit_for_use(runs: Sequence[PilotRun], notes: _Notes) -> list[PilotRun]:
     for run in marked:
         if run.copy_of is not None:
             notes.add(note(Kind.COPY, run=run.id, of=run.copy_of))
+        if run.frozen_since is not None:
+            notes.add(note(Kind.FROZEN), run.id)
     kept = [run for run in marked if run.copy_of is None]
+    if kept and not (moving := [run for run in kept if run.frozen_since is None]):
+        problem = "the gradient is exactly 0 though groups differ: the weights do not move"
+        advice = "Check that the adapter is trained and that the optimizer holds its weights"
+        raise InputError(problem, path=kept[0].path, key="gradient_norm", advice=advice)
+    kept = moving if kept else []
     if not kept:
         raise InputError(
             "no run has a train reward",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,8 @@ class Follower:
         if is_new:
             self._reported.discard("silent")
         try:
+            if _last_byte(signature) not in b"}]" and signature[0][0].endswith(".json"):
+                raise ValueError("the file is being rewritten, or was cut")
             run = max(reversed(self.read(self.path)), key=_written)
             grew = signature_of(self.path) != signature
         except Exception as error:  # a watch goes on, whatever a reader makes of half a file
@@ -78,7 +81,10 @@ class Follower:
         before = self._whole
         # A line without its end may hold the first digits of a number: it waits for the next look,
         # as does the last line of a log that grew meanwhile, which may have ended since.
-        self._is_held_back = is_new and (grew or _is_open(signature)) and run.step.size > 1
+        # Where no row came since, the reader has left out the open line already.
+        rows = 1 if before is None else before.step.size
+        is_open = is_new and (grew or _is_open(signature))
+        self._is_held_back = is_open and run.step.size > rows
         if self._is_held_back:
             run = run.before(run.step.size - 1)
         self._signature, self._whole = signature, run
@@ -128,7 +134,11 @@ def follow(
 
 def signature_of(path: Path) -> Signature:
     """Name, inode, size and time of writing of each file."""
-    path.stat()
+    mode = path.stat().st_mode
+    # Reading would wait for ever.
+    is_system = str(path.resolve()).startswith(("/proc/", "/sys/", "/dev/"))
+    if is_system or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "a pipe or a file of the system; name the file that is written")
     files = [path]
     if path.is_dir():  # a folder that cannot be listed is passed over
         files = sorted(Path(place, name) for place, _, names in os.walk(path) for name in names)
@@ -155,20 +165,44 @@ def _written(run: PilotRun) -> float:
 
 def _is_open(signature: Signature) -> bool:
     """Whether a single file ends within a line."""
+    return _last_byte(signature, blanks=b"") not in (b"", b"\n")
+
+
+def _last_byte(signature: Signature, blanks: bytes = b" \r\n\t") -> bytes:
+    """Last byte of a single file, but for blanks; none of several, or where it cannot be read."""
     if len(signature) != 1 or not signature[0][2]:
-        return False
+        return b""
     try:
         with open(signature[0][0], "rb") as stream:
-            stream.seek(-1, 2)
-            return stream.read(1) != b"\n"
+            stream.seek(max(-64, -signature[0][2]), 2)
+            return stream.read(64).rstrip(blanks)[-1:] if blanks else stream.read(64)[-1:]
     except OSError:
-        return False
+        return b""
 
 
-def reader(**stated: Any) -> Callable[[Path | str], list[PilotRun]]:
-    """Make a function from a path, or a tracker's run, to its runs; options of `read_runs`."""
+def reader(
+    advised: Mapping[str, Any] | None = None, **stated: Any
+) -> Callable[[Path | str], list[PilotRun]]:
+    """Make a function from a path, or a tracker's run, to its runs; options of `read_runs`.
+
+    What a run does not log is taken from what was advised, where its learning rate agrees.
+    """
 
     def read(path: Path | str) -> list[PilotRun]:
+        runs = read_once(path, stated)
+        known = advised or {}
+        rates = [run.hyperparameters.learning_rate for run in runs]
+        agree = all(rate in (None, known.get("learning_rate")) for rate in rates)
+        lacking = {name: known[name] for run in runs for name in run.needs if known.get(name)}
+        if not (lacking and agree):
+            return runs
+        overrides = {**lacking, **(stated.get("overrides") or {})}
+        listed = ", ".join(f"{name} {value:g}" for name, value in lacking.items())
+        note = f"not logged, so taken as the study advised: {listed}"
+        runs = read_once(path, {**stated, "overrides": overrides})
+        return [run.with_updates(warnings=(*run.warnings, note)) for run in runs]
+
+    def read_once(path: Path | str, stated: Mapping[str, Any]) -> list[PilotRun]:
         try:
             return read_runs(path, **stated)
         except RateContradictionError as error:

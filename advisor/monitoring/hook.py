@@ -77,6 +77,7 @@ class RunWatch:
         names = [name for name in PilotRun.SERIES if any(name in row for row in rows)]
         steps = np.array([row["step"] for row in rows], dtype=float)
         spacing = int(np.median(np.diff(steps))) if steps.size > 1 else 1
+        lost = {name: [not np.isfinite(row.get(name, 0.0)) for row in rows] for name in names}
         return PilotRun(
             id=self.name,
             path=self.name,
@@ -85,6 +86,7 @@ class RunWatch:
             hyperparameters=self.settings,
             step=steps,
             series={name: np.array([row.get(name, np.nan) for row in rows]) for name in names},
+            not_finite={name: steps[bad] for name, bad in lost.items() if any(bad)},
             logging_steps=max(spacing, 1),
         )
 
@@ -137,6 +139,7 @@ class Advised(NamedTuple):
 
     steps: int | None = None
     gpus: int = 1
+    settings: Mapping[str, Any] | None = None
 
 
 def load_posterior(path: str | Path) -> tuple[Posterior, Advised]:
@@ -152,7 +155,9 @@ def load_posterior(path: str | Path) -> tuple[Posterior, Advised]:
         )
     try:
         answer = json.loads((file.parent / "recommendation.json").read_text(encoding="utf-8"))
-        advised = Advised(int(answer["steps"]), int(answer["cost_model"]["gpus"]))
-    except (OSError, ValueError, TypeError, LookupError):
+        parameters = answer.get("target", {}).get("parameters")
+        settings = {**answer.get("settings", {}), "parameters": parameters}
+        advised = Advised(int(answer["steps"]), int(answer["cost_model"]["gpus"]), settings)
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
         advised = Advised()
     return Posterior.load(file), advised

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
 from advisor.runs.settings import REQUIRED, PartialSettings, Positive, PositiveInt
-from advisor.theory import FloatArray
+from advisor.theory import BoolArray, FloatArray
 
 Missing = Literal["not logged", "not applicable", "not finite", "cut"]
 """Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
@@ -99,6 +99,8 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         evaluations begin with "held-out ".
     missing : dict of str to str
         Why a series is absent, or why cells of it are NaN.
+    not_finite : dict of str to ndarray
+        Series -> steps of the rows that log it as NaN or infinite.
     eval_step, eval_reward : ndarray of shape (evaluations,)
         Held-out reward, kept apart from train reward; step 0 is before training.
     logging_steps : int
@@ -165,6 +167,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     parts: dict[str, FloatArray] = Field(default_factory=dict)
     scores: dict[str, Score] = Field(default_factory=dict)
     missing: dict[str, Missing] = Field(default_factory=dict)
+    not_finite: dict[str, FloatArray] = Field(default_factory=dict)
     eval_step: FloatArray = Field(default_factory=lambda: np.zeros(0))
     eval_reward: FloatArray = Field(default_factory=lambda: np.zeros(0))
     logging_steps: PositiveInt = 1
@@ -232,6 +235,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
             series={name: values[known] for name, values in self.series.items()},
             parts={name: values[known] for name, values in self.parts.items()},
             scores={k: Score(at[at <= step], v[at <= step]) for k, (at, v) in self.scores.items()},
+            not_finite={name: at[at <= step] for name, at in self.not_finite.items()},
             eval_step=self.eval_step[tested],
             eval_reward=self.eval_reward[tested],
         )
@@ -252,6 +256,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         # A row then takes as long as K steps do, with the time of one of them.
         if (seconds := self.series.get("step_time_seconds")) is not None:
             times["series"] = self.series | {"step_time_seconds": seconds / interval}
+        times["not_finite"] = {name: at * interval for name, at in self.not_finite.items()}
         times["scores"] = {name: Score(at * interval, v) for name, (at, v) in self.scores.items()}
         return self.model_copy(update=times | {"step_unit": "optimizer"})
 
@@ -285,10 +290,66 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         return bool(reward.size and (reward <= (self.reward_floor or 0.0)).all())
 
     @property
+    def constant_reward(self) -> float | None:
+        """The one reward of all rows and, as far as is logged, of all completions; else None."""
+        reward = self.reward[np.isfinite(self.reward)]
+        is_one = reward.size > self.LEAST_REWARDS and np.all(reward == reward[0])
+        return float(reward[0]) if is_one and not self._groups_differ.any() else None
+
+    @property
+    def _groups_differ(self) -> BoolArray:
+        """Rows in which a group is logged whose rewards differ, shape (rows,)."""
+        nothing = np.full(self.step.size, np.nan)
+        spread = self.series.get("reward_std_within_group", nothing)
+        silent = self.series.get("silent_group_share", nothing)
+        return np.asarray((spread > 1e-6) | (silent < 1 - 1e-6))
+
+    @property
+    def frozen_since(self) -> float | None:
+        """Step from which the gradient is exactly 0 though groups differ: no weight moves."""
+        if self.is_eval_only or self.constant_reward is not None:
+            return None
+        gradient = self.series.get("gradient_norm", self.reward * np.nan)
+        rows = np.isfinite(gradient)
+        step, moves = self.step[rows], gradient[rows] != 0
+        # A few rows may be odd ones.
+        is_whole = moves.size > 0 and moves.mean() <= 0.05
+        first = 0 if is_whole else int(np.flatnonzero(moves)[-1]) + 1 if moves.size else 0
+        if moves.size - first < 5 or self._moves_after(step[first]):
+            return None
+        # Chance that none of so many steps met a group that differs.
+        chance = np.log(self._silent_chance[rows][first:]).sum()
+        return float(step[first]) if chance < np.log(1e-9) else None
+
+    @property
+    def _silent_chance(self) -> FloatArray:
+        """Chance of a step without a group that differs, guessed high; shape (rows,)."""
+        low = 0.0 if self.reward_floor is None else self.reward_floor
+        share = (self.reward - low) / ((self.reward_ceiling or 1.0) - low or 1.0)
+        chance = np.where((share >= 0) & (share <= 1), 1 - 4 * share * (1 - share), 0.5)
+        if (spread := self.series.get("reward_std_within_group")) is not None:
+            chance = np.where(spread > 1e-6, 0.3, 1.0)
+        chance = self.series.get("silent_group_share", chance)
+        return np.clip(np.nan_to_num(chance, nan=1.0), 0.05, 1.0)
+
+    def _moves_after(self, step: float) -> bool:
+        """Whether reward or KL rise from a step on: the policy moves, whatever the gradient."""
+        for name in ("reward", "kl"):
+            values = self.series.get(name, np.zeros(0))
+            values = values[np.isfinite(values) & (self.step[: values.size] >= step)]
+            third = values.size // 3
+            if third > 1:
+                first, last = values[:third], values[-third:]
+                error = np.hypot(first.std(ddof=1), last.std(ddof=1)) / math.sqrt(third)
+                if last.mean() - first.mean() > max(6 * error, 1e-9):
+                    return True
+        return False
+
+    @property
     def lost_rewards(self) -> list[str]:
         """How many rewards are not finite, and where the first of them stands."""
         lost = np.flatnonzero(~np.isfinite(self.reward))
-        many = f"{lost.size} of {self.reward.size} rewards are not finite and were left out"
+        many = f"{lost.size} of {self.reward.size} rewards are not finite or absurd: left out"
         return [f"{many}, the first in row {at + 1} at step {self.step[at]:g}" for at in lost[:1]]
 
     @property

@@ -33,11 +33,9 @@ LOOKED_AT = 20
 FLAGGED = ("WARNING", "FAIL")
 
 SIGNS = {
-    "swing": "swings with a period",
     "alternation": "refreshes alternate",
     "slowing": "rise together",
     "drift along the refresh": "depends on the position",
-    "coupling turned": "coupling ",
 }
 """What a card only tells, without a verdict -> words by which its witness is known."""
 

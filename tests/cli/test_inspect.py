@@ -67,7 +67,7 @@ def test_a_cut_line_and_rewards_that_are_no_numbers_are_named_without_being_aske
     _jsonl(tmp_path / "whole.jsonl", _rows(20, 0.5))
     shown = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output.splitlines()
     assert "  cut: the last line, row 21, is cut: part of no run" in shown
-    lost = "3 of 20 rewards are not finite and were left out, the first in row 8 at step 8"
+    lost = "3 of 20 rewards are not finite or absurd: left out, the first in row 8 at step 8"
     assert f"  cut: {lost}" in shown
     assert not any(line.startswith("  whole: ") for line in shown)
 
@@ -228,6 +228,26 @@ def test_a_reader_of_the_pipe_that_goes_away_ends_it_without_a_word(folder):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_long_names_are_cut_where_they_agree_on_a_narrow_terminal():
+    from advisor.runs.logs.inspection import _shared
+
+    names = [f"outputs__model-parallel-lr{rate}__checkpoint-40" for rate in ("1e-6", "2e-5")]
+    assert _shared(names) == ("outputs__model-parallel-", "__checkpoint-40")
+    assert _shared(names[:1]) == ("", "")
+    assert _shared(["a/x", "a/y"]) == ("", "")
+    assert _shared(["long/common/part", "long/common/part"]) == ("", "")
+
+
+def test_scripts_and_configs_that_were_used_are_named(tmp_path):
+    (tmp_path / "a").mkdir()
+    _write(tmp_path / "a" / "log.jsonl", [0.01 * n for n in range(40)])
+    (tmp_path / "a" / "run.sh").write_text("trl grpo --num_generations 8 --learning_rate 1e-6\n")
+    (tmp_path / "a" / "notes.yaml.bak").write_text("x")
+    told = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    assert "Settings from run.sh (1 run)." in told
+    assert "1 other file holds no log" in told
+
+
 def test_flat_pilots_are_told_before_a_fit(tmp_path):
     for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.5 + 0.02 * (n % 2) + 0.01 * seed for n in range(40)])
@@ -238,15 +258,14 @@ def test_flat_pilots_are_told_before_a_fit(tmp_path):
     for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.5 + 0.01 * seed] * 40)
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
-    assert "In all 2 runs the reward is one number in every row" in told.output
-    assert "Look at the reward function first" in told.output
+    assert "Check the reward function, the parser of answers and the task" in told.output
     shown = told.output.partition("Paste into pilots.toml")[0]
-    assert "Nothing can be fitted. In all 2 runs" in shown
+    assert "Nothing can be fitted." in shown
     assert "2 runs can be fitted" not in told.output
     for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.02 * (seed + 1), *[0.0] * 39])
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
-    assert "slow to start or dead" in told.output
+    assert "The reward never left its minimum after the first row" in told.output
     assert "a third of the smallest learning rate" in told.output
     _write(tmp_path / "rises.jsonl", [0.01 * n for n in range(40)])
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])

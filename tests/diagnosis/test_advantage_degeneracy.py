@@ -10,7 +10,6 @@ from made_runs import FEW, make, noise, rising
 
 from advisor.runs.diagnosis.sampled import (
     advantage_degeneracy,
-    drift_lost,
     expected_silent,
 )
 
@@ -69,10 +68,34 @@ def test_begins_where_it_began():
 
 
 def test_rows_without_spread_stand_in_for_the_share():
-    card = advantage_degeneracy(make(np.zeros(ROWS), reward_std_within_group=np.zeros(ROWS)))
+    rewards = np.abs(0.01 * noise(1, ROWS))
+    card = advantage_degeneracy(make(rewards, reward_std_within_group=np.zeros(ROWS)))
     assert card.status == "FAIL"
     assert card.unit == "share of rows without any spread"
-    assert advantage_degeneracy(make(np.zeros(ROWS))).status == "NOT APPLICABLE"
+    assert advantage_degeneracy(make(rewards)).status == "NOT APPLICABLE"
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 0.1, 7.0])
+def test_rewards_that_are_all_one_number_hold_no_signal(value):
+    for spread in ({}, {"reward_std_within_group": np.zeros(ROWS)}):
+        card = advantage_degeneracy(make(np.full(ROWS, value), **spread))
+        assert card.status == "FAIL"
+        assert f"Every reward is {value:.3g} in all {ROWS} rows" in card.headline
+        assert "reward function, the parser" in card.change
+    assert advantage_degeneracy(make(np.full(6, value))).status == "WARNING"  # young
+    # One completion that differs, or groups that do, and it is another matter.
+    almost = np.full(ROWS, value)
+    almost[7] += 0.01
+    assert advantage_degeneracy(make(almost)).status == "NOT APPLICABLE"
+    spread = np.full(ROWS, 0.2)
+    both = make(np.full(ROWS, value), reward_std_within_group=spread)
+    assert "Every reward" not in advantage_degeneracy(both).headline
+
+
+def test_rewards_at_their_ceiling_from_the_first_row_on_are_solved():
+    card = advantage_degeneracy(make(np.ones(ROWS)))
+    assert (card.status, "harder prompts" in card.change) == ("WARNING", True)
+    assert advantage_degeneracy(make(np.ones(ROWS), reward_ceiling=4.0)).status == "FAIL"
 
 
 @pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.5, 2.0), (8.0, 3.0)])
@@ -130,28 +153,3 @@ def test_groups_that_teach_are_counted():
     assert "8.0 of 32 groups a step teach" in card.witnesses
     assert "all right 0.50" in card.witnesses
     assert card.unknown == ()
-
-
-@pytest.mark.parametrize(("group", "lost"), [(4, 0.19), (16, 0.03)])
-def test_the_drift_that_a_small_group_costs(group, lost):
-    # Prompts that are nearly alike, at one half: docs/theory, T33 gives 0.81 and 0.97 of it.
-    rows = 0.5 + 0.01 * np.sin(np.arange(60.0))
-    right = np.random.default_rng(3).binomial(group, 0.5, 10**6) / group
-    within = np.full(60, 0.99 * np.mean(np.sqrt(right * (1 - right) * group / (group - 1))))
-    logged = {"silent_group_share": np.full(60, 0.1), "reward_std_within_group": within}
-    run = make(rows, group_size=group, **logged)
-    assert drift_lost(run) == pytest.approx(lost, abs=0.01)
-    said = f"{drift_lost(run):.2f} of the drift of an infinite group is lost at {group} completions"
-    assert any(line.startswith(said) for line in advantage_degeneracy(run).witnesses)
-    # TRL divides by the deviation of a sample, which costs more; without division it is 1 / G.
-    assert drift_lost(run.with_updates(framework="TRL")) > drift_lost(run) + 0.02
-    plain = make(rows, group_size=group, advantage_scaling="none", **logged)
-    assert drift_lost(plain) == pytest.approx(1 / group)
-
-
-def test_no_drift_is_told_without_group_or_spread():
-    rows = 0.5 + 0.01 * np.sin(np.arange(60.0))
-    assert drift_lost(make(rows, reward_std_within_group=np.full(60, 0.4))) is None
-    assert drift_lost(make(rows, group_size=1, reward_std_within_group=np.full(60, 0.4))) is None
-    assert drift_lost(make(rows, group_size=8)) is None
-    assert drift_lost(make(4 * rows, group_size=8, reward_std_within_group=rows)) is None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
+from advisor import diagnose
 from advisor.runs.diagnosis.collapse import collapse, floor_of, has_collapsed
 
 
@@ -95,3 +96,66 @@ def test_noise_and_a_slow_rise_do_not_fail(colour):
         return has_collapsed(make(np.maximum(0, mean + 0.1 * noise(seed, 60, COLOURS[colour]))))
 
     assert rate(fails) <= MOST_FALSE
+
+
+@pytest.mark.parametrize("rows", [60, 200, 500])
+@pytest.mark.parametrize("shape", ["peak", "plateau", "from the start"])
+def test_a_peak_and_a_slow_fall_is_a_warning(rows, shape):
+    t = np.linspace(0, 1, rows)
+    reward = {
+        "peak": np.interp(t, [0, 0.25, 1], [0.4, 0.6, 0.41]),
+        "plateau": np.interp(t, [0, 0.3, 0.6, 1], [0.3, 0.6, 0.6, 0.41]),
+        "from the start": np.interp(t, [0, 0.1, 1], [0.46, 0.46, 0.33]),
+    }[shape]
+    cards = [collapse(make(reward + 0.02 * noise(seed, rows, 0.2))) for seed in range(10)]
+    assert sum(card.status == "WARNING" for card in cards) >= 8
+    card = next(card for card in cards if card.status == "WARNING")
+    assert "The reward was highest around step" in card.headline
+    assert "Take the checkpoint of step" in card.change
+    if shape == "peak":
+        assert card.steps[0] == pytest.approx(0.25 * rows, abs=0.15 * rows)
+
+
+def test_what_keeps_half_of_its_gain_has_not_fallen():
+    """As negative control: noise, a plateau, and a dip that leaves most of the gain."""
+    t = np.linspace(0, 1, 200)
+    kept = np.interp(t, [0, 0.4, 1], [0.2, 0.6, 0.5])
+    for level in (kept, rising(200), np.full(200, 0.5)):
+        cards = [collapse(make(level + 0.03 * noise(seed, 200, 0.3))) for seed in range(100)]
+        assert sum("highest around" in card.headline for card in cards) <= 2
+
+
+def test_dead_within_ten_steps():
+    alive, dead = [0.0, 0.19, 0.69], [0.0] * 9
+    assert has_collapsed(make(alive + dead))
+    assert collapse(make(alive + dead)).status == "FAIL"
+    assert not has_collapsed(make(alive + dead[:2]))
+    early = [0.3, 0.4, 0.03, 0.0, 0.0, 0.0]
+    assert has_collapsed(make(early, prompts_per_step=32))
+    # Of one prompt in each row all may have failed by chance.
+    assert not has_collapsed(make(early))
+    assert not has_collapsed(make([0.1, 0.0, 0.05, 0.0, 0.0, 0.0], prompts_per_step=32))
+
+
+def test_a_remedy_fits_what_differs():
+    fallen = falling(60, 30) + 0.02 * noise(1, 60)
+    living = rising(60) + 0.02 * noise(2, 60)
+    own = {"learning_rate": 1e-5, "group_size": 8}
+
+    def run(name, reward, **given):
+        found = make(reward, **own | given)
+        return found.model_copy(update={"id": name, "model": "m", "task": "t"})
+
+    def change(*siblings):
+        return diagnose(bad, siblings=[bad, *siblings]).card("collapse").change
+
+    bad = run("bad", fallen, kl_coefficient=0.0)
+    assert "a third of the" in change()
+    with_kl = run("kl", living, kl_coefficient=0.04)
+    assert "'kl' lives" in change(with_kl)
+    assert "kl coefficient 0.04 in place of 0" in change(with_kl)
+    assert "another seed: 'twin'" in change(with_kl, run("twin", living, kl_coefficient=0.0))
+    # Where only gentler runs live, or one of another task, it is the rate.
+    gentle = run("gentle", living, kl_coefficient=0.04, learning_rate=1e-6)
+    other = with_kl.model_copy(update={"task": "other"})
+    assert "a third of the" in change(gentle, other, run("short", living[:20], kl_coefficient=0.04))

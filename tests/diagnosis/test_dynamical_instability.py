@@ -110,13 +110,6 @@ def test_few_effective_samples_warn():
     assert any("rollout_is_eff_sample_size" in line for line in missing)
 
 
-def test_a_swing_of_the_reward_is_told():
-    reward = 0.5 + 0.2 * np.sin(2 * np.pi * np.arange(ROWS) / 8) + 0.03 * noise(1, ROWS)
-    card = dynamical_instability(make(reward))
-    assert card.status == "INFO"
-    assert "period of 8 steps" in card.headline
-
-
 def test_nothing_logged():
     card = dynamical_instability(make(rising(ROWS)))
     assert card.status == "NOT APPLICABLE"

@@ -39,13 +39,6 @@ def test_a_reward_that_rises_or_is_solved_does_not_fail():
     assert policy_concentration(make(10 * STALLED + 5.5, entropy=gone, **tenfold)).status == "INFO"
 
 
-def test_the_law_is_told_where_it_fits():
-    values = np.linspace(1.0, 0.2, ROWS)
-    card = policy_concentration(make(1.0 - 0.3 * np.exp(values), entropy=values))
-    assert card.witnesses[0].startswith("entropy law: reward at zero entropy 0.7")
-    assert policy_concentration(make(noise(3, ROWS), entropy=values)).witnesses == ()
-
-
 @pytest.mark.parametrize("values", [-np.ones(ROWS), np.linspace(-0.1, -0.9, ROWS), np.zeros(ROWS)])
 def test_a_negative_entropy_is_none(values):
     # A loss term with its sign turned falls from -.1 to -.9: nothing is lost.

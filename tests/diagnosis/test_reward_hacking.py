@@ -112,15 +112,6 @@ def parted(seed, size, slope=-0.5):
     )
 
 
-def test_a_slope_that_turns_is_told_before_it_is_a_fall():
-    cards = [reward_hacking(parted(seed, 0.02, -0.2)) for seed in range(40)]
-    assert sum(card.status == "INFO" for card in cards) >= 20
-    assert all(card.number < 0.2 for card in cards)
-    assert sum(card.witnesses[0].startswith("coupling") for card in cards if card.witnesses) >= 20
-    straight = [reward_hacking(parted(seed, 0.02, 1.0)) for seed in range(200)]
-    assert sum(card.status != "PASS" for card in straight) <= MOST_FALSE * 200
-
-
 @pytest.mark.evidence
 @pytest.mark.parametrize("evaluations", [6, 12, 30])
 @pytest.mark.parametrize("colour", COLOURS)

@@ -158,13 +158,9 @@ def sidecars() -> list[Example]:
 
     pilot = (demo_folder() / "s_lr3e-4_g8_k2" / "trainer_state.json").read_bytes()
     told = (demo_folder() / "pilots.toml").read_bytes()
-    table = (
-        b"path,id,model,parameters,group_size,learning_rate,columns.reward\n"
-        b"a/trainer_state.json,first,tiny,26894,8,3e-4,\n"
-    )
     return [
         Example(f"sidecar ({name})", {"a/trainer_state.json": pilot, file: data}, (file,), read_log)
-        for name, file, data in (("TOML", "pilots.toml", told), ("CSV", "pilots.csv", table))
+        for name, file, data in (("TOML", "pilots.toml", told),)
     ]
 
 

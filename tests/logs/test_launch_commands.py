@@ -9,6 +9,7 @@ import pytest
 from processor_time import at_most
 
 import advisor
+from advisor.runs.logfiles.config_files import UNKNOWN
 from advisor.runs.logfiles.configs import launches_of
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.pilot_run import PilotRun
@@ -36,7 +37,7 @@ set -x
 export VLLM_ATTENTION_BACKEND=XFORMERS
 MODEL=${MODEL:-Qwen/Qwen2.5-1.5B-Instruct}
 N=8; LR=2e-6
-BATCH=$((32 * 4))
+BATCH=128
 DATA="$HOME/data"
 
 python3 -m verl.trainer.main_ppo \\
@@ -61,8 +62,7 @@ accelerate launch --config_file zero3.yaml --num_processes=4 train_grpo.py \\
   --num_generations 8 --num_iterations 1 --steps_per_generation=2 --beta 0.0 > log.txt 2>&1 &
 """
 OPENRLHF = """
-ARGS="--init_kl_coef 0.001 --actor_learning_rate 5e-7"
-ARGS+=" --n_samples_per_prompt 8"
+ARGS="--init_kl_coef 0.001 --actor_learning_rate 5e-7 --n_samples_per_prompt 8"
 ray job submit --address http://127.0.0.1:8265 -- python3 -m openrlhf.cli.train_ppo_ray \\
   --pretrain Qwen/Qwen2.5-7B --rollout_batch_size 64 --train_batch_size 256 --max_epochs 1 $ARGS
 """
@@ -136,7 +136,8 @@ def test_openrlhf(write: Writer, tmp_path: Path) -> None:
 
 
 def commands(write: Writer, text: str, name: str = "run.sh") -> list[dict[str, object]]:
-    return [dict(one.settings) for one in launches_of(on_disk(write(name, text)))]
+    found = launches_of(on_disk(write(name, text)))
+    return [{k: v for k, v in one.settings.items() if v != UNKNOWN} for one in found]
 
 
 def test_the_shell(write: Writer) -> None:
@@ -149,14 +150,12 @@ def test_the_shell(write: Writer) -> None:
         f"{start} --lr $LR --n 8": {"n": 8},
         f"if true; then\n {start} --lr 1e-6\nfi": {"lr": 1e-6},
         f"{start} --lr=1e-6 # --lr 2e-6": {"lr": 1e-6},
-        f'A=(--lr 1e-6 # why\n  --n 8\n)\nA+=(--mu 2)\n{start} "${{A[@]}}"': {
-            "lr": 1e-6,
-            "n": 8,
-            "mu": 2,
-        },
+        f'A=(\n  --lr 1e-6 # why\n  --n 8\n)\n{start} "${{A[@]}}" "$@"': {"lr": 1e-6, "n": 8},
+        f'A="--lr 1e-6 --n 8"\n{start} $A': {"lr": 1e-6, "n": 8},
+        f"LR=1e-6\nLR=2e-6\n{start} --lr $LR --n 8": {"n": 8},
+        f"for LR in 1e-6 2e-6; do\n {start} --lr $LR --n 8\ndone": {"n": 8},
         f"M='a b'; {start} --model \"$M\" --n '$M' 2>&1 | tee x.log": {"model": "a b", "n": "$M"},
-        f"X=1 Y=2 {start} --lr 1e-6 --n $(( 4*4 )) --seed $(date +%s)": {"lr": 1e-6, "n": 16},
-        f"cat <<EOF > x\n{start} --lr 3\nEOF\n{start} --lr 1e-6": {"lr": 1e-6},
+        f"X=1 Y=2 {start} --lr 1e-6 --n $(( 4*4 )) --seed $(date +%s)": {"lr": 1e-6},
         f'srun bash -c "cd x && {start} --lr 1e-6"': {"lr": 1e-6},
         "torchrun --nnodes 2 --nproc-per-node=4 x.py --num_generations 8": {
             "nnodes": 2,
@@ -177,19 +176,17 @@ def test_the_shell(write: Writer) -> None:
         assert commands(write, text) == [], text
 
 
-def test_a_loop_over_runs_that_it_names(write: Writer, tmp_path: Path) -> None:
-    write(
-        "sweep.sh",
-        'for LR in 1e-6 5e-6; do\n  for N in 4 8; do\n    NAME="lr${LR}_g$N"\n'
-        "    trl grpo --learning_rate $LR --num_generations $N --output_dir out/$NAME\n"
-        "  done\ndone\n",
-    )
-    for rate in ("1e-6", "5e-6"):
-        for group in (4, 8):
-            write(f"lr{rate}_g{group}/train.log", f"{rate} {group}\n" + TRL_ROWS)
-    runs = advisor.inspect(tmp_path).runs
-    found = {(r.hyperparameters.learning_rate, r.hyperparameters.group_size): r.id for r in runs}
-    assert found == {(float(r), g): f"lr{r}_g{g}/train" for r in ("1e-6", "5e-6") for g in (4, 8)}
+def test_no_default_takes_the_place_of_what_only_the_shell_knew(
+    write: Writer, tmp_path: Path
+) -> None:
+    write("train.log", VERL_ROWS)
+    for value in ("$1", "$BATCH", "$((32 * 4))", "${B[0]}", "`nproc`"):
+        write("run.sh", VERL.replace("BATCH=128", "").replace("=$BATCH", f"={value}"))
+        run = only(tmp_path)
+        assert run.hyperparameters.minibatches_per_refresh is None, value
+        assert run.hyperparameters.group_size == 8
+    write("run.sh", VERL.replace("    data.train_batch_size=$BATCH \\\n", ""))
+    assert only(tmp_path).hyperparameters.minibatches_per_refresh == 1024 / 32  # verl's default
 
 
 def test_a_script_that_may_be_of_another_run_is_not_believed(write: Writer, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_holes_in_lists(write):
         ({"reward": 0.5}, r"row 2, key 'reward': no row has a reward"),
         ({"reward": [0.1, "x"]}, r"row 2, key 'reward': the reward of this row is 'x'"),
         ({"reward": [[1], 2]}, r"row 2, key 'reward': .*only 1 row"),
-        ({"reward": [float("nan"), float("inf")]}, r"row 2.*2 of 2 rewards are NaN or infinite"),
+        ({"reward": [float("nan"), float("inf")]}, r"row 2.*2 of 2 rewards are NaN, infinite"),
         (
             {"reward": [0.1, 0.2]},
             r"row 2, key 'reward': run 'a:2' has only 2 rows with a reward. Lo",

@@ -24,7 +24,7 @@ def block(folder: Path) -> str:
     """The block that an inspection prints, as it is pasted."""
     console = Console(file=io.StringIO(), width=200)
     advisor.inspect(folder).show(console)
-    printed = console.file.getvalue().partition("Paste into pilots.toml beside the logs:\n")[2]  # type: ignore[attr-defined]
+    printed = console.file.getvalue().partition("Paste into pilots.toml next to the logs:\n")[2]  # type: ignore[attr-defined]
     return "\n".join(line for line in printed.split("\n") if line.startswith("  "))
 
 

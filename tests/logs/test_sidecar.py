@@ -1,4 +1,4 @@
-"""pilots.toml and pilots.csv: matching, precedence, contradictions, errors."""
+"""pilots.toml: matching, precedence, contradictions, errors."""
 
 from __future__ import annotations
 
@@ -53,24 +53,6 @@ def test_a_collapse_that_is_stated_is_one(write, tmp_path, stated, onset):
     (fallen,) = [card for card in diagnose(run).cards if card.mode == "collapse"]
     assert fallen.status == ("PASS" if onset is None else "FAIL")
     assert "as was stated of it" in fallen.headline
-
-
-def test_csv_does_the_same(write_state, write, tmp_path):
-    write_state()
-    write_state("y/trainer_state.json")
-    write(
-        "pilots.csv",
-        "path,id,model,parameters,group_size,importance_ratio,columns.reward\n"
-        "x/trainer_state.json,first,tiny-s,26894,8,false,\n"
-        "y/trainer_state.json,,big,7B,,,rewards/exact/mean\n",
-    )
-    first, second = read_runs(tmp_path)
-    assert (first.id, second.id) == ("first", "y")
-    assert first.hyperparameters.group_size == 8
-    assert first.hyperparameters.importance_ratio is False
-    assert second.parameters == 7e9
-    assert second.hyperparameters.group_size is None
-    assert second.keys_read["reward"] == "rewards/exact/mean"
 
 
 @pytest.mark.parametrize(
@@ -226,30 +208,6 @@ def test_a_path_that_is_the_name_of_a_run_is_its_id(write, tmp_path):
         read_runs(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("path,group_sise\nx,4\n", r"row 2, key 'group_sise'.*'group_size'"),
-        ("path,group_size\n\nx,many\n", r"row 3, key 'group_size': 'many' is not allowed"),
-        ("path,group_size\nx,4,5\n", r"row 2: the row has more cells"),
-        ('path,group_size\nx,"4\n', r"the table cannot be read"),
-        ("path,group_size\n", r"pilots.csv, row 1: the table has no rows.*one run per line"),
-        ("x,4\n", r"pilots.csv, row 1: the table has no rows below its header. Write a header"),
-        ("path,model\nx,mystery\n", r"row 2, key 'model': the size.*Add 'parameters"),
-        ("path,id\nx,a\nx,b\n", r"row 3, key 'path': entries 2 and 3 both name.*Keep one"),
-        (
-            "path,learning_rate\nx,0.1\n",
-            r"'learning_rate': .*\(row 2\) says 0.1, .* 0.0003.*remove",
-        ),
-    ],
-)
-def test_bad_csv_sidecars(write_state, write, tmp_path, text, message):
-    write_state()
-    write("pilots.csv", text)
-    with pytest.raises(InputError, match=message):
-        read_runs(tmp_path)
-
-
 def test_bad_overrides(write_state):
     path = write_state()
     with pytest.raises(InputError, match=r"key 'lr'.*Write learning_rate"):
@@ -261,19 +219,21 @@ def test_bad_overrides(write_state):
         read_runs(path, columns={"rewrd": "a"})
 
 
-def test_two_sidecars(write_state, write, tmp_path):
+def test_a_table_of_settings_is_refused(write_state, write, tmp_path):
     write_state()
-    write("pilots.toml", "")
-    write("pilots.csv", "")
-    with pytest.raises(InputError, match=r"pilots\.toml and pilots\.csv stand in one folder"):
-        read_runs(tmp_path)
+    write("pilots.csv", "path,group_size\nx,8\n")
+    for both in (False, True):
+        if both:
+            write("pilots.toml", "")
+        with pytest.raises(InputError, match=r"pilots\.csv: a sidecar is a TOML file\. Write"):
+            read_runs(tmp_path)
 
 
 def test_a_missing_or_odd_sidecar(write_state, write, tmp_path):
     path = write_state()
     with pytest.raises(InputError, match=r"no.toml, `sidecar`: there is no such file. Check"):
         read_runs(path, sidecar=tmp_path / "no.toml")
-    with pytest.raises(InputError, match="a sidecar is a TOML or CSV file"):
+    with pytest.raises(InputError, match="a sidecar is a TOML file"):
         read_runs(path, sidecar=write("a.yaml", "a: 1"))
     with pytest.raises(
         InputError, match=r"this sidecar is a folder. Give the pilots.toml"

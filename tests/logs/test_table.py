@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 
 import numpy as np
 import pytest
 
+from advisor import inspect
 from advisor.errors import InputError
 from advisor.model.cohort import build_cohort
 from advisor.runs.logs import read_runs
@@ -239,8 +241,9 @@ def test_filters_compare_numbers_and_switches(write):
 
 def test_several_rows_per_step(write):
     rows = [{"step": step, "reward": 0.1} for step in (1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4)]
-    with pytest.raises(InputError, match=r"row 2, key 'step': 9 of 13 rows repeat.*filter"):
-        read_runs(write("a.jsonl", rows))
+    (run,) = read_runs(write("a.jsonl", rows))
+    assert run.step.tolist() == [1, 2, 3, 4]
+    assert "13 rows at 4 steps: averaged by step" in run.assumptions
     path = write("b.jsonl", [{"step": n, "reward": 0.1} for n in (10, 20, 10, 20, 10, 20)])
     with pytest.raises(InputError, match=r"row 3, key 'step': 4 of 6 rows stand at.*Split"):
         read_runs(path)
@@ -248,7 +251,7 @@ def test_several_rows_per_step(write):
 
 def test_samples_of_a_step_are_not_its_rewards(write):
     rows = [{"step": n // 2, "reward": n / 8, "completion": "x"} for n in range(8)]
-    with pytest.raises(InputError, match="rows repeat the step"):
+    with pytest.raises(InputError, match="rows repeat the step: each is a completion"):
         read_runs(write("a.jsonl", rows))
 
 
@@ -367,8 +370,190 @@ def test_wandb_prefix(write):
     assert run.series["entropy"].tolist() == [1, 1, 1]
 
 
-def test_a_row_for_each_value_must_be_pivoted(tmp_path) -> None:
+LEVELS = [round(0.2 + 0.005 * n + 0.01 * ((n * 7) % 5), 4) for n in range(1, 61)]
+
+
+@pytest.mark.parametrize(
+    ("header", "metric", "sign"),
+    [
+        ("run,metric,step,value", "reward", ","),
+        ("variable;value;global_step", "train/reward", ";"),
+        ("tag\tstep\twall_time\tvalue", "critic/score/mean", "\t"),
+    ],
+)
+def test_a_table_with_a_row_for_each_value(tmp_path, header, metric, sign) -> None:
+    lines = [header]
+    names = header.split(sign)
+    for run in ("a", "b") if "run" in names else ("a",):
+        for n, level in enumerate(LEVELS, start=1):
+            for name, value in ((metric, level + (run == "b")), ("grad_norm", 0.2)):
+                cells = {"run": run, "step": n, "global_step": n, "wall_time": 1e9 + n + value}
+                cells |= {"metric": name, "variable": name, "tag": name, "value": value}
+                lines.append(sign.join(str(cells[key]) for key in names))
     path = tmp_path / "long.csv"
-    path.write_text("run,metric,step,value\n" + "a,reward,1,0.5\n" * 5, encoding="utf-8")
-    with pytest.raises(InputError, match=r"row for each value is not read.*columns='metric'"):
-        read_runs(path)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for place in (path, tmp_path):
+        runs = inspect(place).runs
+        assert len(runs) == (2 if "run" in names else 1)
+        for run, more in zip(runs, (0, 1), strict=False):
+            assert run.reward == pytest.approx([level + more for level in LEVELS])
+            assert run.step.tolist() == list(range(1, 61))
+            assert run.series["gradient_norm"].tolist() == [0.2] * 60
+    # One of other metrics is no log.
+    path.write_text("\n".join(line for line in lines if metric not in line) + "\n")
+    assert not inspect(tmp_path).runs
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+def test_pairs_of_a_step_and_a_reward(tmp_path, ending) -> None:
+    runs = [
+        {
+            "seed": seed,
+            "lr": 1e-5,
+            "train_reward": [[n, level + seed] for n, level in enumerate(LEVELS, start=1)],
+            "eval_reward": [[10 * k, 0.5] for k in range(1, 7)],
+        }
+        for seed in range(4)
+    ]
+    text = json.dumps({"runs": runs}) if ending == "json" else "\n".join(map(json.dumps, runs))
+    (tmp_path / f"runs.{ending}").write_text(text, encoding="utf-8")
+    found = inspect(tmp_path).runs
+    assert len(found) == 4
+    for seed, run in enumerate(found):
+        known = np.isfinite(run.reward)
+        assert run.reward[known] == pytest.approx([level + seed for level in LEVELS])
+        assert run.step[known].tolist() == list(range(1, 61))
+        assert run.eval_step.tolist() == [10, 20, 30, 40, 50, 60]
+    # Rewards of the completions of a prompt are pairs of nothing.
+    (tmp_path / f"runs.{ending}").write_text(json.dumps({"prompt": "x", "rewards": [0, 1]}))
+    assert not inspect(tmp_path).runs
+
+
+@pytest.mark.parametrize(
+    "head", ["# mine\n# 2026\n\nstep;reward\n", "#a, b; c\nstep;reward\n", "# step;reward\n"]
+)
+def test_remarks_in_a_table(tmp_path, head) -> None:
+    rows = "".join(f"{n};{level}\n" for n, level in enumerate(LEVELS, start=1))
+    (tmp_path / "a.csv").write_text(head + rows + "# end\n", encoding="utf-8")
+    (run,) = inspect(tmp_path).runs
+    assert run.reward.tolist() == LEVELS
+    assert run.step.tolist() == list(range(1, 61))
+
+
+def shuffled(kind):
+    order = list(range(60))
+    if kind == "halves":
+        return order[30:] + order[:30]
+    random.Random(3).shuffle(order)
+    return order
+
+
+@pytest.mark.parametrize("kind", ["halves", "mixed", "with a row twice"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "trainer_state.json", "verl.log"])
+def test_rows_out_of_order_are_sorted(tmp_path, kind, name) -> None:
+    order = shuffled(kind) + ([7] if "twice" in kind else [])
+    rows = [{"step": n + 1, "reward": LEVELS[n], "learning_rate": 1e-6} for n in order]
+    text = "\n".join(map(json.dumps, rows))
+    if name.endswith("csv"):
+        text = "step,reward\n" + "".join(f"{r['step']},{r['reward']}\n" for r in rows)
+    if name.startswith("trainer"):
+        text = json.dumps({"log_history": rows})
+    if name.startswith("verl"):
+        text = "".join(
+            f"step:{r['step']} - critic/score/mean:{r['reward']} - actor/lr:1e-06\n" for r in rows
+        )
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (run,) = inspect(tmp_path).runs
+    assert run.reward == pytest.approx(LEVELS)
+    assert "rows were out of order and were sorted by step" in run.assumptions
+    assert not run.warnings
+
+
+@pytest.mark.parametrize("where", ["last", "first", "all"])
+@pytest.mark.parametrize("key", ["train/global_step", "step", "trainer/global_step"])
+def test_a_reward_for_each_micro_batch(tmp_path, where, key) -> None:
+    rows = []
+    for n, level in enumerate(LEVELS, start=1):
+        for part in range(8):
+            row = {"_step": len(rows), "_runtime": 1.0, "train/reward": level + 0.01 * (part % 2)}
+            if where == "all" or part == {"last": 7, "first": 0}[where]:
+                row[key] = n
+            rows.append(row)
+    (tmp_path / "history.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (run,) = inspect(tmp_path).runs
+    assert run.step.tolist() == list(range(1, 61))
+    assert run.reward == pytest.approx([level + 0.005 for level in LEVELS])
+    assert "480 rows at 60 steps: averaged by step" in run.assumptions
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.97])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_whole_rows_of_a_cut_list_are_kept(tmp_path, share, indent) -> None:
+    rows = [{"step": n, "reward": level, "epoch": 0.1} for n, level in enumerate(LEVELS, start=1)]
+    for name, document in (
+        ("trainer_state.json", {"max_steps": 100, "log_history": rows}),
+        ("rows.json", rows),
+    ):
+        text = json.dumps(document, indent=indent)
+        path = tmp_path / name
+        path.write_text(text[: int(share * len(text))], encoding="utf-8")
+        (run,) = inspect(path).runs
+        assert run.reward.tolist() == LEVELS[: run.step.size]
+        assert run.step.size >= share * 60 - 3
+        assert any(f"{run.step.size} whole rows are read" in line for line in run.warnings)
+
+
+def test_folders_behind_links_are_read_once(tmp_path) -> None:
+    there, here = tmp_path / "scratch" / "a", tmp_path / "runs"
+    there.mkdir(parents=True)
+    here.mkdir()
+    rows = "".join(f"{n},{level}\n" for n, level in enumerate(LEVELS, start=1))
+    (there / "log.csv").write_text("step,reward\n" + rows)
+    for name, target in (("a", there), ("again", there), ("loop", here), ("up", tmp_path)):
+        (here / name).symlink_to(target)
+    (here / "dead").symlink_to(tmp_path / "nowhere")
+    (run,) = inspect(here).runs
+    assert run.reward.tolist() == LEVELS
+
+
+def test_a_decimal_comma_is_named(tmp_path) -> None:
+    rows = "".join(f"{n};{str(level).replace('.', ',')}\n" for n, level in enumerate(LEVELS))
+    (tmp_path / "a.csv").write_text("step;reward\n" + rows)
+    (item,) = inspect(tmp_path).unread
+    assert "has a decimal comma" in item.reason
+
+
+def test_one_absurd_reward_is_named_and_not_read(tmp_path) -> None:
+    rows = [{"step": n, "reward": level} for n, level in enumerate(LEVELS, start=1)]
+    for absurd in (-1e9, 1e30, -4e7):
+        rows[32]["reward"] = absurd
+        (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        (run,) = inspect(tmp_path).runs
+        assert np.isnan(run.reward[32])
+        assert np.isfinite(run.reward).sum() == 59
+        assert any("the reward of row 33" in line and "absurd" in line for line in run.warnings)
+    # Large rewards in all rows, or penalties in a few, are what they are.
+    for scale, penalty in ((1e6, 0.0), (1.0, -500.0)):
+        rows = [{"step": n, "reward": level * scale} for n, level in enumerate(LEVELS, start=1)]
+        rows[32]["reward"] += penalty
+        (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        (run,) = inspect(tmp_path).runs
+        assert np.isfinite(run.reward).all()
+
+
+def test_rows_that_a_restart_did_not_reach_again_are_named_apart(tmp_path) -> None:
+    steps = [*range(1, 51), *range(26, 41)]
+    text = "step,reward\n" + "".join(f"{n},{LEVELS[n - 1]}\n" for n in steps)
+    (tmp_path / "a.csv").write_text(text)
+    (run,) = inspect(tmp_path).runs
+    assert run.step.tolist() == list(range(1, 41))
+    named = "steps 26 to 40 were logged twice (a resumed run), and up to 50 before it"
+    assert any(line.startswith(named) for line in run.warnings)
+
+
+def test_a_counter_that_starts_again_is_no_disorder(tmp_path) -> None:
+    """As negative control of sorting: epochs of five steps, of which none is another's."""
+    rows = [{"step": n % 5 + 1, "reward": level} for n, level in enumerate(LEVELS)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = inspect(tmp_path)
+    assert not any("out of order" in line for run in found.runs for line in run.assumptions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -81,6 +82,53 @@ def test_a_number_that_is_half_written_waits_for_its_end(tmp_path, name):
     if name.endswith("csv"):
         last = reader(overrides=SETTINGS)(path)[0].reward[-1]
         assert last != row(7)["reward"]
+
+
+@pytest.mark.parametrize("name", ["run.jsonl", "run.csv"])
+@pytest.mark.parametrize("cut", [1, 3, 12, 20])
+def test_a_line_written_in_part_is_no_restart(tmp_path, name, cut):
+    path = tmp_path / name
+    head = "step,reward\n" if name.endswith("csv") else ""
+
+    def text(steps):
+        if head:
+            return "".join(f"{r['step']},{r['reward']:.12f}\n" for r in map(row, steps))
+        return jsonl(steps)
+
+    one = follower(path, silent_after=1e12)
+    for last in (20, 22, 24, 27):
+        whole = head + text(range(1, last + 1))
+        for add in ("", text([last + 1])[:cut], text([last + 1, last + 2])[:-cut]):
+            write(path, whole + add)
+            os.utime(path, ns=((last * 9 + len(add)) * 10**9,) * 2)
+            for _ in range(2):
+                found = one.growth()
+                assert found is None or not found.said, (last, add, found.said)
+    # The control: a run that starts again is named though its last line is cut.
+    write(path, head + text(range(1, 9)) + text([9])[:-cut])
+    assert "started again" in one.growth().said[0]
+
+
+def test_pipes_and_files_of_the_system_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/proc/self/status"), Path("/dev/null")):
+        assert "name the file that is written" in follower(path).growth().said[0]
+
+
+def test_what_is_not_logged_is_as_the_study_advised(tmp_path):
+    path = tmp_path / "run.jsonl"
+    write(path, jsonl(range(1, 8)))
+    advised = {**SETTINGS, "learning_rate": 1e-6, "parameters": 1e9, "schedule": "constant"}
+    (bare,), (run,) = reader()(path), reader(advised)(path)
+    assert bare.needs
+    assert not run.needs
+    assert run.hyperparameters.group_size == SETTINGS["group_size"]
+    assert any("as the study advised" in line and "group_size" in line for line in run.warnings)
+    stated = reader(advised, overrides={"group_size": 64})(path)
+    assert stated[0].hyperparameters.group_size == 64
+    # A run at another rate is another run.
+    write(path, "".join(json.dumps({**row(n), "learning_rate": 1e-4}) + "\n" for n in range(1, 8)))
+    assert reader(advised)(path)[0].needs
 
 
 def test_a_number_that_is_written_on_while_it_is_read_waits_too(tmp_path):

@@ -60,3 +60,12 @@ def test_rows_without_a_reward_are_kept_for_later(posterior, rows):
     for step in range(2, 6):
         watch.log(step, reward=rows[step])
     assert watch.run().step.tolist() == [2, 3, 4, 5]
+
+
+def test_numbers_that_are_not_finite_reach_the_cards(posterior, rows):
+    watch = advisor.watch(posterior, PLAN.settings)
+    for step in range(1, 21):
+        watch.take(step, reward=rows[step], gradient_norm=0.2 if step < 15 else float("nan"))
+    run = watch.run()
+    assert run.not_finite["gradient_norm"].tolist() == list(range(15, 21))
+    assert "NaN or infinite" in advisor.diagnose(run).card("dynamical_instability").headline

@@ -31,7 +31,6 @@ SCRIPTS = ("verl", "openrlhf")
         ({}, STEPS, 0, "0 devices", "devices", "at least 1"),
         ({}, 0, 1, "0 steps", "steps", "at least 1"),
         ({}, STEPS, 5, "6 prompts x 8 completions = 48", "devices", "divides 48, such as 4"),
-        ({"adapter": "lora"}, STEPS, 1, "rank of the LoRA adapter", "adapter_rank", "Give it"),
         (
             {"schedule": "cosine", "planned_steps": 400},
             STEPS,
@@ -261,3 +260,18 @@ SAVED = {
 def test_a_run_is_saved_at_its_end_and_between_batches_of_rollouts(framework, steps, every):
     text = Trainer.export_config(changed(), steps, framework)
     assert SAVED[framework].format(steps=every, batches=every // 8) in text
+
+
+@pytest.mark.parametrize("framework", SCRIPTS)
+def test_a_rank_that_nobody_stated_is_asked_for_when_it_is_run(framework, tmp_path):
+    script = Trainer.export_config(changed(adapter="lora"), STEPS, framework)
+    done = run_script(script, tmp_path)
+    assert done.returncode != 0
+    assert "set LORA_RANK" in done.stderr
+    known = script.replace("set -euo pipefail", "set -euo pipefail\nLORA_RANK=32")
+    words = run_script(known, tmp_path).stdout
+    assert "lora_rank=32" in words or "--ds.lora.rank\x0032\x00" in words
+
+
+def test_a_rank_that_nobody_stated_stands_in_capitals_for_trl():
+    assert "--lora_r RANK " in Trainer.export_config(changed(adapter="lora"), STEPS, "trl")

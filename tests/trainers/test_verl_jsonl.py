@@ -97,7 +97,7 @@ def test_of_several_benchmarks_the_one_that_does_not_follow_is_named(tmp_path: P
         return diagnose(run).card("reward_hacking")
 
     card = diagnosed(math)
-    assert card.status == "WARNING"
+    assert card.status == "INFO"
     assert "val-core/math/acc/mean@1 did not follow" in card.headline
     assert any("val-core/gsm8k/acc/mean@1 0.2" in line for line in card.witnesses)
     assert diagnosed(gsm8k - 0.1).status == "PASS"

@@ -20,10 +20,13 @@ PASSING_SURE = 5.5
 """Standard errors from which such a fall is called real: every low stretch is looked at, and noise
 that is correlated makes one of four in 3 % of runs, one of five in 1 %, and of these none."""
 
-DEAD_SHARE, BY_CHANCE, FEWEST_DEAD, FEWEST_ALIVE = 0.25, 0.001, 3, 4
+DEAD_SHARE, BY_CHANCE, FEWEST_DEAD, FEWEST_ALIVE = 0.25, 0.001, 3, 2
 """A run was dead from the start whose rows after the first, so many at least, stay below this share
 of its siblings' by more than this chance of nothing but rows at the floor. By as little chance one
 dies whose few successes all came early: those of a prompt come together."""
+
+MANY_PROMPTS = 8
+"""Prompts in a row from which on its successes are those of many prompts."""
 
 
 class Collapse(BaseModel, frozen=True):
@@ -59,7 +62,9 @@ class Collapse(BaseModel, frozen=True):
         """Verdict on train rewards: whether they fell and have not come back, beyond noise."""
         series = run.step, run.reward, floor
         has_returned = find_passing_fall(*series) is not None
-        return find_final_fall(*series)[0] if has_returned else find_any_fall(*series)
+        if has_returned:
+            return find_final_fall(*series)[0]
+        return find_any_fall(*series, prompts=prompts_of(run))
 
     @classmethod
     def of_cohort(cls, runs: Sequence[PilotRun]) -> dict[str, Collapse]:
@@ -77,7 +82,7 @@ class Collapse(BaseModel, frozen=True):
         verdicts = {}
         for run in trained:
             # What noise can do is no collapse: it must not teach that a setting kills.
-            verdict = find_any_fall(run.step, run.reward, floor)
+            verdict = find_any_fall(run.step, run.reward, floor, prompts=prompts_of(run))
             if run.id in dead:
                 verdict = _fallen(verdict, run.step, float(run.step[0]))
             verdict = verdict.as_stated(run)
@@ -104,7 +109,7 @@ class Collapse(BaseModel, frozen=True):
         if not self.unstable:
             return None
         # A verdict may rest on the floor of many runs; the step is the run's own, as on its card.
-        own = find_any_fall(*judged(run)).as_stated(run)
+        own = find_any_fall(*judged(run), prompts=prompts_of(run)).as_stated(run)
         return own.fell_from if own.unstable else self.fell_from
 
 
@@ -178,11 +183,18 @@ def find_final_fall(
 
 
 def find_any_fall(
-    step: FloatArray, reward: FloatArray, floor: float, least: int = levels.WINDOW_ROWS
+    step: FloatArray,
+    reward: FloatArray,
+    floor: float,
+    least: int = levels.WINDOW_ROWS,
+    *,
+    prompts: float = 1.0,  # of a row
 ) -> Collapse:
     """Verdict of `find_final_fall`, or a fall to less than half, come back from or under way."""
     final = find_final_fall(step, reward, floor, least)[0]
-    verdict = final if final.unstable else _ended_at_the_floor(final, step, reward, floor)
+    verdict = final
+    if not final.unstable:
+        verdict = _ended_at_the_floor(final, step, reward, floor, prompts)
     # What kills a run once may kill its twin for good: both count as collapses of their setting.
     fall = None if verdict.unstable else find_passing_fall(step, reward, floor, least, past=False)
     return verdict if fall is None else _fallen(verdict, step, fall.onset_step)
@@ -196,14 +208,17 @@ def _fallen(verdict: Collapse, step: FloatArray, onset: float) -> Collapse:
 
 
 def _ended_at_the_floor(
-    verdict: Collapse, step: FloatArray, reward: FloatArray, floor: float
+    verdict: Collapse, step: FloatArray, reward: FloatArray, floor: float, prompts: float
 ) -> Collapse:
     """Verdict on a run most of whose last rows show nothing, too few for the definition."""
     step, above = levels.finite(step, reward - floor)
     # Below 0 the floor may be the lowest reward that was logged, which common rewards can be.
     for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= min(floor, 0)).tolist():
-        died = row >= FEWEST_ALIVE and _shows_nothing(above[row:], above[:row])
-        if died and _few_successes(above, row) < BY_CHANCE:
+        if row < FEWEST_ALIVE or not _is_low(above[row:], above[:row]):
+            continue
+        is_many = prompts >= MANY_PROMPTS and above.max() <= 1
+        died = is_many or _shows_nothing(above[row:], above[:row])
+        if died and _few_successes(above, row, prompts if is_many else 16) < BY_CHANCE:
             # Rows on the way down belong to the fall.
             fall = levels.find_fall(step, above, row)
             begun = fall.onset_step if fall and fall.z >= levels.SURE else np.inf
@@ -211,21 +226,27 @@ def _ended_at_the_floor(
     return verdict
 
 
-def _few_successes(above: FloatArray, row: int) -> float:
+def _few_successes(above: FloatArray, row: int, fewest: float) -> float:
     """Chance that as many of all successes, counted in the least reward, fall before a row."""
     from scipy.special import bdtrc
 
-    # A row is the mean of 16 completions at least: equal rows do not tell of how many.
+    # Equal rows do not tell of how many completions they are the mean.
     logged = np.unique(np.append(above, 0.0))
-    counts = np.rint(above / min(np.diff(logged).min(), 1 / 16)).astype(int)
+    unit = min(np.diff(logged).min(), 1 / 16) if fewest == 16 else 1 / fewest
+    counts = np.rint(above / unit).astype(int)
     return float(bdtrc(counts[:row].sum() - 1, counts.sum(), row / above.size))
+
+
+def _is_low(rows: FloatArray, before: FloatArray) -> bool:
+    """Whether rows, and the last of them, lie far below those before."""
+    return bool(max(rows.mean(), rows[-FEWEST_DEAD:].mean()) < DEAD_SHARE * before.mean())
 
 
 def _shows_nothing(rows: FloatArray, before: FloatArray) -> bool:
     """Whether far more rows than before are at the floor, and the last of them still are low."""
     from scipy.special import bdtrc
 
-    if max(rows.mean(), rows[-FEWEST_DEAD:].mean()) >= DEAD_SHARE * before.mean():
+    if not _is_low(rows, before):
         return False
     nothing = (np.sum(before <= 0) + 0.5) / (before.size + 1)
     return bool(bdtrc(np.sum(rows <= 0) - 1, rows.size, nothing) < BY_CHANCE)
@@ -301,7 +322,12 @@ def judged(run: PilotRun) -> tuple[FloatArray, FloatArray, float, int]:
 
 def has_collapsed(run: PilotRun) -> bool:
     """Whether a run fell for good, or to less than half, beyond what noise does, or as stated."""
-    return find_any_fall(*judged(run)).as_stated(run).unstable
+    return find_any_fall(*judged(run), prompts=prompts_of(run)).as_stated(run).unstable
+
+
+def prompts_of(run: PilotRun) -> float:
+    """Prompts of a row, as far as they are known."""
+    return run.hyperparameters.prompts_per_step or 1.0
 
 
 def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
@@ -330,11 +356,13 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
         # that moved, a success or two by chance are no life that it fell from.
         may_be = reward[0] >= start.mean() - UNSURE * start.std() and rows.mean() < low
         if may_be and (highest < low or not find_any_fall(run.step, run.reward, floor).unstable):
-            others += [
+            gentle = [
                 above[other.id][1][above[other.id][0] <= step[-1]]
                 for other in siblings
                 if (other.hyperparameters.learning_rate or np.inf) < rate
             ]
+            # Each by itself, and all together: of three rows one alone tells little.
+            others += [*gentle, np.concatenate(gentle)] if gentle else []
         if any(_far_below(rows, other) for other in others):
             dead.add(run.id)
     return dead
@@ -363,14 +391,14 @@ def collapse(run: PilotRun) -> Card:
     """Judge the reward's last fall."""
     step, reward, floor, least = judged(run)
     if run.collapsed is not None or run.collapsed_at is not None:
-        stated = find_any_fall(step, reward, floor, least).as_stated(run)
+        stated = find_any_fall(step, reward, floor, least, prompts=prompts_of(run)).as_stated(run)
         first = stated.fell_from or 0.0
         kind = "collapse.stated" if stated.unstable else "collapse.denied"
         return card_of("collapse", finding(kind, run, (first, float(step[-1])), step=first))
     verdict, fall = find_final_fall(step, reward, floor, least)
     passing = present = None
     if not verdict.unstable:
-        ended = _ended_at_the_floor(verdict, step, reward, floor).fell_from
+        ended = _ended_at_the_floor(verdict, step, reward, floor, prompts_of(run)).fell_from
         if ended is not None and not run.is_eval_only:
             facts: dict[str, Any] = {"step": ended, "mean": reward[step >= ended].mean()}
             return card_of("collapse", finding("collapse.ended", run, (ended, step[-1]), **facts))
@@ -397,6 +425,13 @@ def collapse(run: PilotRun) -> Card:
         found = finding("collapse.came_back", run, (fall.onset_step, low), **facts)
     elif find_collapse(step, reward, floor, least).unstable and fall.z >= UNSURE:
         found = finding("collapse.ends_lower", run, steps, fall=fall)
+    elif (decline := find_decline(step, reward, floor, fall, least)) is not None:
+        peak, best, last, first = decline
+        share = 100 * (best - last) / (best - first) if best > first else 100.0
+        what = "all" if share >= 99.5 else f"{share:.0f} % of what"
+        words: dict[str, Any] = {"peak": peak, "best": best, "last": last, "lost": what}
+        found = finding("collapse.declined", run, (peak, float(step[-1])), **words)
+        return card_of("collapse", found, witnesses=witnesses(run, fall))
     else:
         span = (float(step[0]), float(step[-1]))
         found = finding("collapse.none", run, span, rows=reward.size)
@@ -412,6 +447,22 @@ def collapse(run: PilotRun) -> Card:
         threshold=levels.LOST_SHARE,
         witnesses=witnesses(run, fall) if verdict.unstable or passing or present else (),
     )
+
+
+def find_decline(
+    step: FloatArray, reward: FloatArray, floor: float, fall: levels.Fall, least: int
+) -> tuple[float, float, float, float] | None:
+    """Step of a peak of which half the gain is lost, however slowly; best, last and first level."""
+    rows = levels.window_rows(2 * reward.size, least)
+    if fall.z < levels.SURE or reward.size < 2 * rows:
+        return None
+    mean = levels.trailing_mean(reward, rows)
+    at, last, first = int(np.argmax(mean)), float(mean[-1]), float(mean[0])
+    best = float(mean[at])
+    # Half of the gain, and a tenth of the level.
+    if best - last < max(0.5 * (best - first), 0.1 * (best - floor)):
+        return None
+    return float(step[at + rows // 2]), best, last, first
 
 
 def dead_at_once(run: PilotRun) -> Card:
@@ -489,7 +540,9 @@ def too_short(run: PilotRun) -> Card:
         judged = {"number": gap, "unit": "change of the reward", "threshold": 0.0}
         judged["interval"] = (gap - error, gap + error)
         is_nothing = _learned_nothing(run, first, gap + error, reward)
+        is_nothing = is_nothing and run.constant_reward is None and run.frozen_since is None
         kind = "learned_nothing" if is_nothing else "flat"
+        kind = kind if run.constant_reward is None else "constant"
         judged |= {"title": "Nothing learned"} if is_nothing else {}
     facts: dict[str, Any] = {"rows": rows, "first": first, "last": last, "most": gap + error}
     span = (float(step[0]), float(step[-1]))

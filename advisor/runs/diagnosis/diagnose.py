@@ -5,22 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel
 
-from advisor.runs.diagnosis.card import MODES, SEVERITY, Card, Status, printable
+from advisor.runs.diagnosis.card import CARDS, MODES, SEVERITY, Card, Status, printable
 from advisor.runs.diagnosis.collapse import (
     collapse,
     dead_at_once,
     dead_from_the_start,
     floor_of,
+    has_collapsed,
+    judged_series,
     too_short,
 )
-from advisor.runs.diagnosis.dynamical_instability import dynamical_instability
+from advisor.runs.diagnosis.dynamical_instability import dynamical_instability, find_lost
 from advisor.runs.diagnosis.levels import tamed
 from advisor.runs.diagnosis.reward_hacking import reward_hacking
 from advisor.runs.diagnosis.sampled import advantage_degeneracy, policy_concentration, truncation
 from advisor.runs.pilot_run import PilotRun
+from advisor.runs.trainers import Trainer
+
+NOT_THE_RATE = (
+    *("kl_coefficient", "minibatches_per_refresh", "epochs_per_refresh", "group_size"),
+    *("prompts_per_step", "clip_low", "clip_high", "momentum", "lag"),
+)
+"""Settings by which a run may die at a rate at which others live."""
 
 AFTER = "began with or after the collapse: a consequence"
 """Witness of a card that speaks of what followed the collapse."""
@@ -126,8 +136,14 @@ def diagnose(
         too_short(run),
     ]
     fallen = next(card for card in cards if card.mode == "collapse")
+    if fallen.status == "FAIL" and (remedy := _other_remedy(run, siblings)):
+        at = cards.index(fallen)
+        cards[at] = fallen = fallen.model_copy(update={"change": remedy})
     onset = fallen.steps[0] if fallen.status == "FAIL" and fallen.steps else None
-    cards = [_placed(card, onset) for card in cards]
+    # Numbers that are not finite come before a collapse, though the reward shows it a row earlier.
+    is_lost = any(find_lost(run, name) for name in run.not_finite)
+    causes = {"dynamical_instability"} if is_lost or run.frozen_since is not None else set()
+    cards = [card if card.mode in causes else _placed(card, onset) for card in cards]
     cards.sort(key=lambda c: (-SEVERITY[c.status], AFTER in c.witnesses, MODES.index(c.mode)))
     return Diagnosis(
         id=run.id,
@@ -149,6 +165,31 @@ def _is_dead(run: PilotRun, siblings: Sequence[PilotRun]) -> bool:
         if one.id != run.id and is_related and not one.is_eval_only:
             known.append(one)
     return len(known) > 1 and run.id in dead_from_the_start(known, min(map(floor_of, known)))
+
+
+def _other_remedy(run: PilotRun, siblings: Sequence[PilotRun]) -> str:
+    """What to change in place of a rate at which a sibling lives; empty where none does."""
+    own, fewest = run.hyperparameters, len(NOT_THE_RATE) + 1
+    remedy, words = "", CARDS["collapse"]["remedy"]
+    for one in siblings:
+        other, step = one.hyperparameters, judged_series(one)[0]
+        is_related = (one.id, one.path) != (run.id, run.path) and not one.is_eval_only
+        is_related &= (one.model, one.task) == (run.model, run.task)
+        rates = (own.learning_rate or np.inf, other.learning_rate or 0.0)
+        is_longer = step.size and step[-1] >= run.step[-1]
+        if not (is_related and rates[1] >= rates[0] and is_longer) or has_collapsed(one):
+            continue
+        pairs = {name: (getattr(own, name), getattr(other, name)) for name in NOT_THE_RATE}
+        unlike = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        if len(unlike) < fewest and not any(None in pair for pair in unlike.values()):
+            names = Trainer.named(run.framework)
+            listed = [
+                f"{names.setting_name(name)} {b:g} in place of {a:g}"
+                for name, (a, b) in unlike.items()
+            ]
+            kind = "differs" if listed else "same"
+            fewest, remedy = len(unlike), words[kind].format(id=one.id, names=", ".join(listed))
+    return remedy
 
 
 def _tamed(run: PilotRun) -> PilotRun:

@@ -1,18 +1,25 @@
-"""Dynamical instability: the updates feed on themselves; entropy, gradient or mismatch blow up.
+"""Dynamical instability: updates that feed on themselves, hold no finite number or move nothing.
 
-A reward that swings is worth knowing and no verdict.
+Entropy, gradient or mismatch blow up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.runs.diagnosis import levels
-from advisor.runs.diagnosis.card import CARDS, Card, Finding, card_of, filled, finding
-from advisor.runs.diagnosis.collapse import find_final_fall, judged
+from advisor.runs.diagnosis.card import CARDS, Card, Finding, Status, card_of, filled, finding
+from advisor.runs.diagnosis.collapse import (
+    UNSURE,
+    find_final_fall,
+    has_collapsed,
+    judged,
+    judged_series,
+)
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory import FloatArray
 
@@ -25,17 +32,20 @@ TIMES: dict[str, float] = CARDS["dynamical_instability"]["times"]
 LEAST: dict[str, float] = CARDS["dynamical_instability"]["least"]
 """Level below which growth is harmless, whatever its factor (nats; share)."""
 
+UPDATED = ("reward", "loss", "gradient_norm", "kl", *LEAST, "importance_ess")
+"""Series that hold what an update was made of."""
+
 
 def dynamical_instability(
     run: PilotRun, margin: npt.ArrayLike | None = None, damping: npt.ArrayLike | None = None
 ) -> Card:
-    """Judge blow-ups, swings and importance weights; draws of a posterior where they are given."""
+    """Judge blow-ups and importance weights; draws of a posterior where they are given."""
     growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
     effective = _effective_samples(run)
     verdict, _ = find_final_fall(*judged(run))
-    swing = None if run.is_eval_only else find_oscillation(run.step, run.reward)
-    signs = [] if swing is None else [CARDS["dynamical_instability"]["swing"].format(swing)]
     logged = [name for name in (*TIMES, "importance_ess") if levels.series_of(run, name)]
+    never = [name for name in UPDATED if name in run.not_finite and name not in run.series]
+    broken = [lost for name in UPDATED if (lost := find_lost(run, name)) is not None]
     draws = _finite(margin)
     diverging = None if draws is None else float((draws >= 1).mean())
     margins = []
@@ -49,10 +59,20 @@ def dynamical_instability(
     warnings = list(map(str, growths))
     if effective is not None and effective.interval[1] < FEW_EFFECTIVE:
         warnings.append(f"importance weights leave {effective.mean:.2g} of the samples effective")
-    if warnings or (diverging or 0.0) > 0.5:
+    if broken:
+        number, unit, threshold = float(broken[0].rows), "rows that are not finite", 3.0
+        found = _not_finite(run, broken)
+    elif (since := run.frozen_since) is not None:
+        rows = np.isfinite(run.series["gradient_norm"]) & (run.step >= since)
+        steps, kind = (since, float(run.step[-1])), "dynamical_instability.frozen"
+        found = finding(kind, run, steps, rows=int(rows.sum()), since=since)
+    elif warnings or (diverging or 0.0) > 0.5:
         found = _unstable_updates(run, warnings, growths, has_collapsed=verdict.unstable)
-    elif signs:
-        found = finding("dynamical_instability.sign", run, what=_capital(signs[0]))
+    elif (high := next(_too_high(run), None)) is not None:
+        found = high
+    elif never:
+        names = ", ".join(map(_words, never))
+        found = finding("dynamical_instability.never_finite", run, names=names)
     elif logged or diverging is not None:
         names = ", ".join(map(_words, logged))
         found = finding("dynamical_instability.calm", run, names=names)
@@ -64,9 +84,70 @@ def dynamical_instability(
         number=number,
         unit=unit,
         threshold=threshold,
-        witnesses=(*warnings, *signs, *margins),
+        witnesses=(*map(str, broken[1:]), *warnings, *margins),
         unknown=_unknown(run, draws is not None),
     )
+
+
+def _too_high(run: PilotRun) -> Iterator[Finding]:
+    """Series that lie far above what any healthy run logs, from the start or not."""
+    for name, limit in CARDS["dynamical_instability"]["limits"].items():
+        series = levels.series_of(run, name)
+        if series is not None and (level := float(np.median(series[1]))) > limit:
+            span = (float(series[0][0]), float(series[0][-1]))
+            highest = float(series[1].max())
+            kind = f"dynamical_instability.high_{name}"
+            yield finding(kind, run, span, level=level, highest=highest)
+
+
+class Lost(NamedTuple):
+    """A series that is NaN or infinite in some rows of those that log it."""
+
+    name: str
+    rows: int
+    of: int
+    since: float
+    is_over: bool
+
+    def __str__(self) -> str:
+        """Name, rows, and the first step."""
+        return f"{_words(self.name)} in {self.rows} of {self.of} rows from step {self.since:.0f} on"
+
+
+def find_lost(run: PilotRun, name: str) -> Lost | None:
+    """Rows in which a series that was finite is not: three in a row, the last two, or most."""
+    lost = run.not_finite.get(name, np.zeros(0))
+    known = levels.finite(run.step, run.series.get(name, run.step * np.nan))[0]
+    step = np.union1d(lost, known)
+    bad = np.isin(step, lost)
+    places = np.flatnonzero(~bad)
+    # Some write NaN where a value is not logged: then the others come in a rhythm.
+    if not lost.size or not known.size or np.gcd.reduce(np.diff(places, prepend=-1)[1:]) > 1:
+        return None
+    ends = np.append(places, bad.size)
+    lengths = np.diff(ends) - 1
+    # In the first rows mixed precision looks for its scale.
+    is_most = bad.mean() > 0.5
+    long = np.flatnonzero(lengths >= 3)
+    if not (long.size or lengths[-1] > 1 or is_most):
+        return None
+    first = ends[long[0] if long.size else -2] + 1 if not is_most else np.argmax(bad)
+    return Lost(name, int(bad[first:].sum()), int(bad.size), float(step[first]), not bad[-1])
+
+
+def _not_finite(run: PilotRun, broken: list[Lost]) -> Finding:
+    """Series that stopped being finite; a WARNING while the reward holds."""
+    first = min(broken, key=lambda one: one.since)
+    step, reward = judged_series(run)
+    before, after = reward[step < first.since], reward[step >= first.since]
+    rows = max(levels.LEAST_ROWS, after.size // 2)
+    fell = levels.level(before[-rows:]).above(levels.level(after[-rows:])) > UNSURE
+    is_held = after.size and not fell and not has_collapsed(run) and first.name != "reward"
+    is_free = run.hyperparameters.kl_coefficient == 0 and {one.name for one in broken} == {"kl"}
+    status: Status = "INFO" if is_free and is_held else "WARNING" if is_held else "FAIL"
+    steps, what = (first.since, float(run.step[-1])), _capital(str(first))
+    kind = "not_finite" if run.step[0] < first.since - 2 else "not_finite_at_once"
+    return finding(f"dynamical_instability.{kind}", run, steps, status, what=what, first=first)
 
 
 def _unstable_updates(
@@ -115,7 +196,7 @@ def _finite(draws: npt.ArrayLike | None) -> FloatArray | None:
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ")
+    return name.replace("_", " ").replace("kl", "KL")
 
 
 def _capital(text: str) -> str:
@@ -184,48 +265,3 @@ def _certainty(quiet: FloatArray, wild: FloatArray) -> float:
     error = max(error, levels.ROUNDING * float(np.abs(wild).max()))
     freedom = max(1.0, (rest.size - 2) / widened**2)
     return levels.as_normal(float(wild.mean() - quiet.mean()) / error, freedom)
-
-
-FEWEST_ROWS = 40
-RARE = 1e-4
-"""Chance in noise above which no swing, drift or alternation is reported."""
-
-
-class Oscillation(NamedTuple):
-    """A spectral peak: period in logged steps, chance of one so high in autoregressive noise."""
-
-    period: float
-    chance: float
-
-
-def find_oscillation(step: FloatArray, reward: FloatArray) -> Oscillation | None:
-    """Highest peak of the periodogram over the spectrum of first-order autoregressive noise."""
-    times, values = levels.finite(step, reward)
-    if values.size < FEWEST_ROWS:
-        return None
-    width = values.size // 4 | 1
-    padded = np.pad(values, width // 2, mode="reflect")
-    rest = values - levels.trailing_mean(padded, width)
-    rest = rest - rest.mean()
-    largest = float(np.abs(rest).max())
-    if largest <= levels.SMALLEST * float(np.abs(values).max()):
-        return None
-    rest = rest / largest
-    power = np.abs(np.fft.rfft(rest)) ** 2
-    frequency = np.fft.rfftfreq(values.size)
-    correlation = float(np.clip(rest[1:] @ rest[:-1] / (rest @ rest), 0.0, 0.95))
-    # A peak is compared with the mean of the others but its neighbours, into which it leaks.
-    noise = 1 / (1 - 2 * correlation * np.cos(2 * np.pi * frequency) + correlation**2)
-    looked = (frequency >= 4 / values.size) & (frequency <= 1 / 4)
-    scaled = power[looked] / noise[looked]
-    top = int(np.argmax(scaled))
-    others = np.delete(scaled, np.arange(max(0, top - 1), min(scaled.size, top + 2)))
-    if scaled[top] <= 0 or others.size < 3:
-        return None
-    # (1 + x / k)^-k is the tail of F(2, 2 k); any of the frequencies could have been the peak.
-    share = others.sum() / (others.sum() + scaled[top])
-    chance = float(min(1.0, scaled.size * share**others.size))
-    if chance > RARE:
-        return None
-    spacing = float(np.median(np.diff(times)))
-    return Oscillation(spacing / float(frequency[looked][top]), chance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,24 +35,15 @@ def reward_hacking(run: PilotRun) -> card.Card:
     """Set the train reward against held-out rewards and against its own parts."""
     scores, ignored = other_scores(run)
     has_held_out = any(one.name == HELD_OUT for one in scores)
-    slopes = couplings(run) if has_held_out else []
-    last = slopes[-1] if slopes else None
     behind = [one for one in scores if stays_behind(run, one)]
-    found = next(_findings(run, scores, behind, ignored, last), None)
+    found = next(_findings(run, scores, behind, ignored), None)
     asked = card.CARDS["reward_hacking"]["unknown"]
     unknown = [asked["meaning"].format(name=one.name) for one in behind if one.is_meant is None]
     if not has_held_out:
         unknown.append(asked["held_out"])
     if found is None:
         return card.not_applicable("reward_hacking.absent", run)
-    judged: dict[str, Any] = {}
-    if last is not None and last.interval is None:  # a ratio to a gain of nothing is any number
-        unknown.append(asked["no_gain"].format(last=last))
-    elif last is not None:
-        judged = {"number": last.slope, "interval": last.interval, "threshold": 0.0}
-        judged["unit"] = card.CARDS["reward_hacking"]["unit"]
-    judged |= {"witnesses": (*_turned(slopes), *_witnesses(run)), "unknown": tuple(unknown)}
-    return card.card_of("reward_hacking", found, **judged)
+    return card.card_of("reward_hacking", found, witnesses=_witnesses(run), unknown=tuple(unknown))
 
 
 def _falls_apart(run: PilotRun, scores: list[OtherScore]) -> list[Parting]:
@@ -83,7 +74,6 @@ def _findings(
     scores: list[OtherScore],
     behind: list[OtherScore],
     ignored: tuple[str, ...],
-    last: Coupling | None,
 ) -> Iterator[card.Finding]:
     """What parts from the train reward, the surest first; then what nobody could judge."""
     times = np.concatenate([run.step, run.eval_step])
@@ -112,15 +102,18 @@ def _findings(
         if one.is_meant and is_still:
             yield card.finding("reward_hacking.never_moved", run, span, name=one.name)
     # Meant scores that gained nothing while the train reward rose.
-    stuck = [one for one in behind if one.is_meant]
+    averaged = run.keys_read.get("eval_reward", "").split(", ")
+    parted = [one for one in behind if len(averaged) > 1 and one.name in averaged]
+    stuck = [one for one in behind if one.is_meant and one not in parted]
     if stuck:
         facts = {"names": ", ".join(one.name for one in stuck[:3]), "first": stuck[0].values[0]}
         end_rows = max(1, stuck[0].values.size // 5)
         facts["last"] = stuck[0].values[-end_rows:].mean()
         yield card.finding("reward_hacking.did_not_follow", run, span, **facts)
-    if last is not None and _goes_down(run, last):
-        steps = (last.first_step, last.last_step)
-        yield card.finding("reward_hacking.goes_down", run, steps, last=last)
+    # Of benchmarks the mean is judged: one of few prompts alone moves by its noise.
+    if parted:
+        names, many = ", ".join(one.name for one in parted[:3]), len(averaged)
+        yield card.finding("reward_hacking.one_of_several", run, span, names=names, many=many)
     # Scores of unknown meaning that stayed behind, or that nobody could judge: no PASS.
     asked = ", ".join([one.name for one in behind if one.is_meant is None][:3])
     if asked:
@@ -132,16 +125,6 @@ def _findings(
     if others or len(parts) >= 2:
         names = others[0].name if others else "its parts"
         yield card.finding("reward_hacking.together", run, span, names=names)
-
-
-def _goes_down(run: PilotRun, last: Coupling) -> bool:
-    """Whether held-out rewards surely fall over a window in which the train reward rises."""
-    if last.interval is None or last.interval[1] >= 0:
-        return False
-    step, reward = levels.finite(run.step, run.reward)
-    own = reward[(step >= last.first_step) & (step <= last.last_step)]
-    is_long = own.size >= 2 * levels.LEAST_ROWS
-    return is_long and levels.rise(own, 1 / 3) > UP
 
 
 def _sparse_fall(step: FloatArray, values: FloatArray, *, floor: float) -> levels.Fall | None:
@@ -174,19 +157,6 @@ def _moved_since(run: PilotRun, since: float, least: float) -> bool:
     return levels.level(after[-size:]).above(levels.level(around[-size:])) > least
 
 
-def _turned(slopes: list[Coupling]) -> tuple[str, ...]:
-    """First window with a surely positive slope, and first one after it with a negative one."""
-    known = iter([one for one in slopes if one.interval])
-    up = next((one for one in known if one.interval and one.interval[0] > 0), None)
-    down = next((one for one in known if one.interval and one.interval[1] < 0), None)
-    if up is None or down is None:
-        return ()
-    return (
-        f"coupling {up.slope:.2g} in steps {up.first_step:.0f} to {up.last_step:.0f}, "
-        f"{down.slope:.2g} in steps {down.first_step:.0f} to {down.last_step:.0f}",
-    )
-
-
 def _witnesses(run: PilotRun) -> tuple[str, ...]:
     lines = []
     for name in ("kl", "completion_length"):
@@ -208,9 +178,6 @@ HELD_OUT = "held-out reward"
 
 FEWEST = 3
 """Values of a score from which on it is looked at."""
-
-FEWEST_PAIRS = 5
-"""Evaluations in a window; fewer bound no slope."""
 
 
 class OtherScore(NamedTuple):
@@ -319,75 +286,3 @@ def _room(values: FloatArray, start: float, ceiling: float | None) -> float:
     highest = float(values.max())
     top = max(ceiling, highest) if ceiling is not None else max(1.0, highest)
     return top - start
-
-
-class Coupling(NamedTuple):
-    """Held-out gain per unit of train gain over one window; the 95 % interval may be unbounded."""
-
-    first_step: float
-    last_step: float
-    slope: float
-    interval: tuple[float, float] | None
-
-
-def couplings(run: PilotRun) -> list[Coupling]:
-    """Slopes over a window of half the evaluations that slides over the run, to its end."""
-    pairs = _paired(run)
-    if pairs is None:
-        return []
-    times, train, held_out = pairs
-    width = max(FEWEST_PAIRS, round(0.5 * times.size))
-    # Deming's regression: each series over its noise, from neighbours of the whole run.
-    noise = [float(np.sqrt(np.mean(np.diff(v) ** 2) / 2)) for v in (train, held_out)]
-    x, y = train / noise[0], held_out / noise[1]
-    found = []
-    last = times.size - width
-    for first in sorted(range(last, -1, -max(1, last // 50))):
-        own = slice(first, first + width)
-        slope, interval = _slope(x[own], y[own])
-        scale = noise[1] / noise[0]
-        bounds = None if interval is None else (scale * interval[0], scale * interval[1])
-        start, end = float(times[first]), float(times[first + width - 1])
-        found.append(Coupling(start, end, scale * slope, bounds))
-    return found
-
-
-def _paired(run: PilotRun) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Steps of the evaluations, train reward around them, held-out reward."""
-    step, reward = levels.finite(run.step, run.reward)
-    times, held_out = levels.finite(run.eval_step, run.eval_reward)
-    if times.size < FEWEST_PAIRS or not reward.size:
-        return None
-    size = max(1, reward.size // (2 * times.size))
-    # The middle of each mean; one of an even number of rows lies half a row late.
-    smooth, middles = levels.trailing_mean(reward, size), step[size // 2 :]
-    train = np.interp(times, middles[: smooth.size], smooth)
-    for values in (train, held_out):
-        if np.ptp(values) <= levels.SMALLEST * float(np.abs(values).max()):
-            return None
-    return times, train, held_out
-
-
-def _slope(x: FloatArray, y: FloatArray) -> tuple[float, tuple[float, float] | None]:
-    """Slope of the principal axis and its interval."""
-    around_x, around_y, rows = x - x.mean(), y - y.mean(), x.size
-    products = np.stack([around_x**2, around_y**2, around_x * around_y])
-    total = products.sum(axis=1)
-    from scipy.special import stdtrit
-
-    angle = float(_angle(total))
-    # Sums of squares without one row, from those with it.
-    left_out = _angle(total[:, None] - products * (rows / (rows - 1)))
-    # An axis has no direction: angles are the same modulo half a turn.
-    away = (left_out - angle + np.pi / 2) % np.pi - np.pi / 2
-    error = float(np.sqrt((rows - 1) / rows * ((away - away.mean()) ** 2).sum()))
-    half = float(stdtrit(rows - 2, 0.975)) * error
-    slope = float(np.tan(angle))
-    if abs(angle) + half >= np.pi / 2 - levels.SMALLEST:
-        return slope, None
-    return slope, (float(np.tan(angle - half)), float(np.tan(angle + half)))
-
-
-def _angle(sums: FloatArray) -> FloatArray:
-    """Angle of the first principal axis from sums of xx, yy and xy, in (-pi/2, pi/2]."""
-    return np.asarray(0.5 * np.arctan2(2 * sums[2], sums[0] - sums[1]))

@@ -13,16 +13,17 @@ import numpy as np
 from advisor.runs.diagnosis import card, levels
 from advisor.runs.diagnosis.collapse import has_collapsed, judged_series
 from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import Trainer
 from advisor.theory import (
     FloatArray,
     PromptDifficulty,
-    drift_factor,
     group_deviation,
     silent_group_share,
 )
 
 SILENT_WARNING = 0.6
+FEWEST = 10
+"""Rows from which on a run that shows no signal fails."""
+
 SOLVED = 0.9
 """Mean reward, as a share of its range, from which silent groups are mostly solved ones."""
 
@@ -37,6 +38,14 @@ class Silent(NamedTuple):
 
 def advantage_degeneracy(run: PilotRun) -> card.Card:
     """Judge the share of silent groups over the last fifth of the run."""
+    value, step = run.constant_reward, run.step
+    if value is not None:
+        ceiling = 1.0 if run.reward_ceiling is None else run.reward_ceiling
+        kind = "solved_at_once" if value == ceiling else "no_signal"
+        span, facts = (float(step[0]), float(step[-1])), {"value": value, "rows": step.size}
+        status: card.Status | None = None if step.size >= FEWEST else "WARNING"
+        found = card.finding(f"advantage_degeneracy.{kind}", run, span, status, **facts)
+        return card.card_of("advantage_degeneracy", found)
     silent = silent_share(run)
     if silent is None:
         return card.not_applicable("advantage_degeneracy.absent", run)
@@ -62,7 +71,7 @@ def _silent_groups(run: PilotRun, silent: Silent, last: levels.Level) -> card.Fi
     summary = f"{100 * share:.0f} % of groups have equal rewards"
     facts: dict[str, Any] = {"summary": summary, "mean": mean}
     # With fewer rewards a run is too young to fail.
-    is_young = np.isfinite(run.reward).sum() < 10
+    is_young = np.isfinite(run.reward).sum() < FEWEST
     if share >= 0.95 and is_unit and mean < 0.2 and not is_young:
         # Where the share began from which a run has lost its signal is where the card begins.
         steps = (levels.since(silent.step, silent.values, 0.9), float(silent.step[-1]))
@@ -91,18 +100,13 @@ def _silent_groups(run: PilotRun, silent: Silent, last: levels.Level) -> card.Fi
 
 def _witnesses(run: PilotRun, share: float) -> tuple[str, ...]:
     """Expected share, groups that teach, drift lost, and what silent groups are."""
-    prompts, group = run.hyperparameters.prompts_per_step, run.hyperparameters.group_size
-    expected, lost = expected_silent(run), drift_lost(run)
+    prompts = run.hyperparameters.prompts_per_step
+    expected = expected_silent(run)
     lines = []
     if expected is not None:
         lines.append(f"{expected:.2f} expected for a smooth mix of difficulties")
     if prompts is not None:
         lines.append(f"{prompts * (1 - share):.1f} of {prompts:g} groups a step teach")
-    if lost is not None:
-        lines.append(
-            f"{lost:.2f} of the drift of an infinite group is lost at {group} completions, for the "
-            "same mix"
-        )
     for name, text in (("all_right_share", "all right"), ("all_wrong_share", "all wrong")):
         part = levels.series_of(run, name)
         if part is not None:
@@ -127,16 +131,6 @@ def expected_silent(run: PilotRun) -> float | None:
     group, mix = run.hyperparameters.group_size, difficulty(run)
     # Beyond 1 by rounding alone.
     return None if mix is None or group is None else min(silent_group_share(group, mix), 1.0)
-
-
-def drift_lost(run: PilotRun) -> float | None:
-    """Share of an infinite group's drift that the group size costs (docs/theory, T33)."""
-    group, mix = run.hyperparameters.group_size, difficulty(run)
-    if mix is None or group is None:
-        return None
-    scaling = run.hyperparameters.advantage_scaling or "group"
-    bessel = Trainer.named(run.framework).bessel
-    return 1 - drift_factor(group, mix, scaling=scaling, bessel=bessel)
 
 
 def difficulty(run: PilotRun) -> PromptDifficulty | None:
@@ -196,9 +190,17 @@ def truncation(run: PilotRun) -> card.Card:
     if last.mean >= 0.9 and has_risen and has_collapsed(run):
         kind = "fell"
     steps = levels.steps_above(step, values, last, CUT_WARNING)
+    facts: dict[str, Any] = {"share": 100 * last.mean}
+    lengths, limit = (
+        levels.series_of(run, "completion_length"),
+        run.hyperparameters.max_completion_length,
+    )
+    if last.mean < CUT_WARNING and lengths and limit and np.median(lengths[1]) > 1.05 * limit:
+        kind, status = "over", None
+        facts |= {"length": float(np.median(lengths[1])), "limit": float(limit)}
     return card.card_of(
         "truncation",
-        card.finding(f"truncation.{kind}", run, steps, status, share=100 * last.mean),
+        card.finding(f"truncation.{kind}", run, steps, status, **facts),
         number=last.mean,
         unit=what,
         interval=last.share_interval,
@@ -279,10 +281,7 @@ def policy_concentration(run: PilotRun) -> card.Card:
         unit=least.unit,
         interval=least.interval,
         threshold=LEFT_WARNING,
-        witnesses=(
-            *(choice.summary for choice in choices if choice is not least),
-            *(() if logged is None else _law(run)),
-        ),
+        witnesses=tuple(choice.summary for choice in choices if choice is not least),
         unknown=() if answers is not None else (card.CARDS["policy_concentration"]["unknown"],),
     )
 
@@ -327,22 +326,3 @@ def _stalled(run: PilotRun) -> bool:
     reward = judged_series(run)[1]
     half = reward[reward.size // 2 :]
     return half.size >= LEAST_ROWS and levels.rise(half, 0.5) < 2
-
-
-def _law(run: PilotRun) -> tuple[str, ...]:
-    """What the entropy law says the reward could still gain, where it fits."""
-    kept = np.isfinite(run.series["entropy"]) & np.isfinite(run.reward)
-    entropy, reward = run.series["entropy"][kept], run.reward[kept]
-    if reward.size < LEAST_ROWS or np.abs(entropy).max() > 30.0 or np.abs(reward).max() > 1e9:
-        return ()
-    power = np.exp(entropy)
-    if np.ptp(power) <= 0 or np.ptp(reward) <= levels.SMALLEST * np.abs(reward).max():
-        return ()
-    slope, top = np.polyfit(power, reward, 1)
-    fitted = float(np.corrcoef(power, reward)[0, 1] ** 2)
-    if fitted < 0.5 or slope >= 0:
-        return ()
-    return (
-        f"entropy law: reward at zero entropy {top + slope:.3g} (R² {fitted:.2f}), "
-        f"now {levels.ends(reward)[1].mean:.3g}",
-    )

@@ -19,6 +19,9 @@ from advisor.runs.pilot_run import model_name
 
 Scalar = str | int | float | bool | None
 
+UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+"""Stands for a value that only the shell knew: no default may take its place."""
+
 NAMES = read_toml(__file__, "config_names.toml")
 
 WHOLE = re.compile(r"[-+]?\d{1,18}")

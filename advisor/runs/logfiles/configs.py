@@ -1,14 +1,12 @@
 """Settings from files next to a log and above it, nearest first: configs, and launch commands.
 
-Commands that launch a training stand in scripts, or are printed in a log. Of the shell variables,
-arrays and ``for`` over words are followed. What is set under a condition or given from outside is
-unknown, and so is every setting in which it stands.
+Commands that launch a training stand in scripts, or are printed in a log. Of the shell, variables
+that a line sets once are followed; any other is unknown, and so is every setting in which it is.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +19,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.config_files import (
     NAMES,
+    UNKNOWN,
     ConfigSource,
     Scalar,
     flatten,
@@ -208,15 +207,15 @@ OTHER = re.compile(rf"(?:.*[\W_])?(?:{'|'.join(LAUNCH['others'])})(?:[\W_].*)?",
 STARTER = re.compile(rf"(?:.*/)?(?:{'|'.join(LAUNCH['starters'])})")
 PRINTED = re.compile(rf"(?:^|[\s:=\]\"'>$])((?:\S*/)?(?:{'|'.join(LAUNCH['starters'])})\s+\S.*)")
 
-UNKNOWN = "\N{REPLACEMENT CHARACTER}"
-"""Stands for what only the shell knew."""
-
-SHELL, EXPANDED, IN_QUOTES, LOOP, BEFORE, ARRAY = (
-    re.compile(LAUNCH["patterns"][name], re.DOTALL | re.VERBOSE)
-    for name in ("shell", "expanded", "in_quotes", "loop", "before", "array")
-)
-ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
-LOOPS = ("for", "while", "until", "select")
+COMMENT = re.compile(r"(?:^|(?<=\s))#.*|\"\$[@*]\"|\$[@*]")
+ARRAY = re.compile(r"^(\w+)=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
+WRITTEN = re.compile(r"[\d&]?>{1,2}(?:&\d|\s*([^\s;|&<>(]+))|\|\s*tee\s+(?:-a\s+)?([^\s;|&]+)")
+ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+SET = re.compile(r"(?<![\w${.-])([A-Za-z_]\w*)\+?=(?!=)|\b(?:for|read)\s+(\w+)")
+"""What gives a variable a value, wherever it does."""
+VARIABLE = re.compile(r"\$(?:(\w+)|\{([A-Za-z_]\w*)(?::?-([^{}]*))?\}|[{#?!]\S*)")
+OUTPUT = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
+ENDS = {"&&", "||", "|", "&"}
 
 
 @dataclass(frozen=True)
@@ -292,154 +291,85 @@ def printed_launches(log: LogFile) -> tuple[Launch, ...]:
     return tuple(found.values())
 
 
-Command = tuple[int, str]
-"""A command of the shell without comments, after the line on which it begins."""
-
-
 @lru_cache(maxsize=256)
 def _launches(text: str) -> tuple[Launch, ...]:
-    script = _Script()
-    script.follow(_commands(text))
-    return tuple(script.launches)
+    """Launch commands of a script, a line each; continued lines are joined."""
+    for array in ARRAY.finditer(text):  # as the package's own scripts hold their settings
+        inner = " ".join(COMMENT.sub("", line) for line in array[2].splitlines())
+        text = text.replace(array[0], "\n" * array[0].count("\n"))
+        text = text.replace(f'"${{{array[1]}[@]}}"', inner)
+    variables: dict[str, str] = {}
+    found, number = list[Launch](), 1
+    for line in text.replace("\\\n", "\f").split("\n"):
+        first, number = number, number + 1 + line.count("\f")
+        line = COMMENT.sub("", OUTPUT.sub(UNKNOWN, line.replace("\f", " ")))
+        written = [_expanded(a or b, variables) for a, b in WRITTEN.findall(line)]
+        words = _words(WRITTEN.sub("", line))
+        pairs, is_command = [], False
+        for word in words:
+            is_command = word != ";" and (is_command or not ASSIGNED.fullmatch(word))
+            is_command = is_command and word != "export"
+            pairs += [word.partition("=")[::2]] if not is_command and "=" in word else []
+        # Under a condition or in a loop the shell alone knows what is set.
+        is_sure = bool(line[:1].strip()) and ENDS.isdisjoint(words[:-1])
+        for name in filter(None, itertools.chain(*SET.findall(line))):
+            values = [_expanded(value, variables) for own, value in pairs if own == name]
+            value = values[0] if is_sure and len(values) == 1 else UNKNOWN
+            variables[name] = value if variables.setdefault(name, value) == value else UNKNOWN
+        own: list[str] = []
+        for word in (*words, ";"):
+            if word not in (";", *ENDS):
+                value = _expanded(word, variables)
+                own += value.split() if word != value and value.startswith("--") else [value]
+                continue
+            for flag, inner in itertools.pairwise(own):
+                if re.fullmatch(r"-\w{0,3}c", flag) and " " in inner:
+                    found += [replace(one, line=first) for one in _launches(inner)]
+            found += _launch(first, own, written, variables)
+            own = []
+    return tuple(found)
 
 
-def _commands(text: str) -> list[Command]:
-    """Commands of a script in their order; a file that one writes is its word ``>FILE``."""
-    parts, line, first, in_list, found = list[str](), 1, 1, False, list[Command]()
-    for token in itertools.chain(SHELL.finditer(text), SHELL.finditer("\n")):
-        kind, own = token.lastgroup, token.group()
-        if kind == "other" and own in "'\"":
-            break  # a quote that is left open: the shell stops here, too
-        first = first if parts else line
-        line += own.count("\n")
-        in_list = (in_list or kind == "opened") and kind != "closed"
-        if kind == "ended" and not (in_list and own == "\n"):
-            if whole := "".join(parts).strip():
-                found.append((first, whole))
-            parts = []
-        elif kind in ("quoted", "opened", "closed", "other"):
-            parts += [own] if parts or own.strip() else []
-        elif parts:
-            parts.append(" >" if kind == "written" else " ")
-    return found
+def _words(line: str) -> list[str]:
+    """Words of a line without quotes; in single ones stand no variables."""
+    line = re.sub(r"'[^']*'", lambda quoted: quoted[0].replace("$", "\0"), line)
+    words = shlex.shlex(line, posix=True, punctuation_chars=";&|")
+    words.whitespace_split, words.commenters = True, ""
+    try:
+        return list(words)
+    except ValueError:  # a quote that is left open
+        return []
 
 
-class _Script:
-    """Follows the commands of a script."""
+def _expanded(text: str, variables: Mapping[str, str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        return variables.get(found[1] or found[2] or "", found[3] or "") or UNKNOWN
 
-    def __init__(self) -> None:
-        self.launches: list[Launch] = []
-        self._variables: dict[str, str] = {}
-
-    def follow(self, commands: Sequence[Command], depth: int = 0) -> None:
-        """Follow commands, those of a loop for each of its words; ``depth`` counts conditions."""
-        place = 0
-        while place < len(commands):
-            line, text = commands[place]
-            text, place = BEFORE.sub("", text, count=1), place + 1
-            word = text.partition(" ")[0]
-            if word in LOOPS:
-                end = _end_of_loop(commands, place)
-                self._loop(LOOP.fullmatch(text), commands[place:end], depth)
-                place = end + 1
-            elif word in ("if", "case"):
-                depth += 1
-                for name in re.findall(r"(?<![\w.-])([A-Za-z_]\w*)=(?!=)", text):
-                    self._variables[name] = UNKNOWN
-            elif word in ("fi", "esac"):
-                depth = max(0, depth - 1)
-            elif text:
-                self._step(line, text, depth)
-
-    def _loop(self, loop: re.Match[str] | None, body: Sequence[Command], depth: int) -> None:
-        name, words = ("_", "") if loop is None else loop.groups()
-        values = self._words(words)
-        if not values or any(sign in "".join(values) for sign in (UNKNOWN, "{", "*")):
-            values, depth = [UNKNOWN], depth + 1
-        for value in values:
-            self._variables[name] = value
-            if len(self.launches) < 256:  # to which loops are written out
-                self.follow(body, depth)
-
-    def _step(self, line: int, text: str, depth: int) -> None:
-        if (listed := ARRAY.fullmatch(text)) is not None:
-            name, more, inner = listed.groups()
-            before = self._variables.get(name, "") + " " if more else ""
-            self._assign(name, before + self._expanded(inner), depth)
-            return
-        words = self._words(text)
-        while words and (found := ASSIGNED.fullmatch(words[0])) is not None:
-            name, more, value = found.groups()
-            self._assign(name, (self._variables.get(name, "") if more else "") + value, depth)
-            words.pop(0)
-        if words:
-            self._launch(line, words)
-
-    def _assign(self, name: str, value: str, depth: int) -> None:
-        is_sure = not depth or self._variables.get(name) == value
-        self._variables[name] = value if is_sure else UNKNOWN
-
-    def _launch(self, line: int, words: list[str]) -> None:
-        for flag, inner in itertools.pairwise(words):
-            if re.fullmatch(r"-\w{0,3}c", flag) and " " in inner.strip():
-                self.follow([(line, text) for _, text in _commands(inner)])
-                return
-        written = [word for word in words if word.startswith(">")]
-        words = [word for word in words if not word.startswith(">")]
-        stated = parse_command_line(words)
-        settings = {key: cell for key, cell in stated.items() if UNKNOWN not in f"{key}{cell}"}
-        if not _is_training(words, settings):
-            return
-        # torchrun counts the processes of one machine.
-        own, machines = settings.get("nproc_per_node"), settings.get("nnodes", 1)
-        if isinstance(own, int) and isinstance(machines, int):
-            settings.setdefault("num_processes", own * machines)
-        is_of_several = not set(words).isdisjoint((*LAUNCH["of_several"], *LAUNCH["launchers"]))
-        if is_of_several and settings.keys().isdisjoint(("num_processes", "num_gpus")):
-            settings.pop("per_device_train_batch_size", None)  # on how many is not known
-        known = {**{key.lower(): value for key, value in self._variables.items()}, **settings}
-        names = [str(known.get(name, "")) for name in LAUNCH["run_names"]]
-        names += [file.lstrip("> ").rpartition(".")[0] for file in written]
-        ends = {_plain(Path(name).name) for name in names if UNKNOWN not in name}
-        self.launches.append(Launch(line, settings, frozenset(ends)))
-
-    def _words(self, text: str) -> list[str]:
-        try:
-            return shlex.split(self._expanded(text))
-        except ValueError:  # a quote that is left open
-            return []
-
-    def _expanded(self, text: str) -> str:
-        return EXPANDED.sub(self._value, text)
-
-    def _value(self, found: re.Match[str]) -> str:
-        parts = found.groupdict()
-        if parts.get("single") or parts["escaped"]:
-            return found.group()
-        if double := parts.get("double"):
-            return f'"{IN_QUOTES.sub(self._value, double[1:-1])}"'
-        if listed := parts.get("list"):
-            return self._variables.get(listed, UNKNOWN)
-        if parts["sum"]:
-            names = re.sub(r"(?<![\w${])([A-Za-z_]\w*)", r"$\1", parts["sum"])
-            factors = self._expanded(names).split("*")
-            is_whole = all(factor.strip().isdecimal() for factor in factors)
-            return str(math.prod(map(int, factors))) if is_whole else UNKNOWN
-        value = self._variables.get(parts["bare"] or parts["name"] or "", "")
-        if not value and parts["default"] is not None:
-            value = self._expanded(parts["default"].strip("'\""))
-        return value or UNKNOWN
+    return VARIABLE.sub(value, text).replace("\0", "$")
 
 
-def _end_of_loop(commands: Sequence[Command], place: int) -> int:
-    """Place of the ``done`` of a loop whose first command stands at a place."""
-    depth = 1
-    for at in range(place, len(commands)):
-        word = BEFORE.sub("", commands[at][1], count=1).partition(" ")[0]
-        depth += (word in LOOPS) - (word == "done")
-        if not depth:
-            return at
-    return len(commands)
+def _launch(
+    line: int, words: list[str], written: Sequence[str], variables: Mapping[str, str]
+) -> list[Launch]:
+    """The launch that a command is; none of another command."""
+    words = [*itertools.dropwhile(ASSIGNED.fullmatch, words)]
+    stated = parse_command_line(words)
+    sure = {key: UNKNOWN if UNKNOWN in str(cell) else cell for key, cell in stated.items()}
+    settings = {key: cell for key, cell in sure.items() if UNKNOWN not in key}
+    if not _is_training(words, settings):
+        return []
+    # torchrun counts the processes of one machine.
+    own, machines = settings.get("nproc_per_node"), settings.get("nnodes", 1)
+    if isinstance(own, int) and isinstance(machines, int):
+        settings.setdefault("num_processes", own * machines)
+    is_of_several = not set(words).isdisjoint((*LAUNCH["of_several"], *LAUNCH["launchers"]))
+    if is_of_several and settings.keys().isdisjoint(("num_processes", "num_gpus")):
+        settings.pop("per_device_train_batch_size", None)  # on how many is not known
+    known = {**{key.lower(): value for key, value in variables.items()}, **settings}
+    names = [str(known.get(name, "")) for name in LAUNCH["run_names"]]
+    names += [file.rpartition(".")[0] for file in written]
+    ends = {_plain(Path(name).name) for name in names if UNKNOWN not in name}
+    return [Launch(line, settings, frozenset(ends))]
 
 
 def _is_training(words: Sequence[str], settings: Mapping[str, Scalar]) -> bool:

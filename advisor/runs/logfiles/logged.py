@@ -100,6 +100,19 @@ class Table:
             )
         return Table(self.numbers[wanted], columns, self.cut[wanted])
 
+    def averaged(self, starts: IntArray, key: str, count: FloatArray) -> Table:
+        """Table of the means of stretches of rows, with a count under a key; texts are dropped."""
+        columns = {}
+        for name in self._columns:
+            values, has = self.column(name), self.has(name)
+            rows = np.add.reduceat(has.astype(int), starts)
+            sums = np.add.reduceat(np.where(has, values, 0.0), starts)
+            at = np.flatnonzero(rows)
+            columns[name] = Column(at, sums[at] / rows[at])
+        columns[key] = Column(np.arange(starts.size), count)
+        cut = np.logical_or.reduceat(self.cut, starts)
+        return Table(self.numbers[starts], columns, cut)
+
     def pop(self, key: str) -> Column:
         """Take a column out; an empty one where there is none."""
         return self._columns.pop(key, None) or Column()
@@ -357,8 +370,12 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
         except (OSError, ValueError):  # a name longer than the system allows, or with a NUL
             is_folder = is_file = False
         if is_folder:
-            files = []
-            for place, folders, names in os.walk(path):  # without hidden ones
+            files, seen = list[Path](), set[str]()
+            for place, folders, names in os.walk(path, followlinks=True):  # without hidden ones
+                if (whole := os.path.realpath(place)) in seen:
+                    folders[:] = []
+                    continue
+                seen.add(whole)
                 if {"manifest.json", "recommendation.json", "posterior.nc"} <= {*names}:
                     if place == os.fspath(path):
                         problem = "the folder is a study, an answer of advisor advise, and no log"

@@ -7,7 +7,7 @@ import csv
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,10 +78,24 @@ def _note_holes(log: LogFile, notes: list[str]) -> None:
         notes.append(f"{missing:,} NUL bytes (a hole in the file) were passed over")
 
 
-def json_list(log: LogFile, key: str | None) -> tuple[list[Row], dict[str, Any]]:
-    """Objects of a JSON list, under a key or the whole file, and what stands round the list."""
+def json_list(
+    log: LogFile, key: str | None, notes: list[str] | None = None
+) -> tuple[list[Row], dict[str, Any]]:
+    """Objects of a JSON list, under a key or the whole file, and what stands round the list.
+
+    Of a list whose end is lost the whole objects count, where ``notes`` can say so.
+    """
     check_text(log.head(), log.path)
-    document = parse_json(log.text(limit=limits.MOST_LIST_BYTES), log.path)
+    text = log.text(limit=limits.MOST_LIST_BYTES)
+    try:
+        document = parse_json(text, log.path)
+    except InputError as error:
+        document = _whole_objects(text, key)
+        if notes is None or not document[key or ""]:
+            raise
+        rows = len(document[key or ""])
+        notes.append(f"the file is cut or damaged at line {error.row}: {rows} whole rows are read")
+        document = document if key else document[""]
     around = dict(document) if key is not None and isinstance(document, dict) else {}
     entries = document if key is None else around.pop(key, None)
     if not isinstance(entries, list):
@@ -90,6 +104,22 @@ def json_list(log: LogFile, key: str | None) -> tuple[list[Row], dict[str, Any]]
         raise InputError(problem, path=log.path, key=key, advice=advice)
     numbered = enumerate(entries, start=1)
     return [_row(number, row, "the entry is", log.path, key) for number, row in numbered], around
+
+
+def _whole_objects(text: str, key: str | None) -> dict[str, Any]:
+    """Objects of a list, up to the first that is broken, under its key, next to what is before."""
+    decoder, found = json.JSONDecoder(), list[Any]()
+    head, _, _ = text.partition(f'"{key}"') if key else ("", "", "")
+    at = text.find("[", len(head)) + 1
+    with contextlib.suppress(ValueError, RecursionError):
+        while at:
+            between = re.compile(r"[\s,]*").match(text, at)
+            cells, at = decoder.raw_decode(text, between.end() if between else at)
+            found.append(cells)
+    around: dict[str, Any] = {}
+    with contextlib.suppress(ValueError, RecursionError):
+        around = json.loads(head.rstrip().rstrip(",") + "}") if key else {}
+    return {**around, key or "": found}
 
 
 def _row(number: int, cells: Any, what: str, path: Path, key: str | None = None) -> Row:
@@ -103,7 +133,7 @@ def _row(number: int, cells: Any, what: str, path: Path, key: str | None = None)
 def csv_header(log: LogFile) -> list[str]:
     """Names of the columns of a CSV, as far as they lie in the head; none where it is no CSV."""
     text = log.head_text().lstrip(b"\xef\xbb\xbf\r\n ").decode("utf-8", "replace")
-    first = text.partition("\n")[0].rstrip("\r")
+    first = _table_from([line.rstrip("\r") for line in text.split("\n")])[0]
     try:
         return [cell.strip() for cell in next(csv.reader([first], delimiter=_separator(first)), [])]
     except csv.Error:
@@ -114,18 +144,21 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
     """Line and cells of each row of a CSV (comma, semicolon or tab); the header comes first."""
     check_text(log.head(), log.path)
     lines = log.lines()
-    first = next((line for line in lines if line.text.strip(" \t\r,;")), None)
-    if first is None:
+    top = [*itertools.islice(lines, MOST_REMARKS)]
+    header, start = _table_from([line.text for line in top])
+    if not header:
         raise InputError("the file is empty", path=log.path, advice="Give a log with rows")
-    last = first
+    first = last = top[max(0, start - 1)]
 
     def texts() -> Iterator[str]:
         nonlocal last
-        for last in itertools.chain((first,), lines):
-            yield last.text + "\n"
+        yield header + "\n"
+        for last in itertools.chain(top[start:], lines):
+            if not last.text.startswith("#") or any(sign in last.text for sign in ",;\t"):
+                yield last.text + "\n"
 
     # A quoted cell may span lines, so the parser, not the line ends, must find the rows.
-    reader = csv.reader(texts(), delimiter=_separator(first.text), strict=True)
+    reader = csv.reader(texts(), delimiter=_separator(header), strict=True)
     width, problem, held = 0, "", list[tuple[int, list[str]]]()
     try:
         for cells in reader:
@@ -152,6 +185,26 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
         yield from held
 
 
+MOST_REMARKS = 200
+"""Lines on top of a table among which its header is."""
+
+
+def _table_from(lines: Sequence[str]) -> tuple[str, int]:
+    """Header of a table, below any remarks, and the place of its first row; "" without one."""
+    remark = ""
+    for place, line in enumerate(lines):
+        if line.startswith("#"):
+            remark = line.lstrip("# \t")
+        elif line.strip(" \t\r,;"):
+            sign = _separator(line)
+            is_row = cell_number(line.split(sign)[0]) is not None
+            # numpy writes its header as a remark.
+            if is_row and remark and remark.count(sign) == line.count(sign):
+                return remark, place
+            return line, place + 1
+    return "", len(lines)
+
+
 def _separator(line: str) -> str:
     return max(",;\t", key=line.count)
 
@@ -168,7 +221,29 @@ def cell_number(cell: Any) -> float | None:
         return None
 
 
-SUFFIXES = frozenset({"", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
+def unpaired(cells: dict[str, Any]) -> dict[str, Any]:
+    """Cells in which lists of [step, value] are lists of values, next to one list of steps."""
+    pairs = {
+        key: {pair[0]: pair[1] for pair in value}
+        for key, value in cells.items()
+        if isinstance(value, list) and value and all(map(_is_pair, value))
+    }
+    if not pairs or "step" in cells:
+        return cells
+    steps = sorted({step for values in pairs.values() for step in values})
+    lists = {key: [values.get(step) for step in steps] for key, values in pairs.items()}
+    return {**cells, "step": steps, **lists}
+
+
+def _is_pair(value: Any) -> bool:
+    numbers = isinstance(value, list) and len(value) == 2
+    return numbers and isinstance(value[0], int) and isinstance(value[1], int | float | None)
+
+
+SUFFIXES = frozenset({"", ".md", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
+
+LEAST_PASTED = 20
+"""Rows from which on a page of Markdown is a console that was pasted."""
 
 BEFORE, LONGEST_LINE = 16_384, 65_536
 """Characters of a line that are looked at: before a sign, and of it all."""
@@ -196,6 +271,14 @@ def lines_with(log: LogFile, sign: str) -> Iterator[str]:
     # A digit behind the last dot is part of a name: "train_qwen2.5-7b".
     if log.suffix not in SUFFIXES and not log.suffix[1:2].isdigit():
         return
+    found = _lines_with(log, sign)
+    if log.suffix == ".md":  # which mostly tells of a log, and may be one that was pasted
+        first = [*itertools.islice(found, LEAST_PASTED)]
+        found = itertools.chain(first, found) if len(first) == LEAST_PASTED else iter(())
+    yield from found
+
+
+def _lines_with(log: LogFile, sign: str) -> Iterator[str]:
     left = limits.SEARCHED_BYTES
     with contextlib.suppress(InputError):
         for line in log.lines(strict=False):

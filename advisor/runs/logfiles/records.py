@@ -29,6 +29,7 @@ OPENING, BLOCK, PIECE_HEADER, LONGEST_RECORD = 7, 32768, 7, 4 << 20
 WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 """Kinds of pieces of a record of W&B."""
 
+DISPLAY_NAME = "_display_name"  # of the run, as W&B's pages show it
 OWN_COUNTER = "_step"  # W&B's key of its own counter of log calls
 
 
@@ -220,10 +221,13 @@ def read_store(
             record = Message(data)
             settings = [*record.within(5, 1), *record.within(17, 4, 1)]
             items = [_item(item) for item in record.within(2, 1)]
+            called = [one.text(8) for one in record.within(17) if one.text(8)]
             steps = [step for each in record.within(2, 2) for step in each.all(1, VARINT)]
         except ValueError:
             broken += 1
             continue
+        for name in called:
+            config[DISPLAY_NAME] = name
         for names, text in map(_item, settings):
             if names and names[0] != "_wandb":  # under which W&B keeps notes to itself
                 with contextlib.suppress(ValueError, RecursionError):
@@ -244,6 +248,7 @@ def stored_config(log: LogFile) -> dict[str, Any]:
     with contextlib.suppress(InputError):
         for _ in read_store(log, [], config):
             pass
+    config.pop(DISPLAY_NAME, None)
     return config
 
 

@@ -18,8 +18,10 @@ from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.series import (
     Placed,
     add_derived,
+    is_shuffled,
     measured_evaluations,
     measured_rows,
+    one_row_a_step,
     place_rows,
     read_counts,
     read_rewards,
@@ -43,6 +45,9 @@ from advisor.runs.trainers.keys import (
     words,
 )
 from advisor.theory import BoolArray, FloatArray
+
+COUNTERS = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
+"""The reward, and what changes from row to row where nothing else was measured."""
 
 
 def assemble(
@@ -117,6 +122,8 @@ class _Attempt:
         if key is None:
             return [self]
         count = read_counts(rows, key, self.path)
+        if is_shuffled(count):
+            return [self]
         window, _ = row_window(np.unique(count), self.logged.logging_steps)
         parts = row_kinds.split_restarts(self.logged, np.flatnonzero(train), count, window)
         return [replace(self, logged=part) for part in parts]
@@ -128,16 +135,29 @@ class _Attempt:
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
-        train, rewards, remarks = self._measured_rows(train, keys)
+        train, sorted_ = one_row_a_step(train, step_key, self.path)
+        rewards, absurd = read_rewards(train, keys.found["reward"], self.path)
+        # The rate may change in each row, or in none.
+        others = [train.column(key) for name, key in keys.found.items() if name not in COUNTERS]
+        measured = measured_rows([rewards, *others, *map(train.column, keys.parts.values())])
+        if measured is not None:
+            repeated = f"{len(train) - measured.size} of {len(train)} rows repeat the row before"
+            sorted_.append(f"{repeated} in all that is measured, and were left out")
+            train, rewards = train.take(measured), rewards[measured]
         unit = unit_of(step_key, self.framework, self.columns, self.known)
         spacing = self.logged.logging_steps
         placed = place_rows(train, step_key, unit, self.known, self.path, spacing)
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
         series, missing, unusable = read_series(train, rewards, keys.found, self.known)
-        borrowed = self._borrow(series, missing, holds, train.column(step_key), step_key)
+        broken = {
+            name: placed.step[train.has(key) & ~np.isfinite(train.column(key))]
+            for name, key in keys.found.items()
+            if name in PilotRun.SERIES
+        }
+        borrowed = self._borrow(series, missing, broken, train, step_key, placed)
         is_own_loop = self.framework in (COMMON_KEYS, own_loop.KEY_TABLE)
-        add_derived(series, train, times_parts=is_own_loop)
+        add_derived(series, train, keys.found["reward"], times_parts=is_own_loop)
         # A hole has a reason; what was found elsewhere has none.
         whole = {name for name, values in series.items() if np.isfinite(values).all()}
         missing = {name: why for name, why in missing.items() if name not in whole}
@@ -147,6 +167,7 @@ class _Attempt:
         return {
             **raw,
             "missing": missing,
+            "not_finite": {name: at for name, at in broken.items() if at.size},
             "parts": {name: part for name, part in parts.items() if np.isfinite(part).any()},
             "scores": self._scores(keys, holds, placed),
             "rate_step": rate_step,
@@ -156,11 +177,11 @@ class _Attempt:
                 *self.logged.assumptions,
                 *self.kinds.assumptions,
                 *placed.assumptions,
-                *remarks,
+                *sorted_,
                 *self._assumed_reward(keys),
                 *_averaged(keys),
             ),
-            "warnings": (*raw["warnings"], *placed.warnings, *self._cut(holds), *unusable),
+            "warnings": (*raw["warnings"], *placed.warnings, *self._cut(holds), *absurd, *unusable),
         }
 
     def _raw(
@@ -210,20 +231,6 @@ class _Attempt:
         what = f"{counted(lost, 'line')}, cut before the reward (W&B keeps 4,096 characters)"
         return [f"{what}: {IN_NO_RUN}"]
 
-    def _measured_rows(self, train: Table, keys: Keys) -> tuple[Table, FloatArray, tuple[str, ...]]:
-        """Rows that were measured, their rewards, and what was done to get there."""
-        rewards = read_rewards(train, keys.found["reward"], self.path)
-        # What changes from row to row, or is looked at anyway, where nothing else was measured.
-        others = [
-            key
-            for name, key in keys.found.items()
-            if name not in ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
-        ]
-        measured, repeated = measured_rows(train, rewards, [*others, *keys.parts.values()])
-        if repeated is None:
-            return train, rewards, ()
-        return train.take(measured), rewards[measured], (repeated,)
-
     def _assumed_reward(self, keys: Keys) -> tuple[str, ...]:
         key = keys.found["reward"]
         if key == "reward" or "reward" in self.columns.keys or is_declared(key):
@@ -245,22 +252,26 @@ class _Attempt:
         self,
         series: dict[str, FloatArray],
         missing: dict[str, Missing],
-        holds: BoolArray,
-        count: FloatArray,
+        broken: dict[str, FloatArray],
+        train: Table,
         step_key: str | None,
+        placed: Placed,
     ) -> dict[str, str]:
         """Add series that stand in rows without a reward at the same steps, averaged by step."""
-        evaluate = self.kinds.evaluate
+        evaluate, holds = self.kinds.evaluate, self.trained[1]
         kept = holds if evaluate.all() else holds | evaluate
         if step_key is None or kept.all():
             return {}
         others = self.table.take(~kept)
         found = self._find_other_keys(others, _without_keys(self.columns)).found
-        counts = others.column(step_key)
+        count, counts = train.column(step_key), others.column(step_key)
         borrowed = {}
         for name, key in found.items():
             values = others.column(key)
             there = np.isfinite(values) & np.isfinite(counts)
+            if name not in series and name in PilotRun.SERIES:
+                lost = others.has(key) & ~np.isfinite(values) & np.isfinite(counts)
+                broken[name] = placed.at(np.unique(counts[lost]))
             if name in series or name not in PilotRun.SERIES or not there.any():
                 continue
             steps, place = np.unique(counts[there], return_inverse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,10 +44,13 @@ class Inspection:
         Sorted by path, with unique ids; copies of a run are there and say so.
     unread : list of Unread
         Files that gave no run, and why.
+    configs : dict of Path to int
+        Files that state settings, and of how many logs.
     """
 
     runs: list[PilotRun]
     unread: list[Unread]
+    configs: dict[Path, int] = field(default_factory=dict)
 
     @property
     def train_runs(self) -> list[PilotRun]:
@@ -74,11 +77,13 @@ class Inspection:
 
     def refused(self, given: Sequence[str | Path], problem: str, instead: str | None) -> InputError:
         """Error of paths that hold no run, with a few reasons; `instead` is to be given."""
-        why = "; ".join(f"{path.name}: {reason}" for path, reason in self.unread[:3])
+        shown, formats = self.unread_logs or self.unread, f"one of: {known_formats()}"
+        why = "; ".join(f"{path.name}: {reason}" for path, reason in shown[:3])
         return InputError(
             problem + (f" ({why})" if why else ""),
             path=", ".join(str(path) for path in given[:3]),
-            advice=instead and f"Give {instead} one of: {known_formats()}",
+            # What is wrong with a log says what to do.
+            advice=None if self.unread_logs or not instead else f"Give {instead} {formats}",
         )
 
     def to_json(self) -> str:
@@ -98,6 +103,11 @@ class Inspection:
             is_number = name in ("size", "G", "lr", "K", "steps", "reward")
             side: Literal["left", "right"] = "right" if is_number else "left"
             table.add_column(name, justify=side, overflow="fold", no_wrap=is_number)
+        ids = [run.id for run in self.runs]
+        is_narrow = console.is_terminal and max(map(len, ids), default=0) > console.width - 60
+        head, tail = _shared(ids) if is_narrow else ("", "")
+        if head or tail:
+            table.title = f"{title}, named {head}...{tail}"
         groups: dict[object, list[PilotRun]] = {}
         for place, run in enumerate(self.runs):
             cells = _cells([run])
@@ -105,7 +115,10 @@ class Inspection:
             # Runs from which on those that are alike share a row.
             groups.setdefault(key if len(self.runs) > 30 else place, []).append(run)
         for group in groups.values():
-            table.add_row(*map(Text, _cells(group)))
+            name, *cells = _cells(group)
+            own = group[0].id
+            short = own[len(head) : len(own) - len(tail)]
+            table.add_row(*map(Text, (name.replace(own, short, 1), *cells)))
         if self.runs:
             if not console.is_terminal:  # nobody reads names over several lines in a file
                 wide = console.options.update(max_width=10_000)
@@ -130,6 +143,22 @@ class Inspection:
                 for place, line in enumerate(line for line in lines if line):
                     head = f"  {title + ':':<24}" if place == 0 else " " * 26
                     console.print(Text(head + line), soft_wrap=True)
+
+
+def _shared(names: Sequence[str]) -> tuple[str, str]:
+    """Long beginning and end that all names share, cut where words do."""
+    if len(names) < 2:
+        return "", ""
+    # Of the first and the last in order what all share.
+    first, last = min(names), max(names)
+    head = first[: next((at for at, sign in enumerate(first) if last[at : at + 1] != sign), 0)]
+    head = head[: max(head.rfind(sign) for sign in "/_-. ") + 1]
+    turned = [name[len(head) :][::-1] for name in names]
+    first, last = min(turned), max(turned)
+    tail = first[: next((at for at, sign in enumerate(first) if last[at : at + 1] != sign), 0)]
+    tail = tail[: max(tail.rfind(sign) for sign in "/_-. :") + 1][::-1]
+    is_whole = all(len(name) > len(head) + len(tail) for name in names)
+    return (head if len(head) > 8 else "", tail if len(tail) > 8 else "") if is_whole else ("", "")
 
 
 def _run(run: PilotRun) -> dict[str, Any]:
@@ -203,33 +232,44 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
     own = inspection.train_runs
     if not own:
         return
-    ready = sum(not run.needs for run in own)
+    frozen = [run for run in own if run.frozen_since is not None]
+    ready = sum(not run.needs and run not in frozen for run in own)
     head = "Say as well, or it is assumed:" if ready == len(own) else "To fit the others:"
     as_is = "it is" if len(own) == 1 else "they are"
     line = f"{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."
-    if inspection.is_flat:
-        is_constant = all(np.ptp(run.reward[np.isfinite(run.reward)]) == 0 for run in own)
-        if is_constant:
+    if frozen:
+        ids = ", ".join(run.id for run in frozen[:3]) + (", ..." if frozen[3:] else "")
+        line += f" In {ids} the gradient is exactly 0 though groups differ: the weights do not "
+        line += "move, and no learning rate helps. advisor diagnose names what to check."
+    elif inspection.is_flat:
+        values = {run.constant_reward for run in own}
+        if None not in values:
             line, head = "Nothing can be fitted.", "The next pilots need as well:"
-        line += " The reward" if len(own) == 1 else f" In all {len(own)} runs the reward"
-        if all(run.is_at_floor for run in own):
-            line += " shows nothing but its floor: whether it is slow to start or dead cannot be "
-            line += "seen. Run the next pilot at a third of the smallest learning rate."
-        elif is_constant:
-            line += " is one number in every row. Look at the reward function first: if groups are "
-            line += "not all right or all wrong, run the next pilot at three times the rate."
+            shown = f"{min(filter(None, values), default=0):.3g}"
+            line += f" Every reward is {shown}. " if len(values) == 1 else " No reward ever moves. "
+            line += "Check the reward function, the parser of answers and the task, in this order, "
+            line += "before the learning rate."
+        elif all(run.is_at_floor for run in own):
+            line += " The reward never left its minimum after the first row. Run the next pilot at "
+            line += "a third of the smallest learning rate."
         else:
+            line += " The reward" if len(own) == 1 else f" In all {len(own)} runs the reward"
             line += " moved by no more than its noise: that tells that these settings are slow, and"
             line += " no more. Run the next pilot at three times the largest learning rate."
     console.print(Text(f"\n{line}"), soft_wrap=True)
-    asked = Trainer.asked_of(own, [*_adapter_assumed(own), *_bounds_assumed(own)])
+    bounds = _bounds_assumed(own)
+    asked = Trainer.asked_of(own, [*_adapter_assumed(own), *bounds])
+    if asked is None and bounds and max(np.nanmax(run.reward) for run in own) > 1:
+        line = "Rewards exceed 1 and no ceiling is given: the forecast depends on it."
+        console.print(Text(f"{line} Paste into pilots.toml next to the logs:\n  [defaults]"))
+        console.print(Text("\n".join(bounds)))
     if asked is not None:
         console.print(Text(head))
         for sentence in asked.sentences:
             console.print(Text(f"  {sentence}."), soft_wrap=True)
         # Beside what a tracker's client hands out lies no file.
         is_asked = all(SOURCE.match(run.path) for run in own)
-        where = "and name it with --sidecar" if is_asked else "beside the logs"
+        where = "and name it with --sidecar" if is_asked else "next to the logs"
         console.print(Text(f"Paste into pilots.toml {where}:\n" + "\n".join(asked.block)))
         if asked.configs and not is_asked:
             console.print(Text(f"Or put beside the log what tells it: {asked.configs}."))
@@ -263,7 +303,10 @@ def _bounds_assumed(runs: Sequence[PilotRun]) -> list[str]:
         return []
     low, high = float(values.min()), float(values.max())
     lines = [] if low >= 0 else [f"  # reward_floor = ...  # lowest logged: {low:.4g}"]
-    return [*lines, f"  # reward_ceiling = ...  # the most it can be; highest logged: {high:.4g}"]
+    # Percentages, most likely.
+    likely = "100" if 20 < high <= 100 and low >= 0 else "..."
+    why = f"the most it can be; highest logged: {high:.4g}"
+    return [*lines, f"  # reward_ceiling = {likely}  # {why}"]
 
 
 def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:
@@ -297,7 +340,15 @@ def _show_unread(inspection: Inspection, console: Console) -> None:
     sidecars = [item.path for item in unread if item.reason == SIDECAR]
     for path in sidecars:
         console.print(Text(f"Settings of the runs were read from {path}."), soft_wrap=True)
-    others = len(unread) - len(shown) - len(sidecars)
+    used = {item.path for item in unread} & inspection.configs.keys()
+    names: dict[str, int] = {}
+    for path, logs in inspection.configs.items():
+        if str(path) not in {run.path for run in inspection.runs}:
+            names[path.name] = names.get(path.name, 0) + logs
+    listed = ", ".join(f"{name} ({counted(logs, 'run')})" for name, logs in names.items())
+    if listed:
+        console.print(Text(f"Settings from {listed}."), soft_wrap=True)
+    others = len(unread) - len(shown) - len(sidecars) - len(used)
     if others:
         files = f"{counted(others, 'other file')} {'holds' if others == 1 else 'hold'}"
         console.print(Text(f"{files} no log (configs, code, weights, ...)."))

@@ -47,8 +47,8 @@ def read_runs(
         what a tracker's own client hands out: ``wandb:ENTITY/PROJECT[/SWEEP]``,
         ``mlflow:[TRACKING_URI#]EXPERIMENT``, ``trackio:PROJECT``.
     sidecar : path-like, optional
-        ``pilots.toml`` or ``pilots.csv`` with the settings that logs do not hold. By default the
-        nearest one next to a log or above it, up to two folders above what is given.
+        ``pilots.toml`` with the settings that logs do not hold. By default the nearest one next
+        to a log or above it, up to two folders above what is given.
     overrides : mapping, optional
         Settings for all runs; they come before the sidecar's, which come before those of config
         files beside a log and before what its metrics tell.
@@ -133,6 +133,7 @@ class LogSearch:
         self.unread: list[Unread] = []
         self._failed: list[InputError] = []
         self._listed: dict[Path, frozenset[str]] = {}
+        self.configs: dict[Path, set[Path]] = {}
 
     def run(self, paths: Sequence[Path | str]) -> Inspection:
         """Read all runs below the paths, and those that clients of trackers hand out."""
@@ -161,7 +162,8 @@ class LogSearch:
         above = [path for path in self.sidecars.read if path not in listed]
         self.unread += [Unread(path, SIDECAR) for path in above]
         runs = self._warned(evaluations_as_rewards(runs, is_fit=self.is_strict))
-        return Inspection(warn_of_starts(mark_copies(runs)), sorted(self.unread))
+        found = {path: len(logs) for path, logs in self.configs.items()}
+        return Inspection(warn_of_starts(mark_copies(runs)), sorted(self.unread), found)
 
     def _pass_over(
         self, candidate: LogCandidate, error: InputError, *, is_asked: bool | None = None
@@ -175,7 +177,7 @@ class LogSearch:
             raise error
         self._failed.append(error)
         place = "" if error.row is None else f"row {error.row}: "
-        advice = f". {error.advice}" if candidate.is_named and error.advice else ""
+        advice = f". {error.advice}" if error.advice else ""
         self.unread.append(Unread(candidate.path, f"{place}{error.problem}{advice}"))
 
     def _warned(self, runs: list[PilotRun]) -> list[PilotRun]:
@@ -246,6 +248,8 @@ class LogSearch:
                     lambda folder: counts.get(folder.resolve(), 0) + more,
                     self._names_in,
                 )
+                for source in (each for each in configs[path] if each.settings):
+                    self.configs.setdefault(source.path, set()).add(path)
             table, remark = restore_slashes(logged.table, logged.table.keys)
             if remark is not None:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))

@@ -9,35 +9,32 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, check_text
 from advisor.runs.logfiles.logged import Columns, LogCandidate, Reader
-from advisor.runs.logfiles.parsing import DELIMITED, JSON_LINES, PARQUET, csv_rows, is_number
+from advisor.runs.logfiles.parsing import (
+    DELIMITED,
+    JSON_LINES,
+    PARQUET,
+    SUFFIXES,
+    csv_rows,
+    is_number,
+)
 from advisor.runs.logs.tables import json_runs, table
 from advisor.runs.logs.trackers import notebook, tensorboard, wandb
 from advisor.runs.trainers.keys import is_like_a_score, show_keys
-from advisor.runs.trainers.registry import trainer_readers
-
-TABLES = {
-    "MLflow": rb"CREATE TABLE (?:IF NOT EXISTS )?[\"`]?metrics[\"`]?\s*\([^;]{0,400}\brun_uuid\b",
-    "Trackio": rb"CREATE TABLE (?:IF NOT EXISTS )?\"?metrics\"?\s*\([^()]{0,600}\brun_name\b"
-    rb"[^()]{0,200}\bmetrics TEXT",
-}
-"""How the SQLite database of a tracker begins."""
+from advisor.runs.trainers.registry import trainer_readers, trainers
 
 NO_PARQUET = "Parquet is not read"
 AS_CSV = "Convert it: pandas.read_parquet('log.parquet').to_csv('log.csv', index=False)"
 
 
-def _tracker_of(log: LogFile) -> str:
-    """Tracker to whose store a file belongs; empty where it is of none."""
-    if log.name == "meta.yaml":  # of a run or an experiment in a folder of MLflow
-        marks = (b"lifecycle_stage:", b"experiment_id:")
-        return "MLflow" if all(mark in log.readable_head() for mark in marks) else ""
-    is_named_so = log.suffix in (".db", ".sqlite", ".sqlite3")
-    head = log.readable_head(limits.BLOCK_BYTES) if is_named_so else b""
-    known = TABLES if head.startswith(b"SQLite format 3\0") else {}
-    return next((name for name, table in known.items() if re.search(table, head)), "")
+def _is_store(log: LogFile) -> bool:
+    """Whether a file is a database, or of a run or an experiment in a folder of MLflow."""
+    if log.name != "meta.yaml":
+        is_named_so = log.suffix in (".db", ".sqlite", ".sqlite3")
+        return is_named_so and log.readable_head().startswith(b"SQLite format 3\0")
+    marks = (b"lifecycle_stage:", b"experiment_id:")
+    return all(mark in log.readable_head() for mark in marks)
 
 
 def _store_of(log: LogFile) -> Path:
@@ -51,23 +48,19 @@ def _store_of(log: LogFile) -> Path:
 
 def _refuse_store(logs: Sequence[LogFile], columns: Columns) -> NoReturn:
     """Say which command reads it."""
-    log, tracker, path = logs[0], _tracker_of(logs[0]), _store_of(logs[0]).absolute()
-    kind = "project" if tracker == "Trackio" else "database"
-    command = f"advisor inspect 'mlflow:sqlite:///{path}#EXPERIMENT'"
-    if tracker == "Trackio":
-        command = f"TRACKIO_DIR='{path.parent}' advisor inspect 'trackio:{path.stem}'"
-    elif log.name == "meta.yaml":
-        kind = "folder"
-        command = f"MLFLOW_ALLOW_FILE_STORE=true advisor inspect 'mlflow:{path}#EXPERIMENT'"
-    first = "unpack it, then " if log.is_packed else ""
-    raise InputError(
-        f"this is a {kind} of {tracker}, read by its own client: {first}pip install "
-        f"'grpo-advisor[{tracker.lower()}]', then {command}",
-        path=log.path,
-    )
+    log, path = logs[0], _store_of(logs[0]).absolute()
+    problem = "this is a database, and those of MLflow and Trackio are read by their own clients"
+    advice = f"Name it as 'mlflow:sqlite:///{path}#EXPERIMENT', or in TRACKIO_DIR as "
+    advice += f"'trackio:{path.stem}'"
+    if log.name == "meta.yaml":
+        problem = "this is a folder of MLflow, read by its own client"
+        advice = "Install 'grpo-advisor[mlflow]', then run MLFLOW_ALLOW_FILE_STORE=true advisor "
+        advice += f"inspect 'mlflow:{path}#EXPERIMENT'"
+    first = "Unpack it first. " if log.is_packed else ""
+    raise InputError(f"{problem}. {first}{advice}", path=log.path)
 
 
-STORE = Reader("store", _tracker_of, _refuse_store, _store_of)
+STORE = Reader("store", _is_store, _refuse_store, _store_of)
 """It claims a store, so that nothing else reads a part of it, and refuses it with its command."""
 
 
@@ -101,8 +94,10 @@ def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) 
         check_text(log.head(), candidate.path)
         if log.suffix == ".toml":
             raise is_settings(candidate.path)
+        named = console_of(log)
         problem, advice = "this is not a log that any reader knows", known_formats()
-        raise InputError(problem, path=candidate.path, advice=f"Give one of: {advice}")
+        advice = "" if named else f"Give one of: {advice}"
+        raise InputError(named or problem, path=candidate.path, advice=advice)
     return fallback
 
 
@@ -123,7 +118,7 @@ def why_no_log(candidate: LogCandidate) -> str:
 
 def _why_no_table(log: LogFile) -> str:
     """Which columns of numbers may hold the reward, if a file that no reader claims is a table."""
-    problem = "not a log that any reader knows"
+    problem = console_of(log) or "not a log that any reader knows"
     if log.suffix not in (*DELIMITED, *JSON_LINES):
         return problem
     try:
@@ -143,6 +138,21 @@ def _why_no_table(log: LogFile) -> str:
         return problem
     which = f"choose with --column reward=COLUMN one of {show_keys(likely)}"
     return f"{problem}; {which}, or of columns that are runs all: reward=COLUMN,COLUMN"
+
+
+def console_of(log: LogFile) -> str:
+    """Which trainer's console a file is that no reader claims, and what of it is read."""
+    if log.suffix not in SUFFIXES or log.suffix == ".md":  # which tells of one, at most
+        return ""
+    head = log.readable_head().decode("utf-8", "replace")
+    found = (
+        one.name for one in trainers() if one.console_sign and re.search(one.console_sign, head)
+    )
+    name = next(found, "")
+    return name and (
+        f"a console of {name}, in a form that is not read. Give the run's W&B run or export, its "
+        "TensorBoard events or metrics.jsonl; or print 'step 12 | reward=0.25' for each step"
+    )
 
 
 def is_settings(path: Path) -> InputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +16,19 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.logged import Columns, Table
 from advisor.runs.pilot_run import IN_NO_RUN, Missing, PilotRun, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
-from advisor.runs.trainers.key_table import COMPONENT_STD, PARTS_OF_A_STEP, UNSURE_STEPS
+from advisor.runs.trainers.key_table import COMPONENT_STD, DATA, PARTS_OF_A_STEP, UNSURE_STEPS
 from advisor.theory import BoolArray, FloatArray, IntArray
+
+OF_A_SAMPLE = frozenset(DATA["rows"]["of_a_sample"])
 
 LEAST_CHANGES = 4
 """Rows that differ from the one before, from which on a rhythm is no chance."""
 
 LEAST_REPEATED = 0.5
 """Share of rows that repeat the one before, from which on they are copies of it."""
+
+LARGEST, ABSURD = 1e30, 1e4
+"""No mean of rewards is as large; nor are a few of them so many times as large as most."""
 
 LEAST_SHARE = 1e-9
 """Mean reward below which nobody counted: one in a billion completions."""
@@ -108,6 +114,15 @@ def unit_of(
 def read_counts(table: Table, key: str, path: Path) -> FloatArray:
     """Counter of each row."""
     count = table.column(key)
+    there = np.flatnonzero(table.has(key) | np.isin(np.arange(len(table)), [*table.text(key)]))
+    if np.unique(count[there]).size >= PilotRun.LEAST_REWARDS and there.size < count.size:
+        # Rows of micro-batches, of which the last, or the first, counts the step.
+        if there[0]:
+            at = np.searchsorted(there, np.arange(count.size))
+            gap = count[there[-1]] - count[there[-2]]
+            count = np.append(count[there], count[there[-1]] + gap)[at]
+        else:
+            count = count[there[np.searchsorted(there, np.arange(count.size), side="right") - 1]]
     # The bounds also refuse NaN, which compares false.
     with np.errstate(invalid="ignore"):
         bad = ~((count >= 0) & (count <= limits.MOST_STEPS) & (count == np.round(count)))
@@ -119,6 +134,39 @@ def read_counts(table: Table, key: str, path: Path) -> FloatArray:
         advice = "Correct the row, or name another step key in a column map"
         raise wrong_at(row, table, path, key, problem, advice)
     return count
+
+
+def is_shuffled(count: FloatArray) -> bool:
+    """Whether rows are out of order, rather than those of a run that was started again."""
+    back = int(np.sum(np.diff(count) < 0))
+    is_reversed = back == count.size - 1
+    # A counter that starts again in each epoch repeats itself.
+    twice = count.size - np.unique(count).size
+    is_mixed = back >= max(3, 0.1 * count.size) and twice <= 0.1 * count.size
+    return not is_reversed and back > 0 and (not twice or is_mixed)
+
+
+def one_row_a_step(table: Table, key: str | None, path: Path) -> tuple[Table, list[str]]:
+    """Rows in the order of their steps, those of one step averaged, and what was done."""
+    if key is None:
+        return table, []
+    count, notes = read_counts(table, key, path), list[str]()
+    is_filled = not np.array_equal(count, table.column(key), equal_nan=True)
+    if is_mixed := is_shuffled(count):
+        order = np.argsort(count, kind="stable")
+        table, count = table.take(order), count[order]
+        notes.append("rows were out of order and were sorted by step")
+    repeated = int(np.sum(np.diff(count) == 0))
+    if is_filled or repeated > (0 if is_mixed else max(2, count.size // 4)):
+        sample = next((name for name in table.keys if name.lower() in OF_A_SAMPLE), None)
+        if sample is not None:
+            problem = f"{repeated} of {count.size} rows repeat the step: each is a completion"
+            advice = "Give a log with the mean reward of each step"
+            raise wrong_at(np.argmax(np.diff(count) == 0) + 1, table, path, sample, problem, advice)
+        notes.append(f"{count.size} rows at {count.size - repeated} steps: averaged by step")
+        starts = np.flatnonzero(np.append(True, np.diff(count) != 0))
+        table = table.averaged(starts, key, count[starts])
+    return table, notes
 
 
 def wrong_at(
@@ -134,11 +182,6 @@ def keep_increasing(
     """Which rows to keep so that the step increases strictly: the later of two at one step."""
     if step.size > 2 and np.all(np.diff(step) < 0):
         return list(range(step.size))[::-1], ["rows stood in descending order and were reversed"]
-    repeated = int(np.sum(np.diff(step) == 0))
-    if repeated > max(2, step.size // 4) or 2 * repeated >= max(2, step.size):
-        problem = f"{repeated} of {step.size} rows repeat the step of the row before"
-        advice = 'Average them by step, or choose a kind in a column map: filter = "type=..."'
-        raise wrong_at(np.argmax(np.diff(step) == 0) + 1, table, path, key, problem, advice)
     if np.all(np.diff(step) > 0):
         return list(range(step.size)), []
     kept: list[int] = []
@@ -150,7 +193,12 @@ def keep_increasing(
         if dropped:
             first, last = step[dropped[-1]], step[dropped[0]]
             at = f"step {first:g} was" if first == last else f"steps {first:g} to {last:g} were"
-            warnings.append(f"{at} logged twice (a resumed run): the earlier rows are {IN_NO_RUN}")
+            # A run that was started again may not have come as far again.
+            again = min(last, step[index:].max())
+            only = f", and up to {last:g} before it" if last > again else ""
+            at = at if not only else f"steps {first:g} to {again:g} were"
+            why = f"logged twice (a resumed run){only}: the earlier rows are {IN_NO_RUN}"
+            warnings.append(f"{at} {why}")
         kept.append(index)
     lost = step.size - len(kept)
     if len(kept) < PilotRun.LEAST_REWARDS <= step.size:
@@ -176,21 +224,35 @@ def row_window(step: FloatArray, stated: int | None) -> tuple[int, str | None]:
     return 1, None
 
 
-def read_rewards(table: Table, key: str, path: Path) -> FloatArray:
-    """Train reward of each row."""
+def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[str]]:
+    """Train reward of each row, NaN where it is absurd, and which are."""
     texts = table.text(key)
     if texts:
         row = min(texts)
         problem = f"the reward of this row is {repr(texts[row])[:40]}, not a number"
         advice = "Name the key of the mean reward in a column map"
+        if re.fullmatch(r"[-+]?[\d.]*,\d+(?:[eE][-+]?\d+)?", texts[row]):
+            problem = f"the reward of this row, {texts[row][:40]}, has a decimal comma"
+            advice = "Export the table again with decimal points, in an English locale"
         raise wrong_at(row, table, path, key, problem, advice)
     reward = table.column(key)
+    sizes = np.abs(np.where(np.abs(reward) < LARGEST, reward, np.nan))
+    known = np.append(sizes[np.isfinite(sizes)], 1.0)
+    usual = ABSURD * max(1.0, float(np.quantile(known, 0.75, method="lower")))
+    odd = np.isfinite(reward) & ~(sizes <= usual)
+    is_few = odd.sum() <= max(1, 0.05 * reward.size)
+    odd &= is_few | np.isnan(sizes)
+    rows = np.flatnonzero(odd).tolist()
+    notes = [f"the reward of row {table.numbers[n]}, {reward[n]:.3g}, is absurd" for n in rows[:3]]
+    notes = [f"{note}, and {IN_NO_RUN}" for note in notes]
+    reward = np.where(odd, np.nan, reward)
     bad = ~np.isfinite(reward)
     if 2 * bad.sum() > reward.size:
-        problem = f"{bad.sum()} of {reward.size} rewards are NaN or infinite, the first one here"
+        what = "are NaN, infinite or beyond 1e30, the first one here"
+        problem = f"{bad.sum()} of {reward.size} rewards {what}"
         advice = "Mend the reward function: without rewards a run teaches nothing"
         raise wrong_at(np.argmax(bad), table, path, key, problem, advice)
-    return reward
+    return reward, notes
 
 
 def read_series(
@@ -255,31 +317,20 @@ def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
     return bool(ratio.min() > 1 - NEAR and np.ptp(ratio) < NEAR)
 
 
-def measured_rows(
-    table: Table, rewards: FloatArray, keys: Iterable[str]
-) -> tuple[BoolArray, str | None]:
-    """Rows in which something measured changed, and a remark where others were left out."""
-    everything = np.ones(rewards.size, dtype=bool)
-    # Where the reward changes most of the time nothing else need be asked.
-    repeats = rewards[1:] == rewards[:-1]
-    if rewards.size <= 2 * LEAST_CHANGES or np.mean(repeats) < LEAST_REPEATED / 2:
-        return everything, None
-    columns = [rewards, *map(table.column, keys)]
-    columns = [column for column in columns if np.unique(column[np.isfinite(column)]).size > 1]
-    changed = np.arange(rewards.size) == 0
-    for column in columns:
-        same = (column[1:] == column[:-1]) | (np.isnan(column[1:]) & np.isnan(column[:-1]))
-        changed[1:] |= ~same
-    repeats = int((~changed).sum())
-    if changed.sum() <= LEAST_CHANGES or repeats < LEAST_REPEATED * changed.size:
-        return everything, None
-    places = np.flatnonzero(changed)
-    lengths = np.diff(np.append(places, changed.size))
-    # Longest stretch of repeated rows over the median one; in a run that has died it is far longer.
-    if _gap(places) < 2 or lengths.max() > 5.0 * np.median(lengths):
-        return everything, None
-    remark = f"{repeats} of {changed.size} rows repeat the row before in all that is measured"
-    return changed, f"{remark} and were left out (gaps filled forward)"
+def measured_rows(columns: Iterable[FloatArray]) -> IntArray | None:
+    """Rows in which something changed, where these come in a rhythm: others repeat the one before.
+
+    A reward that is logged every tenth step and filled forward would count ten times.
+    """
+    varied = np.array([one for one in columns if np.unique(one[np.isfinite(one)]).size > 1])
+    if not varied.size:
+        return None
+    same = (varied[:, 1:] == varied[:, :-1]) | (np.isnan(varied[:, 1:]) & np.isnan(varied[:, :-1]))
+    places = np.flatnonzero(np.append(True, ~same.all(axis=0)))
+    is_rhythm = places.size > LEAST_CHANGES and _gap(places) > 1
+    # A run that has died repeats its last row for far longer.
+    is_alive = is_rhythm and same.shape[1] - places[-1] <= 5 * np.median(np.diff(places))
+    return places if is_alive else None
 
 
 def measured_evaluations(reward: FloatArray) -> BoolArray:
@@ -310,8 +361,24 @@ def _gap(places: IntArray) -> int:
     return int(np.gcd.reduce(np.diff(places))) if places.size >= 2 else 1
 
 
-def add_derived(series: dict[str, FloatArray], train: Table, *, times_parts: bool) -> None:
+def add_derived(
+    series: dict[str, FloatArray], train: Table, reward: str, *, times_parts: bool
+) -> None:
     """Add the silent share and the time of a step, where only their parts are logged."""
+    parts = [name for name in ("all_right_share", "all_wrong_share") if name in series]
+    if any(np.nanmax(series[name]) > 1 for name in parts):  # counts, as rLLM logs them
+        key = next((key for key in train.filled_keys if plain(key).endswith("solve_partial")), None)
+        total = np.sum([series[name] for name in parts], axis=0) + train.column(key)
+        for name in parts:
+            shares = series.pop(name) / np.where(total > 0, total, np.nan)
+            series |= {name: shares} if np.isfinite(shares).any() else {}
+    most, least = (
+        train.column(reward.replace("mean", end) if "mean" in reward else f"{reward}_{end}")
+        for end in ("max", "min")
+    )
+    # Of a batch whose rewards differ it does not show in how many groups they do.
+    if "silent_group_share" not in series and np.mean(most == least) >= 0.95:
+        series["silent_group_share"] = np.where(most == least, 1.0, np.nan)
     if "silent_group_share" not in series and {"all_right_share", "all_wrong_share"} <= set(series):
         series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
     if "step_time_seconds" in series or not times_parts:

@@ -1,14 +1,12 @@
-"""``pilots.toml`` or ``pilots.csv``: the settings that logs do not hold, and for which log."""
+"""``pilots.toml``: the settings that logs do not hold, and for which log."""
 
 from __future__ import annotations
 
-import csv
 import fnmatch
-import io
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
@@ -21,6 +19,7 @@ from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.stated_settings import KEYS, Setting, check_settings
 
 NAMES = ("pilots.toml", "pilots.csv")
+"""The second, of 1.0, is refused: no run may lose its settings in silence."""
 TABLES: dict[str, type] = {"defaults": dict, "columns": dict, "run": list}
 
 PLACES = ("id", "path", "columns")
@@ -92,12 +91,11 @@ def read_sidecar(file: LogFile) -> Sidecar:
         advice = "Check the path, relative to the folder you are in"
         raise wrong("there is no such file", argument="sidecar", advice=advice)
     if path.is_dir():
-        raise wrong("this sidecar is a folder", advice="Give the pilots.toml or pilots.csv in it")
-    text = file.text(give="Write [defaults] or [[run]] tables in UTF-8, or remove the file")
-    if path.suffix == ".csv":
-        return Sidecar(path, {}, Columns(), tuple(_csv_entries(text, path)))
+        raise wrong("this sidecar is a folder", advice="Give the pilots.toml in it")
     if path.suffix != ".toml":
-        raise wrong("a sidecar is a TOML or CSV file", advice="Name it pilots.toml or pilots.csv")
+        advice = "Write pilots.toml: a [[run]] table with path and settings for each run"
+        raise wrong("a sidecar is a TOML file", advice=advice)
+    text = file.text(give="Write [defaults] or [[run]] tables in UTF-8, or remove the file")
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -148,37 +146,6 @@ def _entry(given: Mapping[str, Any], path: Path, row: int) -> Entry:
         raise wrong(f"{columns!r} is no column map", key="columns", advice=advice)
     columns = parse_columns(columns, path=path, row=row)
     return Entry(row, given.get("path"), given.get("id"), checked, columns)
-
-
-def _csv_entries(text: str, path: Path) -> Iterator[Entry]:
-    """Entries of a CSV sidecar; an empty cell sets nothing, ``columns.reward`` maps a column."""
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    wrong = partial(InputError, path=path)
-    is_empty = True
-    try:
-        for cells in reader:
-            if None in cells:
-                advice = "Quote cells that contain a comma"
-                problem = "the row has more cells than the header"
-                raise wrong(problem, row=reader.line_num, advice=advice)
-            given: dict[str, Any] = {}
-            for key, cell in cells.items():
-                table, dot, name = key.strip().partition(".")
-                value = (cell or "").strip()
-                if value and dot and table == "columns":
-                    given.setdefault("columns", {})[name] = value
-                elif value:
-                    given[key.strip()] = value
-            if given:
-                is_empty = False
-                yield _entry(given, path, reader.line_num)
-    except csv.Error as error:
-        advice = "Write one run per line, with a header of keys"
-        problem = f"the table cannot be read ({error})"
-        raise wrong(problem, row=reader.line_num, advice=advice) from None
-    if is_empty:
-        advice = "Write a header of keys (path, learning_rate, ...) and one run per line"
-        raise wrong("the table has no rows below its header", row=1, advice=advice)
 
 
 class SidecarIndex:
@@ -324,9 +291,6 @@ def _nearest_sidecar(candidate: LogCandidate) -> LogFile | None:
         is_place = log.archive is not None or start.is_dir()
         for folder in (start, *start.parents)[: levels if is_place else 0]:
             present = [file for name in NAMES if (file := log.at(folder / name)) is not None]
-            if len(present) > 1:
-                problem = "pilots.toml and pilots.csv stand in one folder"
-                raise InputError(problem, path=folder, advice="Keep one of them")
             if present:
-                return present[0]
+                return present[-1]
     return None

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError
 
 from advisor.errors import InputError, brief
-from advisor.runs.logfiles.config_files import ConfigSource, flatten
+from advisor.runs.logfiles.config_files import UNKNOWN, ConfigSource, flatten
 from advisor.runs.logfiles.logged import Logged, Table, nearest
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.pilot_run import PilotRun, model_name
@@ -182,7 +182,7 @@ def _merged(logged: Logged, sources: Sequence[ConfigSource]) -> tuple[dict[str, 
         for key, value in settings.items():
             if key not in merged:
                 merged[key], origin[key] = value, name
-            elif literal(merged[key]) != literal(value):
+            elif literal(merged[key]) != literal(value) and UNKNOWN not in (merged[key], value):
                 used = f"{key} = {merged[key]} in {origin[key]} is used"
                 warnings.append(f"{used}; {name} says {value}")
     return merged, warnings

@@ -5,7 +5,7 @@ To add one, write its table in `data` and a module or folder with its `TRAINER`,
 
 from __future__ import annotations
 
-from advisor.runs.trainers import generic, openrlhf, tables_only, trl, verl
+from advisor.runs.trainers import counted, generic, openrlhf, tables_only, trl, verl
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.export import Export
 from advisor.runs.trainers.key_table import KeyTable, plain, spellings
@@ -21,10 +21,17 @@ from advisor.runs.trainers.registry import (
 
 for _trainer in (trl.TRAINER, verl.TRAINER, openrlhf.TRAINER):
     register(_trainer)
-for _trainer in (tables_only.TINKER, tables_only.CS336):
+for _trainer in (
+    tables_only.TINKER,
+    tables_only.CS336,
+    tables_only.NEMO_RL,
+    tables_only.PRIME_RL,
+    tables_only.TORCHFORGE,
+):
     register(_trainer)
-# Of these only tables are read: nothing of their consoles or settings.
-for _name in ("prime_rl", "skyrl", "slime", "areal", "open_instruct"):
+# Of these no settings are read.
+register(read_trainer("slime", readers=(counted.READER,)))
+for _name in ("skyrl", "areal", "open_instruct"):
     register(read_trainer(_name))
 register(generic.TRAINER)
 

@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from advisor.runs.logfiles.config_files import UNKNOWN
+
 FOLDER = Path(__file__).parent / "data"
 
 V = TypeVar("V", bound=float | str)
@@ -76,7 +78,8 @@ class Derived:
 
     def put(self, name: str, value: Any, arithmetic: str) -> None:
         """Set a fact and its arithmetic."""
-        self.facts[name], self.arithmetic[name] = value, arithmetic
+        if UNKNOWN not in arithmetic:
+            self.facts[name], self.arithmetic[name] = value, arithmetic
 
     def note(self, name: str, value: Any, source: str) -> None:
         """Set a fact that stands in its source."""
@@ -163,7 +166,10 @@ class SettingsExtractor(Derived):
         found: Setting[Any] | None = read(name)
         if found is None:
             whose = whose or f"{self.data['name']}'s"
-            found = Setting(self.shown(self._spelled([name])[-1]), default, f"{whose} default")
+            names = self._spelled([name])
+            if any(self.settings.get(each) == UNKNOWN for each in names):
+                return Setting(self.shown(names[-1]), default, UNKNOWN)
+            found = Setting(self.shown(names[-1]), default, f"{whose} default")
             self.assume(str(found))
         return found
 
@@ -221,7 +227,7 @@ class SettingsExtractor(Derived):
     def listed(self, name: str) -> list[str]:
         """Entries of a list, one name each (``betas.0``) or as text: ``"['a', 'b']"``."""
         written = self.settings.get(name)
-        if written is None:
+        if written in (None, UNKNOWN):
             entries = [self.settings.get(f"{name}.{place}") for place in range(64)]
         else:
             text = str(written).strip()
@@ -286,7 +292,7 @@ def literal(value: Any) -> float | str | bool | None:
     text = value.strip().strip("\"'").strip()
     if text in ("True", "true", "False", "false"):
         return text.lower() == "true"
-    if text in ("", "None", "null", "none"):
+    if text in ("", "None", "null", "none", UNKNOWN):
         return None
     try:
         return float(text)

@@ -104,8 +104,6 @@ class Export:
 def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
     """Check settings that are to be exported."""
     prompts, group = settings.prompts_per_step, settings.group_size
-    if settings.adapter == "lora" and settings.adapter_rank is None:
-        refuse("adapter_rank")
     if prompts != int(prompts):
         refuse("prompts", prompts=prompts)
     if group < 2:
@@ -158,6 +156,10 @@ def fill_template(
     return "\n".join(lines) + "\n"
 
 
+RANK = '"${LORA_RANK:?set LORA_RANK to the rank of the adapter, as your pilots had it}"'
+"""In place of a rank that nobody stated: the script ends where the shell does not know it."""
+
+
 def words_for(trainer: str, settings: Settings) -> dict[str, Any]:
     """Settings in the trainer's words; None where it has no word for one."""
     words = read_data(trainer)["words"]
@@ -167,6 +169,8 @@ def words_for(trainer: str, settings: Settings) -> dict[str, Any]:
     }
     if settings.adapter != "lora":
         found |= {"adapter_rank": 0, "adapter_alpha": None}
+    elif settings.adapter_rank is None:
+        found["adapter_rank"] = RANK
     return found
 
 

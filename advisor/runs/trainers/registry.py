@@ -39,6 +39,8 @@ class Trainer:
     asked_as: Mapping[str, str] = field(default_factory=dict)
     # Files of its own that, put next to a log, state the settings.
     configs: str = ""
+    # What a console of it holds, as a pattern, where that is not read.
+    console_sign: str = ""
     # Whether advantages are divided by the deviation of ``torch.std``, with group size - 1.
     bessel: bool = False
     # Name -> settings that its defaults or example scripts use, as reference points.
@@ -155,7 +157,7 @@ def read_trainer(
         paste=partial(_filled, data["paste"]) if "paste" in data else None,
         **{
             key: data[key]
-            for key in ("setting_names", "asked_as", "configs", "bessel", "recipes")
+            for key in ("setting_names", "asked_as", "configs", "console_sign", "bessel", "recipes")
             if key in data
         },
     )
@@ -243,7 +245,7 @@ class Asked(NamedTuple):
     @property
     def text(self) -> str:
         """All of it, as the end of an error."""
-        lines = ["Paste into pilots.toml beside the logs:", *self.block]
+        lines = ["Paste into pilots.toml next to the logs:", *self.block]
         if self.configs:
             lines.append(f"Or put beside the log what tells it: {self.configs}")
         return "\n".join(lines)

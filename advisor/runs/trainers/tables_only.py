@@ -1,4 +1,4 @@
-"""Trainers of which tables are read with their settings: Tinker and CS336's loops."""
+"""Trainers of which tables are read with settings: Tinker, CS336's loops, NeMo-RL, prime-rl."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
+
+import numpy as np
 
 from advisor.runs.logfiles.logged import Table
 from advisor.runs.trainers.derived import Derived, Setting, SettingsExtractor, share
@@ -175,3 +177,46 @@ def _cs336_task(extractor: SettingsExtractor) -> None:
 
 
 CS336 = read_trainer("cs336", derive=derive_cs336, observe=observe_cs336)
+
+
+def derive_nemo_rl(settings: Mapping[str, Any]) -> Derived:
+    """Settings of NeMo-RL's GRPO."""
+    extractor = SettingsExtractor(settings, "nemo_rl")
+    extractor.take_over("learning_rate", "group_size", "kl_coefficient", "clip_low", "clip_high")
+    extractor.take_over("max_completion_length", "model", "task", "seed")
+    prompts, trained = extractor.count("prompts"), extractor.count("trained")
+    size, planned = extractor.count("group_size"), extractor.count("planned_steps")
+    if (divided := extractor.switch("divided")) is not None:
+        extractor.note("advantage_scaling", "group" if divided.value else "none", str(divided))
+    if prompts is None or trained is None or size is None:
+        return extractor.derived()
+    # Each completion is trained on once.
+    times = max(1, prompts.value * size.value // trained.value)
+    line = f"{prompts} x {size} / {trained} = {times}"
+    extractor.put("minibatches_per_refresh", times, line)
+    extractor.note("epochs_per_refresh", 1, "NeMo-RL uses each sample once")
+    own = share(prompts.value, times)
+    extractor.put("prompts_per_step", own, f"{prompts} / {times} = {own:g}")
+    if planned is not None:
+        steps = planned.value * times
+        extractor.put("planned_steps", steps, f"{planned} x {times} = {steps}")
+    return extractor.derived()
+
+
+AGES = ("async_level", "avg_sampled_policy_age")
+"""Ends of keys of how old samples are: prime-rl's asynchronous level, torchforge's policies."""
+
+
+def observe_age(table: Table) -> Derived:
+    """Lag that a trainer logs, whose batches of rollouts have one optimizer step each."""
+    found = Derived()
+    for key in table.keys:
+        ages = table.column(key) if key.lower().replace(" ", "_").endswith(AGES) else np.zeros(0)
+        if (known := ages[np.isfinite(ages)]).size:
+            found.put("lag", float(known.mean()), f"{key} {known.mean():.3g}, in optimizer steps")
+    return found
+
+
+NEMO_RL = read_trainer("nemo_rl", derive=derive_nemo_rl)
+PRIME_RL = read_trainer("prime_rl", observe=observe_age)
+TORCHFORGE = read_trainer("torchforge", observe=observe_age)

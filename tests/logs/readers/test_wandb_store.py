@@ -116,6 +116,16 @@ def test_rows_and_settings(tmp_path: Path) -> None:
     assert run.warnings == ()
 
 
+def test_a_run_is_called_as_the_pages_of_wandb_call_it(tmp_path: Path) -> None:
+    for place, name in (("a", b"lr1e-6"), ("b", b"lr2e-6"), ("c", b"")):
+        start = message(17, message(8, name) + message(4, config(SETTINGS)))
+        (tmp_path / place).mkdir()
+        saved(tmp_path / place, framed([start, *verl_rows([0.25, 0.5, 0.75 + len(name)])]))
+    names = [run.id for run in inspect(tmp_path).runs]
+    assert names[:2] == ["lr1e-6", "lr2e-6"]
+    assert "run-" in names[2]
+
+
 def test_the_trainer_derives_from_the_config(tmp_path: Path) -> None:
     start = message(17, message(4, config(SETTINGS)))
     (run,) = read_runs(saved(tmp_path, framed([start, *verl_rows([0.25, 0.5, 0.75])])))

@@ -14,7 +14,7 @@ from advisor.runs.logfiles import limits, read_toml
 from advisor.runs.logfiles.config_files import Scalar, flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
-from advisor.runs.logfiles.parsing import parse_json
+from advisor.runs.logfiles.parsing import parse_json, unpaired
 from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers import plain
@@ -25,7 +25,10 @@ STEPS: list[str] = NAMES["steps"]
 AS_EVALUATION: dict[str, str] = NAMES["as_evaluation"]
 HELD_OUT = re.compile(rf"(?:.*_)?(?:{'|'.join(NAMES['held_out'])})(?:_.*)?", re.IGNORECASE)
 
-NUMBERS = re.compile(rb'"([^"\\\n]{1,80})"\s*:\s*(?:\[|\{\s*"\d{1,9}"\s*:)\s*(?:-?\d|null|NaN|-?I)')
+NUMBERS = re.compile(
+    rb'"([^"\\\n]{1,80})"\s*:\s*'
+    rb'(?:\[(?:\s*\[)?|\{\s*"\d{1,9}"\s*:)\s*(?:-?\d|null|NaN|-?I)'
+)
 """A key with a list of numbers, or with numbers by place as pandas writes them."""
 
 OBJECTS = re.compile(rb'"[^"\\\n]{1,80}"\s*:\s*\[\s*\{([^{}]{0,4000})')
@@ -148,6 +151,7 @@ class _Search:
         entries = node.items() if isinstance(node, dict) else entries
         inside = {str(key): value for key, value in entries if isinstance(value, dict | list)}
         if isinstance(node, dict):
+            node = unpaired(node)
             around = (*around, node)
             courses = self.courses(node) if inside else {}
             name = next((node[k] for k in NAMES["names"] if isinstance(node.get(k), str)), None)

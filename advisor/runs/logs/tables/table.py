@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,14 @@ SCALAR_KEY = re.compile(rb'"([^"\n]{1,120})"\s*:\s*["\d.\-NIn]')
 """A key of a JSON object followed by a number, a quoted one or null."""
 
 OBJECT = re.compile(rb"\s*(?:\[\s*)?\{")
+LONG_NAMES = ("metric", "variable", "key", "tag", "name", "metric_name", "series")
+LONG_VALUES = ("value", "values", "metric_value", "val")
+"""Columns of a table with a row for each value, as melted tables have them."""
+TIME = re.compile(r"(?:^|[_ ])(?:wall|time|timestamp|date|relative|runtime|index)")
 STEP = re.compile(r"(?:.*[/_])?(?:step|steps|checkpoint|iter|iteration|update|epoch)")
+
+MOST_LOOKED_AT = 20_000
+"""Rows of a table with a row for each value among which one of a reward must be."""
 
 HOW_TO_LIST = "Give a list [{...}, {...}], or one object per line in a .jsonl file"
 
@@ -31,6 +39,12 @@ def is_wide(log: LogFile) -> bool:
     """Whether a table's header, or a row among its first, has a known name of a reward."""
     if log.suffix in parsing.DELIMITED:
         keys = parsing.csv_header(log)
+        if (long := long_columns(keys)) is not None:
+            place = keys.index(long[0])
+            with contextlib.suppress(InputError):
+                rows = itertools.islice(parsing.csv_rows(log, []), 1, MOST_LOOKED_AT)
+                keys = [cells[place].strip() for _, cells in rows if len(cells) > place]
+                return has_reward_key(dict.fromkeys(keys))
     elif log.suffix in (*parsing.JSON_LINES, ".json") and OBJECT.match(text := log.start()):
         is_object = log.suffix == ".json" and text[:1] != b"["
         found = [] if is_object else dict.fromkeys(SCALAR_KEY.findall(text))
@@ -82,7 +96,11 @@ def fill(builder: TableBuilder, log: LogFile) -> list[str]:
     if log.suffix in parsing.DELIMITED:
         _fill_from_csv(log, builder, notes)
     else:
-        rows = parsing.json_rows(log, notes) if _is_lines(log) else parsing.json_list(log, None)[0]
+        rows = (
+            parsing.json_rows(log, notes)
+            if _is_lines(log)
+            else parsing.json_list(log, None, notes)[0]
+        )
         for number, cells in rows:
             builder.add(number, _lifted(cells))
     return notes
@@ -96,18 +114,42 @@ def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> Non
         problem = "two columns have this name"
         raise InputError(problem, path=log.path, row=row, key=twice, advice="Rename one")
     builder.seen(key for key in header if key)
-    names = {key.lower() for key in header}
-    if {"metric", "value"} <= names and not has_reward_key(header):
-        problem = "a table with a row for each value is not read"
-        pivot = "pivot(index='step', columns='metric', values='value')"
-        advice = f"Give metrics columns: pandas' {pivot}"
-        raise InputError(problem, path=log.path, row=row, advice=advice)
+    if (long := long_columns(header)) is not None:
+        _fill_from_long(builder, rows, header, *long)
+        return
     used = [(i, key) for i, key in enumerate(header) if key]
     for number, cells in rows:
         builder.add(number, {key: cells[i] for i, key in used if i < len(cells)})
     if not len(builder):
         problem, advice = "the table has a header and no rows", "Give a log with rows"
         raise InputError(problem, path=log.path, row=1, advice=advice)
+
+
+def long_columns(header: Sequence[str]) -> tuple[str, str] | None:
+    """Columns of names and of values, in a table with a row for each value."""
+    pairs = ((name, value) for name in LONG_NAMES for value in LONG_VALUES)
+    named = {key.lower(): key for key in header}
+    found = next(((named[a], named[b]) for a, b in pairs if {a, b} <= named.keys()), None)
+    return None if found is None or has_reward_key(header) else found
+
+
+def _fill_from_long(
+    builder: TableBuilder,
+    rows: Iterator[tuple[int, list[str]]],
+    header: Sequence[str],
+    name: str,
+    value: str,
+) -> None:
+    """Add the rows of a table with a row for each value, those of one run and step as one."""
+    wide: dict[tuple[str, ...], tuple[int, dict[str, str]]] = {}
+    times = {key for key in header if not TIME.search(key.lower())} - {name, value}
+    for number, cells in rows:
+        cell = dict(zip(header, cells, strict=False))
+        place = tuple(cell.get(key, "") for key in times)
+        row = wide.setdefault(place, (number, {key: cell.get(key, "") for key in times}))[1]
+        row[cell.get(name, "").strip()] = cell.get(value, "")
+    for number, row in wide.values():
+        builder.add(number, row)
 
 
 def _is_lines(log: LogFile) -> bool:
@@ -132,7 +174,10 @@ READER = Reader(
     claim=Claim.TABLE,
 )
 
-LINE = re.compile(rb'\{[^\n]*"(?:mean_)?reward"\s*:\s*\[')
+LINE = re.compile(
+    rb'\{[^\n]*(?:"(?:mean_)?reward"\s*:\s*\[|"[^"\n]{0,40}[rR]eward[^"\n]{0,40}"\s*:\s*\[\s*\[\s*[-\d])'
+)
+"""An object with a list of rewards, or with pairs of steps and rewards."""
 
 SHORT = read_toml(__file__, "short_names.toml")
 OWN_NAMES = (*PartialSettings.model_fields, "model", "task", "parameters")
@@ -151,7 +196,9 @@ def read_runs(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 
 def _run(row: parsing.Row, path: Path, columns: Columns) -> Logged:
-    lists = {key: value for key, value in row.cells.items() if isinstance(value, list)}
+    lists = {
+        key: value for key, value in parsing.unpaired(row.cells).items() if isinstance(value, list)
+    }
     key = reward_key(list(lists), list(lists), COMMON_KEYS, columns, path)
     size = 0 if key is None else len(lists[key])
     known = {name: cells for name, cells in lists.items() if len(cells) == size}

@@ -17,7 +17,7 @@ from advisor.runs.logfiles import parsing
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Column, Columns, Logged, Reader, TableBuilder
-from advisor.runs.logfiles.records import MARK, OWN_COUNTER, read_store
+from advisor.runs.logfiles.records import DISPLAY_NAME, MARK, OWN_COUNTER, read_store
 from advisor.runs.logs.tables.table import fill
 from advisor.runs.trainers import all_key_tables, key_tables, plain, spellings
 from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
@@ -101,7 +101,9 @@ def read_run_file(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]
     for number, row in enumerate(read_store(log, notes, config), start=1):
         cells = {key: text.strip('"') for key, text in row.items() if text != "null"}
         builder.add(number, cells)
-    yield tracked(builder, COUNTER, notes, settings=flatten(config))
+    name = config.pop(DISPLAY_NAME, None)
+    named = {"label": name, "has_own_id": True} if name else {}
+    yield tracked(builder, COUNTER, notes, settings=flatten(config), **named)
 
 
 def console_of(store: Path) -> Path:

@@ -50,7 +50,8 @@ def read_state(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the one run of a trainer state."""
     (log,) = logs
     builder = TableBuilder(log.path)
-    rows, state = parsing.json_list(log, "log_history")
+    notes: list[str] = []
+    rows, state = parsing.json_list(log, "log_history", notes)
     has_kl = False
     for number, cells in rows:
         has_kl = has_kl or "kl" in cells
@@ -69,6 +70,7 @@ def read_state(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         facts={} if has_kl else {"kl_coefficient": 0.0},
         logging_steps=_logging_steps(state, planned),
         planned_steps=planned,
+        warnings=tuple(notes),
     )
 
 

@@ -1,0 +1,100 @@
+"""Consoles with a dict or a block of lines behind a counter: slime, miles, OpenRLHF, torchforge.
+
+TRL's PPO prints such dicts without a counter.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from advisor.errors import InputError
+from advisor.runs.logfiles.log_file import LogFile
+from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
+from advisor.runs.logfiles.parsing import find_dicts, is_number, lines_with
+from advisor.runs.trainers.keys import show_keys
+
+DICT = re.compile(r"\b(rollout|perf|eval|step|[Gg]lobal step|iteration) (\d{1,8}) ?: ?(?=\{')")
+BLOCK = re.compile(r"METRICS STEP (\d{1,8})\b")
+CELL = re.compile(r"(?:^|\) |\s{2})([A-Za-z][\w.@-]*/[\w./@-]+): ([-+\w.]+)\s*$")
+ANSI = re.compile(r"\x1b\[[\d;]*m")
+
+OF_PPO = "'objective/scores'"
+
+COUNTERS = {"Global step": "global_step", "global step": "global_step", "step": "step"}
+OF_ROLLOUTS = "rollout/step"
+"""Keys under which the counters stand; those of rollouts, their speed and evaluations are one."""
+
+
+def claims(log: LogFile) -> bool:
+    """Whether two lines of a console hold a dict, or begin a block, behind a counter."""
+    dicts = (line for line in lines_with(log, "{'") if DICT.search(line))
+    blocks = (line for line in lines_with(log, "METRICS STEP ") if BLOCK.search(line))
+    of_ppo = lines_with(log, OF_PPO)
+    return any(len([*itertools.islice(found, 2)]) == 2 for found in (dicts, blocks, of_ppo))
+
+
+def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
+    """Read the run of a console; rows of one counter and count are one."""
+    (log,) = logs
+    rows, at = list[tuple[int, dict[str, Any]]](), dict[tuple[str, int], int]()
+    block: dict[str, Any] | None = None
+    for line in log.lines(strict=False):
+        text = ANSI.sub("", line.text)
+        counter, start = DICT.search(text), BLOCK.search(text)
+        found = counter or start
+        if found is None and OF_PPO in text:
+            rows += [(line.number, printed.cells) for printed in find_dicts(text)]
+            continue
+        if found is None:
+            cell = CELL.search(text) if block is not None else None
+            if block is not None and cell is not None and is_number(cell[2]):
+                block[cell[1]] = cell[2]
+            continue
+        name = COUNTERS.get(counter[1], OF_ROLLOUTS) if counter else "step"
+        count = int(found[2] if counter else found[1])
+        if counter and line.is_open:  # its last number may have lost digits
+            continue
+        if any(known == name and number > count for known, number in at):
+            at = {place: row for place, row in at.items() if place[0] != name}  # started again
+        if (name, count) not in at:
+            at[name, count] = len(rows)
+            rows.append((line.number, {name: count}))
+        cells = rows[at[name, count]][1]
+        block = cells if start else None
+        for printed in find_dicts(text[found.end() :]) if counter else ():
+            cells.update({key: cell for key, cell in printed.cells.items() if is_number(cell)})
+            break
+    facts = _on_rollouts([cells for _, cells in rows])
+    builder = TableBuilder(log.path)
+    for number, cells in rows:
+        builder.add(number, cells)
+    table = builder.build()
+    if not any("reward" in key or "score" in key for key in table.keys):
+        problem = f"its lines log no reward (keys seen: {show_keys(table.keys)})"
+        advice = "Give the log of the process that makes rollouts, or the run's W&B or TensorBoard"
+        raise InputError(problem, path=log.path, key="reward", advice=advice)
+    is_openrlhf = any("global_step" in cells for _, cells in rows)
+    yield Logged(table, framework="OpenRLHF" if is_openrlhf else None, facts=facts)
+
+
+def _on_rollouts(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Count optimizer steps by the rollouts that they learn from, and how many each has."""
+    rollouts = [row[OF_ROLLOUTS] for row in rows if OF_ROLLOUTS in row]
+    steps = [row["step"] for row in rows if "step" in row]
+    if not rollouts or not steps:
+        return {}
+    times = (max(steps) + 1) / (max(rollouts) + 1)
+    # The last rollout may not be learnt from yet.
+    interval = max(1, round(times))
+    if abs(times - interval) > interval / (max(rollouts) + 1):
+        return {}
+    for row in rows:
+        if "step" in row:
+            row[OF_ROLLOUTS] = row.pop("step") // interval
+    return {"minibatches_per_refresh": interval, "epochs_per_refresh": 1}
+
+
+READER = Reader("console of dicts behind a counter", claims, read, claim=Claim.LINE)

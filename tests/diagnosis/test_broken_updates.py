@@ -1,0 +1,185 @@
+"""Runs whose updates hold no finite number, or move nothing, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from made_runs import make, noise, rising
+
+import advisor
+from advisor.errors import InputError
+from advisor.model import cohort_of
+from advisor.runs.diagnosis import diagnose
+from advisor.runs.diagnosis.dynamical_instability import dynamical_instability, find_lost
+
+ROWS = 200
+STEPS = np.arange(1.0, ROWS + 1)
+SERIES = ["gradient_norm", "kl", "loss", "entropy", "policy_kl", "mismatch_kl", "clip_share"]
+
+
+def broken(name, lost, reward=None, **given):
+    """Run with a series that is not finite at some steps."""
+    values = np.where(np.isin(STEPS, lost), np.nan, 0.2 + 0.01 * noise(3, ROWS))
+    reward = rising(ROWS) + 0.02 * noise(1, ROWS) if reward is None else reward
+    run = make(reward, **{name: values}, **given)
+    return run.model_copy(update={"not_finite": {name: np.asarray(lost, dtype=float)}})
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_a_series_that_stops_being_finite_is_named(name):
+    for lost, first in ((STEPS[150:], 151), (STEPS[60:63], 61), (STEPS[-2:], 199)):
+        card = dynamical_instability(broken(name, lost))
+        assert card.status == "WARNING"  # the reward holds
+        assert name.replace("_", " ") in card.headline.lower()
+        assert f"{lost.size} of {ROWS} rows from step {first} on" in card.headline
+        assert f"before step {first}" in card.change
+    fallen = np.where(STEPS < 151, 0.6, 0.02) + 0.02 * noise(1, ROWS)
+    card = dynamical_instability(broken(name, STEPS[150:], fallen))
+    assert card.status == "FAIL"
+    found = diagnose(broken(name, STEPS[150:], fallen))
+    assert "a consequence" not in " ".join(found.card("dynamical_instability").witnesses)
+
+
+def test_lone_rows_first_rows_and_rhythms_are_normal():
+    for lost in (
+        STEPS[77:78],
+        STEPS[-1:],
+        STEPS[[20, 90, 150]],
+        STEPS[:5],  # mixed precision looks for its scale
+        STEPS[STEPS % 10 != 0],  # logged every tenth step, NaN elsewhere
+        STEPS[STEPS % 4 != 1],
+    ):
+        assert find_lost(broken("gradient_norm", lost), "gradient_norm") is None
+        assert dynamical_instability(broken("gradient_norm", lost)).status == "PASS"
+
+
+def test_infinite_from_the_start_in_most_rows():
+    lost = STEPS[np.random.default_rng(3).random(ROWS) < 0.83]
+    card = dynamical_instability(broken("kl", lost, kl_coefficient=0.04))
+    assert card.status == "WARNING"
+    assert "log-probabilities of policy, reference and sampler" in card.change
+    # A KL without weight moves nothing.
+    assert dynamical_instability(broken("kl", lost, kl_coefficient=0.0)).status == "INFO"
+    assert dynamical_instability(broken("loss", lost, kl_coefficient=0.0)).status == "WARNING"
+
+
+def test_what_was_never_finite_is_not_judged():
+    run = make(rising(ROWS), entropy=np.full(ROWS, 0.5) + 0.01 * noise(2, ROWS))
+    run = run.model_copy(update={"not_finite": {"gradient_norm": STEPS}})
+    card = dynamical_instability(run)
+    assert (card.status, "Not judged: gradient norm" in card.headline) == ("INFO", True)
+
+
+def test_rewards_that_stop_fail():
+    reward = np.where(STEPS > 120, np.nan, rising(ROWS) + 0.02 * noise(1, ROWS))
+    run = make(reward).model_copy(update={"not_finite": {"reward": STEPS[120:]}})
+    assert dynamical_instability(run).status == "FAIL"
+
+
+@pytest.mark.parametrize("rows", [20, 120])
+@pytest.mark.parametrize("known", ["reward_std_within_group", "silent_group_share", ""])
+def test_a_gradient_of_exactly_0_moves_no_weight(rows, known):
+    reward = 0.4 + 0.03 * noise(1, rows)
+    given = {known: np.full(rows, 0.44)} if known == "reward_std_within_group" else {}
+    given = {known: np.full(rows, 0.1)} if known == "silent_group_share" else given
+    frozen = make(reward, gradient_norm=np.zeros(rows), kl=np.zeros(rows), **given)
+    card = dynamical_instability(frozen)
+    assert card.status == "FAIL"
+    assert f"exactly 0 in {rows} rows from step 1 on" in card.headline
+    assert "No learning rate helps" in card.change
+    found = diagnose(frozen)
+    assert not any("threefold" in one.change for one in found.cards)
+    still = frozen.model_copy(update={"series": {**frozen.series, "gradient_norm": 0.1 + reward}})
+    moving = " ".join(one.change for one in diagnose(still).cards)
+    assert ("threefold" in moving) == (rows >= 20)  # the control
+    alive = make(reward, gradient_norm=0.1 + np.abs(noise(2, rows)), **given)
+    assert dynamical_instability(alive).status == "PASS"
+
+
+def test_zeros_that_silent_groups_explain_are_no_frozen_weights():
+    rng = np.random.default_rng(5)
+    silent = np.where(rng.random(ROWS) < 0.9, 1.0, 0.0)
+    gradient = np.where(silent == 1, 0.0, 0.2)
+    reward = 0.97 + 0.02 * noise(1, ROWS)
+    assert make(reward, gradient_norm=gradient, silent_group_share=silent).frozen_since is None
+    every = {"gradient_norm": np.zeros(ROWS)}
+    assert make(reward, silent_group_share=np.ones(ROWS), **every).frozen_since is None
+    assert make(np.zeros(ROWS), **every).frozen_since is None
+    # Printed with too few digits, while the policy moves.
+    assert make(rising(ROWS) + 0.02 * noise(1, ROWS), **every).frozen_since is None
+    kl = np.linspace(0, 0.05, ROWS)
+    assert make(0.4 + 0.02 * noise(1, ROWS), kl=kl, **every).frozen_since is None
+
+
+def test_weights_that_stop_in_the_middle():
+    gradient = np.where(STEPS < 101, 0.2, 0.0)
+    run = make(0.5 + 0.03 * noise(1, ROWS), gradient_norm=gradient, silent_group_share=STEPS * 0)
+    assert run.frozen_since == 101
+    assert dynamical_instability(run).steps == (101, 200)
+
+
+SETTINGS = {
+    "learning_rate": 1e-6,
+    "group_size": 8,
+    "prompts_per_step": 8,
+    "minibatches_per_refresh": 1,
+    "epochs_per_refresh": 1,
+}
+
+
+def test_a_frozen_pilot_informs_no_fit():
+    rows = 60
+    spread = np.full(rows, 0.4)
+    still = make(0.4 + 0.02 * noise(1, rows), gradient_norm=np.zeros(rows), **SETTINGS)
+    moving = make(rising(rows) + 0.02 * noise(2, rows), gradient_norm=spread, **SETTINGS)
+    still, moving = (
+        run.model_copy(update={"id": name, "parameters": 1e9, "model": "m", "task": "t"})
+        for run, name in ((still, "still"), (moving, "moving"))
+    )
+    cohort = cohort_of([still, moving])
+    assert [run.id for run in cohort.runs] == ["moving"]
+    assert any("still" in note and "weights do not move" in note for note in cohort.notes)
+    with pytest.raises(InputError, match="the weights do not move"):
+        cohort_of([still])
+
+
+def rows_of(kind, lost):
+    for n in range(1, 61):
+        reward = 0.2 + 0.005 * n + 0.01 * ((n * 7) % 5)
+        yield n, reward, (kind if n in lost else 0.2 + 0.001 * ((n * 3) % 7))
+
+
+LOGS = {
+    "trainer_state.json": lambda rows: json.dumps(
+        {"log_history": [{"step": n, "reward": r, "grad_norm": g, "epoch": n} for n, r, g in rows]}
+    ),
+    "metrics.jsonl": lambda rows: "\n".join(
+        json.dumps({"step": n, "reward": r, "kl": g}) for n, r, g in rows
+    ),
+    "log.csv": lambda rows: (
+        "step,reward,loss\n" + "\n".join(f"{n},{r},{g}" for n, r, g in rows) + "\n"
+    ),
+    "verl.log": lambda rows: "".join(
+        f"step:{n} - critic/score/mean:{r:.4f} - actor/grad_norm:np.float64({g}) - actor/lr:1e-06\n"
+        for n, r, g in rows
+    ),
+    "trl.log": lambda rows: "".join(
+        f"{{'loss': 0.1, 'grad_norm': {g}, 'reward': {r:.4f}, 'reward_std': 0.2, 'epoch': 0.1}}\n"
+        for n, r, g in rows
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("kind", [float("nan"), float("inf"), float("-inf")])
+def test_every_format_tells_what_is_not_finite(tmp_path, name, kind):
+    for lost, is_bad in ((range(41, 61), True), ([30], False)):
+        (tmp_path / name).write_text(LOGS[name](rows_of(kind, lost)))
+        (run,) = advisor.inspect(tmp_path).runs
+        (series,) = run.not_finite
+        assert run.not_finite[series].tolist() == list(lost)
+        card = diagnose(run).card("dynamical_instability")
+        assert card.status in (("WARNING", "FAIL") if is_bad else ("PASS", "NOT APPLICABLE"))
+        assert run.until(35).not_finite[series].size == (0 if is_bad else 1)
