@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any, NoReturn
 
-from advisor.common import harmless
+from advisor.common import counted, harmless
 from advisor.errors import InputError
 from advisor.runs.settings import Settings
 from advisor.runs.trainers.derived import FOLDER, read_data
@@ -88,6 +88,8 @@ class Export:
     render: Callable[[Launch, str | None], str]
     # Version of the trainer against whose source the keys were checked.
     checked: str = ""
+    # Whether it is written only for pilots of its own trainer, or where it is asked for.
+    on_demand: bool = False
 
     def text(self, launch: Launch, model: str | None, note: str | None) -> str:
         """The configuration, with comments that hold no control characters."""
@@ -104,8 +106,6 @@ class Export:
 def make_launch(settings: Settings, steps: int, devices: int) -> Launch:
     """Check settings that are to be exported."""
     prompts, group = settings.prompts_per_step, settings.group_size
-    if settings.adapter == "lora" and settings.adapter_rank is None:
-        refuse("adapter_rank")
     if prompts != int(prompts):
         refuse("prompts", prompts=prompts)
     if group < 2:
@@ -141,6 +141,10 @@ def fill_template(
         **vars(launch),
         **words_for(trainer, launch.settings),
         "interval": launch.interval,
+        "interval_counted": counted(launch.interval, "optimizer step"),
+        "minibatches_counted": counted(launch.settings.minibatches_per_refresh, "mini-batch"),
+        "epochs_counted": counted(launch.settings.epochs_per_refresh, "epoch"),
+        "prompts_counted": counted(launch.rollout_prompts, "prompt"),
         "completions": launch.completions,
         "rollout_prompts": launch.rollout_prompts,
         "saved_every": launch.saved_every // launch.interval,
@@ -150,12 +154,17 @@ def fill_template(
         **values,
     }
     lines = []
-    for line in (FOLDER / data["export"]["file_name"]).read_text(encoding="utf-8").splitlines():
+    file = FOLDER / data.get("template", data["export"]["file_name"])
+    for line in file.read_text(encoding="utf-8").splitlines():
         if line.endswith("# {asked}"):
             lines += [line.format(asked=asked) for asked in _asked(data, launch, unknown)]
         elif all(filled[name] is not None for _, name, _, _ in Formatter().parse(line) if name):
             lines.append(line.format(**filled))
     return "\n".join(lines) + "\n"
+
+
+RANK = '"${LORA_RANK:?set LORA_RANK to the rank of the adapter, as your pilots had it}"'
+"""In place of a rank that nobody stated: the script ends where the shell does not know it."""
 
 
 def words_for(trainer: str, settings: Settings) -> dict[str, Any]:
@@ -167,6 +176,8 @@ def words_for(trainer: str, settings: Settings) -> dict[str, Any]:
     }
     if settings.adapter != "lora":
         found |= {"adapter_rank": 0, "adapter_alpha": None}
+    elif settings.adapter_rank is None:
+        found["adapter_rank"] = RANK
     return found
 
 

@@ -93,7 +93,7 @@ def _adapter(launch: Launch) -> str:
     alpha = settings.adapter_alpha or "ALPHA"
     modules = (settings.adapter_targets or "MODULES").replace(",", " ")
     return (
-        f" --use_peft --lora_r {settings.adapter_rank} --lora_alpha {alpha} "
+        f" --use_peft --lora_r {settings.adapter_rank or 'RANK'} --lora_alpha {alpha} "
         f"--lora_target_modules {modules}"
     )
 
