@@ -20,8 +20,7 @@ from typing import Annotated, Any, get_args, get_origin
 from typer.models import ArgumentInfo
 
 from advisor.cli import flags
-from advisor.cli.advise import advise
-from advisor.cli.answer import show
+from advisor.cli.advise import advise, show
 from advisor.cli.logs import FAILED, diagnose, inspect, watch
 from advisor.cli.study import export, next_pilot, what_if
 from advisor.common import VERSION
