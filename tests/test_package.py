@@ -190,4 +190,5 @@ def test_the_licence_and_the_entry_point_are_declared(wheel):
     (metadata,) = [name for name in archive.namelist() if name.endswith("METADATA")]
     (entries,) = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
     assert "License-Expression: Apache-2.0" in archive.read(metadata).decode()
-    assert "advisor = advisor.cli:main" in archive.read(entries).decode()
+    scripts = archive.read(entries).decode().split("\n")
+    assert {"advisor = advisor.cli:main", "grpo-advisor = advisor.cli:main"} <= set(scripts)

@@ -28,8 +28,8 @@ NOUNS = {
     *("Study", "Posterior", "PilotRun", "Settings", "PartialSettings", "Request", "Priors"),
     *("Recommendation", "Sampling", "InputError", "CannotTellError", "NotConvergedError"),
 }
-MOST_PARAMETERS = 8
-ELSEWHERE = ("demo", "priors", "mcp")
+MOST_PARAMETERS = 9
+ELSEWHERE = ("demo", "priors", "mcp", "show")
 """Commands that are no verb of Python."""
 
 

@@ -21,10 +21,10 @@ from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.cost import fresh_completions
 from advisor.advice.pilot_choice import FEW_PROJECTS, FEWEST_RUNS, Action, Worth
 from advisor.advice.request import whole_batches
-from advisor.advice.wording import short_text
+from advisor.advice.wording import percent, short_text
 from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import InputError
-from advisor.forecast import MOST_PARAMETERS, Forecaster, RunEffect, Target
+from advisor.forecast import MOST_PARAMETERS, SUPPORT, Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, build_cohort, load_priors, preset_for, prior_posterior
 from advisor.runs import PartialSettings, PilotRun, Settings
 
@@ -39,7 +39,11 @@ RATIO = 10**0.5
 they taught less in worlds that had shaped no preset (case_studies/economics)."""
 
 VARIED = ((1.0, 4.0), (0.5, 1.0))
-"""Factors of group size and refresh interval that pilots beside the middle one take in turn."""
+"""Factors of group size and refresh interval that pilots beside the middle one take in turn, where
+more than the learning rate is to vary."""
+
+KEPT = ((1.0, 1.0),)
+"""The same of pilots that differ in one setting, so that their curves can be compared by eye."""
 
 LEAST_STEPS = 10
 """Steps of a pilot below which its noise is all that it shows."""
@@ -93,6 +97,7 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
     devices: int  # among which the completions of a step divide
     priors: str
     projects: int = 1  # from which the settings are known
+    reach: float = SUPPORT  # times as long a run as intervals were tested for elsewhere
 
     @classmethod
     def load(cls, path: str | Path) -> PilotPlan:
@@ -118,40 +123,70 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
     def text(self) -> str:
         """The plan in words."""
         best = max(self.designs, key=lambda design: design.worth)
-        price = f"{best.price:.0%} of the run's price"
-        gain = f"{100 * best.gain:.1f} % of the reward's range"
+        price = f"{100 * best.price:.0f} % of the full run's price"
         if self.kind == "run":
             return (
                 f"Run: no pilot is worth its price. The best {best.pilots} would cost {price} and "
-                f"are expected to raise the final reward by {gain}; as much more training is worth "
-                f"{100 * (best.gain - best.worth):.1f} %."
+                f"are expected to raise the final reward by {100 * best.gain:.1f} % of its range; "
+                f"as much more training is worth {100 * (best.gain - best.worth):.1f} %."
             )
-        rates = np.exp(np.mean(np.log(best.learning_rates)))
-        between = f" Their rates lie round {rates:.2g}, between yours and where others did best."
+        known = (
+            f"{counted(self.projects, 'project')} lost {100 * FEW_PROJECTS / self.projects:.2g} %"
+        )
         lines = [
-            f"{best.pilots} pilots of {best.steps} steps on {best.model}, {price}: they are "
-            f"expected to raise the final reward by {gain}, by what the preset '{self.priors}' "
-            f"knows before any log and since settings known from "
-            f"{counted(self.projects, 'project')} lost {FEW_PROJECTS / self.projects:.0%} in other "
-            f"worlds. With the same money spent, the full run then has {best.left} "
-            f"steps in place of {self.steps}: {100 * best.worth:+.1f} % in all."
-            + (between if abs(np.log(rates / self.settings.learning_rate)) > 0.1 else ""),
+            f"Run {best.pilots} pilots of {best.steps} steps on {best.model}, for {price}:",
             "",
             *(
                 f"  {pilot.name}: {short_text(pilot.settings, self.settings)}, {pilot.steps} "
-                f"steps, P(stable) {pilot.stable:.0%}"
+                f"steps, P(stable) {percent(pilot.stable)}"
                 for pilot in self.pilots
             ),
             "",
-            "By number of pilots: share of the price; gain and, net of the shorter run, worth, "
-            "in % of the range:",
+            *self._differences(best),
+            *self._reach(best),
+            f"For the same money the full run then has {best.left} steps in place of {self.steps}.",
+            "",
+            "Expected rise of the final reward by each design, less what the shorter run loses, in "
+            "% of its range.",
+            f"It is a guess before any log, by the preset '{self.priors}'; settings known from "
+            f"{known} in simulated tasks.",
             *(
-                f"  {design.pilots} on {design.model}, {design.steps} steps: {design.price:.0%}, "
-                f"{100 * design.gain:.1f}, {100 * design.worth:+.1f}"
+                f"  {design.pilots} pilots on {design.model}, {design.steps} steps, "
+                f"{100 * design.price:.0f} % of the price: {100 * design.worth:+.1f}"
                 for design in self.designs
             ),
         ]
         return "\n".join(lines)
+
+    def _differences(self, best: Design) -> list[str]:
+        """In what the pilots differ from each other and from the run."""
+        intervals = {one.settings.refresh_interval for one in self.pilots}
+        sizes = {one.settings.group_size for one in self.pilots}
+        is_varied = len(intervals) > 1 or len(sizes) > 1
+        lines = ["Only their learning rates differ."]
+        if is_varied:
+            lines = ["Their learning rates, group sizes and refresh intervals differ."]
+        own = self.settings.refresh_interval
+        if own not in intervals:
+            shorter = f"K = {own} leaves so short a pilot too few batches of rollouts"
+            lines.append(f"They refresh sooner than the run: {shorter}.")
+        middle = np.exp(np.mean(np.log(best.learning_rates)))
+        if abs(np.log(middle / self.settings.learning_rate)) > 0.1:
+            lines[0] += f" They lie round {middle:.2g}, between yours and where others did best."
+        return lines
+
+    def _reach(self, best: Design) -> list[str]:
+        """How far an answer from these pilots extrapolates, and what would avoid that."""
+        times = self.steps / best.steps
+        if times <= SUPPORT:
+            return []
+        line = f"The full run is {times:.3g} times as long as a pilot: the answer will extrapolate."
+        if times <= self.reach:
+            return [f"{line} Pilots of {-(-self.steps // SUPPORT):.0f} steps would avoid that."]
+        enough = math.ceil(self.steps / self.reach)
+        share = f"{100 * best.price * enough / best.steps:.0f} % of the price"
+        limit = f"Its intervals were tested up to {self.reach:.3g} times only"
+        return [f"{line} {limit}: pilots of {enough} steps, for {share}, stay within that."]
 
 
 def planned_settings(stated: Mapping[str, Any]) -> tuple[Settings, list[str]]:
@@ -186,6 +221,7 @@ def plan(
     *,
     pilot_model: tuple[str, float] | None = None,
     share: float = SHARE,
+    vary_all: bool = False,
     projects: int = 1,
     priors: Priors | str | None = None,
     seed: int = DEFAULT_SEED,
@@ -204,6 +240,8 @@ def plan(
         A smaller model and its parameters on which pilots may run.
     share : float
         Of the full run's price that pilots may cost, in (0, 1).
+    vary_all : bool
+        Whether pilots differ in group size and refresh interval as well as in their learning rate.
     projects : int
         Distinct projects from which the settings are known to be best: the fewer, the more pilots
         are worth.
@@ -215,17 +253,11 @@ def plan(
     Returns
     -------
     plan : PilotPlan
+
+    Many parameters because: each is a question of its own to who plans.
     """
     steps = whole_batches(steps, settings.refresh_interval)
-    if not 0 < share < 1:
-        problem = f"{share:g} is no share of a run's price"
-        raise InputError(problem, argument="share", advice="Give 0.2, say")
-    if settings.group_size < 2:
-        problem = f"a group of {settings.group_size} completion is compared with itself"
-        raise InputError(problem, argument="group_size", advice="Give at least 2")
-    if projects < 1:
-        advice = "Give 1 where the settings are a guess or a trainer's default"
-        raise InputError(f"{projects} projects", argument="projects", advice=advice)
+    _check(settings, share, projects)
     models = [(target.model, target.parameters), *([pilot_model] if pilot_model else [])]
     posterior = believed(settings, target.task, models, priors, seed)
     forecaster = Forecaster(posterior, target, draws=DRAWS, seed=seed)
@@ -235,7 +267,8 @@ def plan(
     if known is not None and known.learning_rate is not None:
         # Many projects of others count as one of the user's.
         rate *= (known.learning_rate / rate) ** (1 / (projects + 1))
-    found = [one for name, size in models for one in _weighed(worth, name, size, rate)]
+    patterns = (VARIED, VARIED[1:]) if vary_all else (KEPT,)
+    found = [one for name, size in models for one in _weighed(worth, name, size, rate, patterns)]
     if not found:
         raise InputError(
             f"{share:.0%} of {steps} steps leaves no {FEWEST_RUNS} pilots of {LEAST_STEPS} steps",
@@ -244,7 +277,9 @@ def plan(
         )
     # Of shorter pilots their own answer would say that it is not supported.
     reach = posterior.meta.priors.extrapolation.times
-    found = [one for one in found if reach * one[0].steps >= steps] or found
+    longest = max(design.steps for design, *_ in found)
+    least = min(longest, steps / reach)
+    found = [one for one in found if one[0].steps >= least]
     best, parameters, actions = max(found, key=lambda one: one[0].worth)
     kept = {}
     for design, *_ in sorted(found, key=lambda one: one[0].worth):
@@ -273,7 +308,21 @@ def plan(
         devices=1,
         priors=posterior.meta.priors.name,
         projects=projects,
+        reach=reach,
     )
+
+
+def _check(settings: Settings, share: float, projects: int) -> None:
+    """Raise an ``InputError`` where nothing can be planned."""
+    if not 0 < share < 1:
+        problem = f"{share:g} is no share of a run's price"
+        raise InputError(problem, argument="share", advice="Give 0.2, say")
+    if settings.group_size < 2:
+        problem = f"a group of {settings.group_size} completion is compared with itself"
+        raise InputError(problem, argument="group_size", advice="Give at least 2")
+    if projects < 1:
+        advice = "Give 1 where the settings are a guess or a trainer's default"
+        raise InputError(f"{projects} projects", argument="projects", advice=advice)
 
 
 def believed(
@@ -306,7 +355,11 @@ def believed(
 
 
 def _weighed(
-    worth: Worth, model: str, parameters: float, middle: float
+    worth: Worth,
+    model: str,
+    parameters: float,
+    middle: float,
+    patterns: Sequence[Sequence[tuple[float, float]]],
 ) -> list[tuple[Design, float, list[Action]]]:
     """Designs on one model, its parameters, and the pilots of each."""
     target, seed = worth.forecaster.target, worth.forecaster.seed
@@ -321,7 +374,7 @@ def _weighed(
     for count in COUNTS:
         rates = [float(f"{middle * RATIO ** (at - (count - 1) / 2):.2g}") for at in range(count)]
         # Longer refresh intervals need longer pilots: where these have no room, shorter ones do.
-        for shrunk, pattern in product((1.0, 1 / 4, 1 / 16), (VARIED, VARIED[1:])):
+        for shrunk, pattern in product((1.0, 1 / 4, 1 / 16), patterns):
             asked = _varied(_scaled(settings, 1.0, shrunk) or settings, rates, pattern)
             interval = math.lcm(*(one.refresh_interval for one in asked))
             batches = [fresh_completions(one) / fresh_completions(settings) for one in asked]
@@ -356,7 +409,7 @@ def _weighed(
 
 
 def _varied(
-    settings: Settings, rates: Sequence[float], pattern: Sequence[tuple[float, float]] = VARIED
+    settings: Settings, rates: Sequence[float], pattern: Sequence[tuple[float, float]]
 ) -> list[Settings]:
     """Settings of pilots at these rates: the middle one as the run, the others varied in turn."""
     turns, asked = cycle(pattern), []

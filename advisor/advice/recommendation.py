@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from advisor.advice.answer_fields import AnswerFields, NextPilot
 from advisor.advice.promotion import goes_on
@@ -84,6 +85,13 @@ class Recommendation(AnswerFields):
             f"{in_trainer_names(self.settings, self.trainer)}"
         )
 
+    def _repr_html_(self) -> str:
+        """Kind of answer, and the advised configuration next to others, as a notebook shows it."""
+        from advisor.common import html_table
+
+        table = self.table
+        return html_table(repr(self), [str(table.index.name), *table.columns], table.itertuples())
+
     def __str__(self) -> str:
         """The answer in full."""
         return self.text
@@ -94,6 +102,7 @@ def export(
     trainer: str | None = None,
     devices: int | None = None,
     schedule: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> str:
     """Text of a trainer's configuration that runs what was advised: the run, or the next pilot.
 
@@ -101,11 +110,15 @@ def export(
     ----------
     recommendation : Recommendation
     trainer : str, optional
-        ``trl``, ``verl``, ``openrlhf`` or a registered one; by default that of the pilots.
+        ``trl``, ``verl``, ``openrlhf``, ``prime-rl``, ``nemo-rl``, ``ms-swift`` or one that was
+        registered; by default that of the pilots.
     devices : int, optional
         By default those that the advice was for.
     schedule : {"constant", "linear", "cosine"}, optional
         In place of the pilots', where a trainer has no such schedule.
+    settings : mapping, optional
+        Settings that no number of an answer depends on, in place of the pilots' or where no log
+        holds them, such as ``adapter_rank=16``; by the names in `PartialSettings.CARRIED`.
 
     Returns
     -------
@@ -120,16 +133,28 @@ def export(
     run with a goal is then stopped by hand where the goal is reached.
     """
     if recommendation.kind == "next_pilot" and recommendation.next_pilot is not None:
-        return export_pilot(recommendation, recommendation.next_pilot, trainer, devices, schedule)
-    settings, steps = recommendation.settings, recommendation.steps
-    if not goes_on(settings):
-        steps = settings.planned_steps or steps
+        pilot = recommendation.next_pilot
+        return export_pilot(recommendation, pilot, trainer, devices, schedule, settings)
+    own, steps = _with(recommendation.settings, settings), recommendation.steps
+    if not goes_on(own):
+        steps = own.planned_steps or steps
     mark = ""
     if recommendation.kind != "recommendation":
         mark = f"NOT a recommendation ({recommendation.kind}): see recommendation.json.\n"
     if recommendation.promotion is not None:
         mark = f"{recommendation.promotion.text}\n"
-    return _config(recommendation, settings, steps, trainer, devices, schedule, mark)
+    return _config(recommendation, own, steps, trainer, devices, schedule, mark)
+
+
+def _with(own: Settings, stated: Mapping[str, Any] | None) -> Settings:
+    """Settings of an answer with those that were stated and change no number of it."""
+    checked = PartialSettings.checked(stated or {}, argument="overrides")
+    for name in stated or {}:
+        if name not in Settings.CARRIED:
+            problem = f"the answer holds for its own {name.replace('_', ' ')}"
+            able = f"Ask for advice with another, or give one of {', '.join(Settings.CARRIED)}"
+            raise InputError(problem, argument="overrides", key=name, advice=able)
+    return own.model_copy(update={name: getattr(checked, name) for name in stated or {}})
 
 
 def export_pilot(
@@ -138,11 +163,12 @@ def export_pilot(
     trainer: str | None = None,
     devices: int | None = None,
     schedule: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> str:
     """Text of a trainer's configuration that runs a next pilot; parameters as for `export`."""
     mark = f"A pilot of {pilot.steps} steps, not the full run: {pilot.reason}\n"
-    settings = pilot.settings.planned_over(pilot.steps)
-    return _config(recommendation, settings, pilot.steps, trainer, devices, schedule, mark)
+    own = _with(pilot.settings.planned_over(pilot.steps), settings)
+    return _config(recommendation, own, pilot.steps, trainer, devices, schedule, mark)
 
 
 def _config(
@@ -188,7 +214,7 @@ def _config(
 
 
 def trainer_configs(recommendation: Recommendation) -> dict[str, str]:
-    """Config of every trainer that can run the advised settings; `missing_configs` has others."""
+    """Configs that a study holds, by trainer; `missing_configs` has those that cannot be."""
     found = _exported(recommendation)
     return {name: text for name, text in found.items() if not isinstance(text, InputError)}
 
@@ -201,7 +227,10 @@ def missing_configs(recommendation: Recommendation) -> dict[str, str]:
 
 def _exported(recommendation: Recommendation) -> dict[str, str | InputError]:
     found: dict[str, str | InputError] = {}
-    for name in Trainer.exports():
+    own = Trainer.named(recommendation.trainer).export
+    for name, one in Trainer.exports().items():
+        if one.on_demand and (own is None or own.name != name):
+            continue
         try:
             found[name] = export(recommendation, name)
         except InputError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -43,6 +44,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Pilots": (pilots.plan, pilots.pilots, study.next_pilot),
     "Answer": (advise.advise, advise.fit),
     "After the answer: of a study": (
+        advise.show,
         study.export,
         study.what_if,
         study.report,
@@ -96,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code; a traceback only with ``--debug``."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     argv = [word for word in given if word != "--debug"] or ["--help"]
+    # What it says of its fonts and folders is no note for a user.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         with _stopped_in_order() as signals:
             code = _called(argv)
@@ -139,8 +143,8 @@ def _called(argv: Sequence[str]) -> int:
         message = harmless(str(error.message))  # type: ignore[attr-defined]
         # Typer suggests what is spelt much the same, and for `next` no `next-pilot`.
         typed = re.match("No such command '(.+?)'", message)
-        names = [one for one in command.commands if typed and one.startswith(typed[1])]  # type: ignore[attr-defined]
-        error.message = f"{typed[0]}. Did you mean '{names[0]}'?" if typed and names else message  # type: ignore[attr-defined]
+        meant = typed and flags.meant(typed[1], command.commands)  # type: ignore[attr-defined]
+        error.message = f"{typed[0]}. Did you mean '{meant}'?" if typed and meant else message  # type: ignore[attr-defined]
         rich_format_error(error)  # type: ignore[arg-type]
         return int(error.exit_code)  # type: ignore[attr-defined]
 

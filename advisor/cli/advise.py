@@ -1,4 +1,4 @@
-"""``advisor fit``, ``advise`` and ``demo``: from pilot logs to a posterior and an answer."""
+"""``advisor fit``, ``advise``, ``demo``, ``show``: from pilot logs to a posterior and an answer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from advisor.cli import flags
+from advisor.cli.answer import Form, Shown, markdown
 from advisor.cli.flags import echo
 from advisor.common import DEFAULT_SEED
 from advisor.errors import AdvisorError, CannotTellError, KeptElsewhereError
@@ -73,9 +74,7 @@ def advise(
     priors: str | None = None,
     fast: bool = False,
     seed: int = DEFAULT_SEED,
-    quiet: bool = False,
-    details: bool = False,
-    as_json: bool = False,
+    shown: Shown,
 ) -> None:
     """Read pilot logs, fit them, and recommend a configuration.
 
@@ -93,18 +92,15 @@ def advise(
         priors=priors,
         request=asked.request,
         search=Search(storage=storage, seed=seed),
-        quiet=quiet,
-        details=details,
-        as_json=as_json,
+        shown=shown,
     )
 
 
 def demo(
     out: Path = Path("advisor-study-demo"),
     seed: int = DEFAULT_SEED,
-    quiet: bool = False,
-    details: bool = False,
-    as_json: bool = False,
+    *,
+    shown: Shown,
 ) -> None:
     """Advise on four short pilots of tiny transformers, and show what runs then came to.
 
@@ -123,9 +119,7 @@ def demo(
         sampling=Sampling(seed=seed),
         request=Request(steps=600),  # as long as the runs that were trained
         finished=shipped / "full_runs",
-        quiet=quiet,
-        details=details,
-        as_json=as_json,
+        shown=shown,
     )
 
 
@@ -169,6 +163,26 @@ def fit(
     echo(f"{describe(posterior)}\n\nAssumed:\n{notes}\n\nPosterior in {out}")
 
 
+def show(study: Path, *, shown: Shown) -> None:
+    """Print the answer of a study again, without a fit.
+
+    [bold]Examples[/]: advisor show study --details / advisor show study --format markdown
+    """
+    from advisor.cli.terminal import load
+
+    _print(load(study, quiet=shown.quiet), shown)
+
+
+def _print(study: Study, shown: Shown) -> None:
+    """Print the answer of a study in the form that was asked for."""
+    if shown.form is Form.JSON:
+        echo(study.recommendation.to_json())
+    elif shown.form is Form.MARKDOWN:
+        echo("\n".join(markdown(study, details=shown.details)))
+    else:
+        _print_answer(study, details=shown.details)
+
+
 def _run(
     logs: Sequence[str | Path],
     *,
@@ -179,9 +193,7 @@ def _run(
     finished: Path | None = None,
     stated: dict[str, Any] | None = None,
     priors: str | None = None,
-    quiet: bool,
-    details: bool,
-    as_json: bool,
+    shown: Shown,
 ) -> None:
     """Read, diagnose, fit, advise, write the study and print the answer.
 
@@ -197,6 +209,7 @@ def _run(
     if search is not None and search.storage is not None:
         check_storage(search.storage)
     lost: Exception | None = None
+    quiet = shown.quiet
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **(stated or {}))
@@ -217,10 +230,7 @@ def _run(
             study, lost = replace(study, path=error.kept), error
         except Exception as error:
             lost = error  # the answer itself must not go with its folder
-    if as_json:
-        echo(advice.to_json())
-    else:
-        _print_answer(study, details=details)
+    _print(study, shown)
     if lost is not None:
         raise lost
     if advice.kind != "recommendation":

@@ -65,8 +65,8 @@ def show(found: Comparison, console: HarmlessConsole, *, everything: bool) -> No
         rows = []
         for line in lines:
             cells = (line.name, *line.shown, line.note)[: 1 + width]
-            style = "bold" if everything and line.differs else ""
-            rows.append([Text(cell, style=style) for cell in cells])
+            is_bold = everything and line.differs
+            rows.append([Text(cell, "bold") if is_bold else cell for cell in cells])
         console.print(table(("", *found.heads[:width]), rows))
         for note in section.notes:
             console.say(note, style="dim")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib.resources import files
@@ -109,6 +109,12 @@ def _worded(command: str, parameter: str, kind: Any) -> Any:
 @cache
 def _words() -> dict[str, dict[str, Any]]:
     return tomllib.loads((files("advisor.cli") / "flags.toml").read_text(encoding="utf-8"))
+
+
+def meant(typed: str, commands: Iterable[str]) -> str | None:
+    """Command that an unknown word is the beginning of, or another word for."""
+    others = (name for name, words in _words()["synonyms"].items() if typed.lower() in words)
+    return next((name for name in commands if name.startswith(typed)), next(others, None))
 
 
 def pairs(values: list[str] | None, flag: str) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 FAILED = 5
 """Exit code where a run fails a check, or something is wrong with one that goes on."""
 
-COLOURS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan", "PASS": "green"}
+
+class FailOn(StrEnum):
+    """Mildest verdict at which a command fails."""
+
+    FAIL = "fail"
+    WARNING = "warning"
+    NEVER = "never"
 
 
 def inspect(
@@ -81,14 +88,16 @@ def diagnose(
     *,
     stated: flags.Stated,
     posterior: Path | None = None,
+    fail_on: FailOn = FailOn.FAIL,
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
     """Tell reward hacking, degenerate advantages, lost entropy, instability and collapse apart.
 
-    Ends with code 5 where a run fails. Needs no fit. With --quiet only the table is shown.
+    Ends with code 5 where a run fails, or as --fail-on states. Needs no fit. With --quiet only the
+    table is shown.
 
-    [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --study study
+    [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --fail-on warning
     """
     from advisor.cli.terminal import output
     from advisor.runs import Diagnosis
@@ -103,7 +112,8 @@ def diagnose(
         _show(judged, output(), with_cards=not quiet)
     for path, reason in found.unread_logs:
         echo(f"Not read: {path}: {reason}", err=True)
-    if any(one.verdict == "FAIL" for one in judged):
+    failing = {"fail": ("FAIL",), "warning": ("FAIL", "WARNING"), "never": ()}[fail_on.value]
+    if any(one.verdict in failing for one in judged):
         raise typer.Exit(FAILED)
 
 
@@ -125,15 +135,12 @@ def _judge(runs: Sequence[PilotRun], posterior: Path | None, *, quiet: bool) -> 
 
 def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: bool) -> None:
     """Print a table of runs and, below it, the cards: all of a single run, else the bad ones."""
-    from rich.text import Text
-
-    from advisor.cli.terminal import table
+    from advisor.cli.terminal import VERDICTS, table
 
     rows = []
     for one in found:
-        verdict = Text(one.verdict, style=COLOURS.get(one.verdict, ""))
         step = "" if one.collapse_step is None else f"{one.collapse_step:.0f}"
-        rows.append((one.shown_id, verdict, step, one.headline))
+        rows.append((one.shown_id, one.verdict, step, one.headline))
     names = ("run", "verdict", "collapse at step", "says")
     console.print(table(names, rows, right=("collapse at step",)))
     if not with_cards:
@@ -146,7 +153,7 @@ def _show(found: Sequence[Diagnosis], console: HarmlessConsole, *, with_cards: b
             console.say(f"\n{one.shown_id}", style="bold")
         for card in shown:
             head, *rest = card.lines
-            console.say(head, style=COLOURS.get(card.status, ""))
+            console.say(head, style=VERDICTS.get(card.status, ""))
             for line in rest:
                 console.say(line, style="dim")
     if not is_alone:
@@ -165,6 +172,8 @@ def watch(
     steps: int | None = None,
     level: float = 0.9,
     gpus: int | None = None,
+    stop: str | None = None,
+    dry_run: bool = False,
     once: bool = False,
     every: float = 10.0,
     silent_after: float = 30.0,
@@ -174,12 +183,14 @@ def watch(
 ) -> None:
     """Follow a growing log: where it will end, whether it stays stable, and whether to stop it.
 
-    Ends when the planned steps are done; exits with 5 where something is wrong with the run. With
+    Ends when the planned steps are done; exits with 5 where something is wrong with the run. It
+    only advises, unless --stop gives a command that ends the run; --dry-run shows when. With
     --quiet it prints only what is not 'go on', with --json one object per update. With --pilots it
     fits anew, with this run among them, where the pilots alone do not explain it. A run that a
     tracker has (wandb:ENTITY/PROJECT/RUN) is looked at with --once.
 
-    [bold]Example[/]: advisor watch run/trainer_state.json --posterior study --target-reward 0.8
+    [bold]Examples[/]: advisor watch run/trainer_state.json --posterior study --target-reward 0.8
+    / advisor watch run.log --posterior study --stop ./stop.sh --dry-run
     """
     from advisor.cli.terminal import HarmlessConsole
     from advisor.monitoring import View, follow, reader
@@ -192,6 +203,9 @@ def watch(
             advice="Look at it with --once, again whenever you like, or name the log that the "
             "trainer writes (of W&B wandb/run-*/run-*.wandb)",
         )
+    if dry_run and stop is None:
+        raise InputError("no command is given", key="--dry-run", advice="Give --stop COMMAND")
+    end = None if stop is None else stopper(stop, is_dry=dry_run)
     asked = {"target_reward": target_reward, "planned_steps": steps, "level": level}
     read = reader(**stated.keywords)
     runs = read(log) if once else []  # before what takes seconds to load
@@ -210,10 +224,40 @@ def watch(
                 echo(f"Following {log}; --once looks once.", err=True)
             for growth in follow(Path(log), read, every=every, silent_after=60 * silent_after):
                 last = _grown(forecast, growth, view) or last
-                if last is not None and last.update.step >= last.update.planned_steps:
+                is_stopped = end is not None and _says_stop(last)
+                if is_stopped or (last and last.update.step >= last.update.planned_steps):
                     break
+        if end is not None and _says_stop(last):
+            view.say(end())
     if last is not None and last.decision.is_alarm:
         raise typer.Exit(FAILED)
+
+
+def _says_stop(last: WatchReport | None) -> bool:
+    return last is not None and last.decision.action == "stop"
+
+
+def stopper(command: str, *, is_dry: bool) -> Callable[[], str]:
+    """Check a command by which a run is ended; called, it is run, unless dry, and says so."""
+    import shlex
+    import shutil
+    import subprocess
+
+    words = shlex.split(command)
+    if not words or shutil.which(words[0]) is None:  # now, and not when the run is to be ended
+        problem = f"'{command}' names no program that is installed"
+        raise InputError(problem, key="--stop", advice="Give a command, such as 'scancel 4711'")
+
+    def run() -> str:
+        if is_dry:
+            return f"Dry run, so this was not run: {command}"
+        done = subprocess.run(words, check=False, stdout=2)  # standard output is ours
+        if done.returncode:
+            problem = f"'{command}' ended with code {done.returncode}: the run may go on"
+            raise InputError(problem, key="--stop", advice="End the run by hand")
+        return f"Stopped the run: {command}"
+
+    return run
 
 
 class Forecast:

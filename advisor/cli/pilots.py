@@ -34,6 +34,7 @@ def plan(
     pilot_parameters: float | None = None,
     start_reward: float | None = None,
     share: float = 0.2,
+    vary_all: bool = False,
     projects: int = 1,
     to: str | None = None,
     devices: int = 1,
@@ -45,7 +46,7 @@ def plan(
 ) -> None:
     """Plan a few short pilots before a full run, or say that none is worth its price.
 
-    Give the settings of the run as you would launch it now; the pilots vary them.
+    Give the settings of the run as you would launch it now; the pilots vary its learning rate.
 
     [bold]Example[/]: advisor plan --model Qwen/Qwen2.5-7B --steps 500 --to verl --out pilots
     --set learning_rate=1e-6 --set group_size=8 --set prompts_per_step=128
@@ -77,6 +78,7 @@ def plan(
         Target("task", model, size_of(model, parameters, "parameters"), start_reward),
         pilot_model=small,
         share=share,
+        vary_all=vary_all,
         projects=projects,
         priors=priors,
         seed=seed,

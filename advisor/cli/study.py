@@ -53,16 +53,19 @@ def export(
     to: str | None = None,
     devices: int | None = None,
     schedule: str | None = None,
+    settings: list[str] | None = None,
     out: Path | None = None,
     quiet: bool = False,
 ) -> None:
     """Write the advised settings as a trainer's configuration.
 
-    [bold]Example[/]: advisor export study --to trl --devices 8 --out grpo.yaml
+    [bold]Examples[/]: advisor export study --to trl --devices 8 --out grpo.yaml
+    / advisor export study --to ms-swift --set adapter_rank=16
     """
     from advisor.cli.terminal import load, write_new
 
-    text = load(study, quiet=quiet).export(to, devices, schedule)
+    stated = flags.pairs(settings, "--set")
+    text = load(study, quiet=quiet).export(to, devices, schedule, stated)
     if out is None:
         echo(text, nl=False)
         return

@@ -24,6 +24,9 @@ from advisor.errors import InputError, writing
 if TYPE_CHECKING:
     from advisor.study import Study
 
+VERDICTS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan", "PASS": "green"}
+"""Colours of verdicts, in every table."""
+
 WIDE = 200
 """Columns of a table that goes to a file or a pipe."""
 
@@ -65,13 +68,18 @@ def table(
     right: Collection[str] = (),
     title: str | None = None,
 ) -> Table:
-    """Table of texts that are no markup; the numbers of the columns ``right`` end in one line."""
+    """Table of texts that are no markup, verdicts coloured; the columns ``right`` hold numbers."""
     titled = None if title is None else Text(title)
     found = Table(title=titled, title_justify="left", header_style="bold", box=SIMPLE)
     for name in names:
         found.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        found.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        found.add_row(
+            *(
+                cell if isinstance(cell, Text) else Text(cell, VERDICTS.get(cell, ""))
+                for cell in row
+            )
+        )
     return found
 
 

@@ -31,6 +31,7 @@ from advisor.common.shown import Progress as Progress
 from advisor.common.shown import ProgressLines as ProgressLines
 from advisor.common.shown import counted as counted
 from advisor.common.shown import harmless as harmless
+from advisor.common.shown import html_table as html_table
 from advisor.common.shown import progress_of as progress_of
 from advisor.common.shown import scientific as scientific
 from advisor.common.shown import silent as silent

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
@@ -38,6 +39,18 @@ def counted(number: int, noun: str) -> str:
     """So many things, one of them without the plural: ``1 run``, ``2 runs``."""
     plural = "es" if noun.endswith(("s", "tch")) else "s"
     return f"{number} {noun}{'' if number == 1 else plural}"
+
+
+def html_table(title: str, names: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Table for a notebook; names out of logs make no HTML of their own."""
+
+    def line(cells: Iterable[object], tag: str) -> str:
+        texts = (f"{one:.4g}" if isinstance(one, float) else str(one) for one in cells)
+        return "".join(f"<{tag}>{escape(harmless(text))}</{tag}>" for text in texts)
+
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
+    head = f"<caption>{escape(harmless(title))}</caption><tr>{line(names, 'th')}</tr>"
+    return f"<table>{head}{body}</table>"
 
 
 def scientific(value: float, digits: int = 1) -> str:

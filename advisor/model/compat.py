@@ -7,8 +7,12 @@ the defaults moved between the two.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import math
+import os
+import shutil
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +39,38 @@ STATISTICS = {
 
 TRUSTED_K = 0.7
 """Pareto k up to which importance weights are trusted (arXiv:1507.02646)."""
+
+
+def use_caches() -> None:
+    """Point ArviZ and matplotlib at a temporary folder where theirs cannot be written.
+
+    ArviZ 0.23, which PyMC 5 imports, makes a cache on import and fails where it cannot.
+    """
+    places = {"XDG_CACHE_HOME": "~/.cache", "MPLCONFIGDIR": "~/.config"}
+    given = {name: os.environ.get(name) for name in places}
+    given["MPLCONFIGDIR"] = given["MPLCONFIGDIR"] or os.environ.get("XDG_CONFIG_HOME")
+    lost = [at for at, place in places.items() if not _is_usable(given[at] or place)]
+    if lost:
+        folder = tempfile.mkdtemp(prefix="advisor-cache-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ.update(dict.fromkeys(lost, folder))
+
+
+def _is_usable(place: str) -> bool:
+    """Whether a file can be written in a folder, which is made where it is not there."""
+    folder = os.path.expanduser(place)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(4096))
+            file.flush()
+    except OSError:
+        return False
+    return True
+
+
+with contextlib.suppress(OSError):  # nor is there a temporary folder: who needs one will say so
+    use_caches()
 
 
 def import_arviz() -> Any:

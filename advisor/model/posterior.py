@@ -256,6 +256,13 @@ class Posterior(FittedDraws):
             f"priors '{self.meta.priors.name}'; R-hat {found.rhat:.3f}, {found.draws:,} draws)"
         )
 
+    def _repr_html_(self) -> str:
+        """Pilots and priors, and the table, as a notebook shows it."""
+        from advisor.common import html_table
+
+        table = self.table
+        return html_table(repr(self), [str(table.index.name), *table.columns], table.itertuples())
+
     def save(self, path: str | Path) -> None:
         """Write a NetCDF file that ArviZ and :meth:`load` both open; whole or not at all.
 

@@ -6,14 +6,20 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from advisor.common import html_table
+from advisor.errors import InputError
+from advisor.runs.frames import run_fields
 from advisor.runs.settings import REQUIRED, PartialSettings, Positive, PositiveInt
 from advisor.theory import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Missing = Literal["not logged", "not applicable", "not finite", "cut"]
 """Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
@@ -221,6 +227,86 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         )
 
     __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """Settings, length and ends of the reward, as a notebook shows them."""
+        known = self.hyperparameters.model_dump(exclude_none=True)
+        ends = {"train reward": self.reward_ends, "held-out reward": self.eval_ends}
+        rewards = {k: f"{v[0]:.3g} -> {v[1]:.3g}" for k, v in ends.items() if v is not None}
+        named = {"model": self.model, "parameters": self.parameters, "task": self.task}
+        length = {"rows": self.step.size, "last step": self.step[-1] if self.step.size else "-"}
+        rows = {**named, **known, **length, **rewards, "missing": ", ".join(self.missing)}
+        return html_table(self.id, ("", ""), ((k, v) for k, v in rows.items() if v is not None))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        settings: Mapping[str, Any],
+        *,
+        columns: Mapping[str, str] | None = None,
+        **about: Any,
+    ) -> PilotRun:
+        """Make a run of the rows of a DataFrame.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            A row for each logged optimizer step, counted from 1 in a column ``step`` or in the
+            index. Columns by the names in ``SERIES``, of which ``reward`` is needed; held-out
+            rewards in ``eval_reward``. Other columns are kept by name in ``keys_ignored``.
+        settings : mapping
+            Of the run, such as ``{"learning_rate": 1e-6, "group_size": 8}``.
+        columns : mapping, optional
+            Name of ours -> column, where the frame has other names: ``{"reward": "train/acc"}``.
+        **about
+            Other attributes, such as ``model="Qwen2.5-7B"``, ``task="gsm8k"``, ``parameters=7e9``,
+            ``reward_ceiling=1.0``, ``id="run-1"``.
+
+        Returns
+        -------
+        run : PilotRun
+
+        Raises
+        ------
+        InputError
+            There is no reward, a step is missing or there twice, or a setting is wrong.
+
+        Examples
+        --------
+        ``run = PilotRun.from_frame(frame, {"learning_rate": 1e-6, "group_size": 8,
+        "prompts_per_step": 16}, model="Qwen2.5-7B", task="gsm8k")``
+        """
+        made = {
+            "id": "frame",
+            "path": "a DataFrame",
+            "parameters": cls.parameters_in(about.get("model") or ""),
+            "hyperparameters": PartialSettings.checked(dict(settings), argument="settings"),
+            **run_fields(frame, cls.SERIES, columns or {}),
+            **about,
+        }
+        try:
+            return cls(**made)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"]) or None
+            raise InputError(first["msg"], argument="from_frame", key=key) from error
+
+    def to_frame(self) -> pd.DataFrame:
+        """Rows of the run, which :meth:`from_frame` takes back: a column for each series.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            With optimizer steps as its index; held-out rewards are in ``eval_reward``.
+        """
+        import pandas as pd
+
+        frame = pd.DataFrame(self.series, index=pd.Index(self.step, name="step"))
+        if self.eval_step.size:
+            at = pd.Index(self.eval_step, name="step")
+            frame = frame.join(pd.Series(self.eval_reward, at, name="eval_reward"), how="outer")
+        return frame
 
     def with_updates(self, **updates: Any) -> PilotRun:
         """Copy with some attributes replaced, validated again."""

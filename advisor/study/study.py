@@ -245,10 +245,14 @@ class Study:
         return next_pilot(self.posterior, self.recommendation, steps=steps, seed=seed)
 
     def export(
-        self, trainer: str | None = None, devices: int | None = None, schedule: str | None = None
+        self,
+        trainer: str | None = None,
+        devices: int | None = None,
+        schedule: str | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> str:
         """Text of a trainer's configuration; see `advisor.export`."""
-        return export(self.recommendation, trainer, devices, schedule)
+        return export(self.recommendation, trainer, devices, schedule, settings)
 
     def plot(
         self,

@@ -198,7 +198,7 @@ def live(name: str) -> dict[str, Any]:
         problem.world.problem, MODEL.format(problem.world.size), float(problem.parameters)
     )
     started = time.process_time()
-    planned = plan(base, steps, target, seed=SEED)
+    planned = plan(base, steps, target, vary_all=True, seed=SEED)
     planning = time.process_time() - started
     with tempfile.TemporaryDirectory() as folder:
         word, spent, trained = piloted(problem, planned, Path(folder))

@@ -182,7 +182,7 @@ def planned(purse: Purse, base: int, projects: int) -> Pilots:
     settings, target = purse.world.settings(base), purse.world.target
     target = Target("task", target.model, target.parameters)
     try:
-        found = plan(settings, purse.total, target, share=SHARE, projects=projects)
+        found = plan(settings, purse.total, target, share=SHARE, vary_all=True, projects=projects)
     except InputError:  # the purse has no room for two pilots
         return NONE
     if found.kind == "run":

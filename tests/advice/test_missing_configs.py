@@ -82,3 +82,44 @@ def test_a_run_is_whole_batches_of_rollouts():
     differ = made_up_posterior([Plan(minibatches=4), Plan(1e-3)])
     with pytest.raises(InputError, match=r"differ in K \(1, 4 optimizer steps a batch\)"):
         advise(differ, batches=45)
+
+
+def test_configs_of_other_trainers_are_written_where_they_are_asked_for(exported):
+    own = SimpleNamespace(trainer="prime-rl")
+    assert set(answers.trainer_configs(own)) == {"trl", "openrlhf", "prime-rl"}
+    assert "prime-rl" not in answers.trainer_configs(exported)
+
+
+# Settings that no number depends on ---------------------------------------------------------------
+
+
+@pytest.fixture
+def unranked(advice):
+    """An answer of pilots with an adapter whose rank no log holds."""
+    settings = advice.settings.model_copy(update={"adapter": "lora"})
+    return advice.model_copy(update={"settings": settings})
+
+
+def test_a_rank_is_no_reason_to_write_no_config(unranked):
+    assert answers.missing_configs(unranked) == {}
+    assert "# lora_r: RANK" in export(unranked, "trl")
+
+
+def test_what_the_logs_lack_is_stated_for_an_export(unranked):
+    text = export(unranked, "trl", settings={"adapter_rank": "16", "precision": "bf16"})
+    assert "--lora_r 16 " in text
+    assert "bf16: true" in text
+    assert "RANK" not in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"learning_rate": 1e-3}, "the answer holds for its own learning rate"),
+        ({"adapter_rank": 0}, "0 is not allowed"),
+        ({"adapter_rnk": 8}, "no setting is called so"),
+    ],
+)
+def test_what_the_answer_rests_on_is_not_stated_otherwise(unranked, settings, says):
+    with pytest.raises(InputError, match=says):
+        export(unranked, "trl", settings=settings)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from advisor.advice.pilot_choice import FEW_PROJECTS, FEWEST_RUNS, Action
 from advisor.advice.pilot_plan import (
     LEAST_STEPS,
+    VARIED,
     _varied,
     planned_settings,
     size_of,
@@ -39,12 +42,42 @@ def test_pilots_form_a_ladder_round_the_rate_within_the_price(plan, settings):
     assert sum(pilot.price for pilot in plan.pilots) <= 0.2 + 1e-9
     assert all(pilot.steps >= LEAST_STEPS for pilot in plan.pilots)
     assert all(pilot.settings.planned_steps == pilot.steps for pilot in plan.pilots)
-    for field in ("prompts_per_step", "adapter", "schedule"):
+    same = set(type(settings).model_fields) - {"learning_rate", "planned_steps"}
+    for field in same:
         assert {getattr(p.settings, field) for p in plan.pilots} == {getattr(settings, field)}
+    assert "Only their learning rates differ." in plan.text
+
+
+def test_all_settings_vary_only_where_that_is_asked_for(plan, settings):
+    varied = plan_pilots(settings, 500, BIG, vary_all=True)
+    sizes = {(p.settings.group_size, p.settings.refresh_interval) for p in varied.pilots}
+    assert len(sizes) == 3
     # The middle pilot is the run as it would be launched, but for its rate.
-    middle = plan.pilots[len(plan.pilots) // 2].settings
-    for field in ("group_size", "refresh_interval"):
-        assert getattr(middle, field) == getattr(settings, field)
+    middle = varied.pilots[1].settings
+    assert middle.group_size == settings.group_size
+    assert middle.refresh_interval == settings.refresh_interval
+    assert "learning rates, group sizes and refresh intervals differ" in varied.text
+
+
+def test_text_says_how_far_the_answer_will_extrapolate(plan, settings):
+    times = plan.steps / plan.pilots[0].steps
+    assert times > 3
+    says = f"{times:.3g} times as long as a pilot: the answer will extrapolate. "
+    assert times > plan.reach
+    within = math.ceil(500 / plan.reach)
+    assert f"{says}Its intervals were tested up to {plan.reach:g} times only" in plan.text
+    assert f"pilots of {within} steps, for {3 * within / 5:.0f} % of the price" in plan.text
+    longer = plan_pilots(settings, 500, BIG, share=0.3)
+    assert 3 < longer.steps / longer.pilots[0].steps <= longer.reach
+    assert "Pilots of 167 steps would avoid that" in longer.text
+    near = longer.model_copy(update={"steps": 3 * longer.pilots[0].steps})
+    assert "extrapolate" not in near.text
+
+
+def test_pilots_are_as_long_as_they_can_be_where_none_is_long_enough(plan):
+    """Three longer ones, and not five of which the answer would say that it is not supported."""
+    assert plan.reach * plan.pilots[0].steps < plan.steps
+    assert len(plan.pilots) == FEWEST_RUNS
 
 
 def test_rates_lie_between_one_s_own_and_where_others_did_best(plan, settings):
@@ -60,13 +93,13 @@ def test_rates_lie_between_one_s_own_and_where_others_did_best(plan, settings):
 
 def test_pilots_vary_what_the_run_leaves_whole(settings):
     rates = (1e-7, 1e-6, 1e-5)
-    sizes = [(one.group_size, one.refresh_interval) for one in _varied(settings, rates)]
+    sizes = [(one.group_size, one.refresh_interval) for one in _varied(settings, rates, VARIED)]
     assert sizes[1] == (settings.group_size, settings.refresh_interval)
     assert len(set(sizes)) == 3
     odd = settings.model_copy(update={"group_size": 3})
     # Half a group of three is none: that pilot keeps what the run has.
-    assert [one.group_size for one in _varied(odd, rates)] == [3, 3, 3]
-    assert _varied(odd, rates)[0].refresh_interval == 4
+    assert [one.group_size for one in _varied(odd, rates, VARIED)] == [3, 3, 3]
+    assert _varied(odd, rates, VARIED)[0].refresh_interval == 4
 
 
 def test_a_plan_s_prices_are_those_of_its_pilots(plan, settings):
@@ -82,7 +115,8 @@ def test_worth_is_the_gain_less_what_the_shorter_run_loses(plan):
         assert 0 <= design.gain < 0.5
         assert design.worth < design.gain
     best = max(plan.designs, key=lambda design: design.worth)
-    assert f"{100 * best.gain:.1f} % of the reward's range" in plan.text
+    assert f"{best.steps} steps, {100 * best.price:.0f} % of the price: " in plan.text
+    assert f"{100 * best.worth:+.1f}" in plan.text
     assert plan.priors == "full_finetuning"
 
 
@@ -104,7 +138,7 @@ def test_nothing_is_worth_a_pilot_where_nothing_is_unknown(settings):
     assert guessed.kind == "pilots"
     gains = [max(design.gain for design in found.designs) for found in (guessed, plan)]
     assert gains[0] - gains[1] == pytest.approx(FEW_PROJECTS * (1 - 1 / 100))
-    assert "known from 1 project lost 15%" in guessed.text
+    assert "from 1 project lost 15 %" in guessed.text
 
 
 @pytest.mark.evidence
@@ -131,10 +165,13 @@ def test_refresh_intervals_are_whole(settings):
     stale = settings.model_copy(update={"minibatches_per_refresh": 8})
     plan = plan_pilots(stale, 500, BIG)
     assert all(pilot.steps % 8 == 0 for pilot in plan.pilots)
+    assert {pilot.settings.refresh_interval for pilot in plan.pilots} == {8}
+    assert "refresh sooner" not in plan.text
     # Four batches of 64 steps have no room in a fifth of the run: its pilots refresh sooner.
     staler = settings.model_copy(update={"minibatches_per_refresh": 64})
-    intervals = {p.settings.refresh_interval for p in plan_pilots(staler, 500, BIG).pilots}
-    assert intervals <= {4, 16}
+    sooner = plan_pilots(staler, 500, BIG)
+    assert {p.settings.refresh_interval for p in sooner.pilots} <= {4, 16}
+    assert "They refresh sooner than the run: K = 64" in sooner.text
 
 
 def test_what_is_missing_or_wrong_is_named(settings):

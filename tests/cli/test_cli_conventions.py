@@ -103,6 +103,7 @@ BROKEN = {
     ("next-pilot",): (advisor.study.study.Study, "load", ["STUDY"]),
     ("export",): (advisor.study.study.Study, "load", ["STUDY", "--to", "trl"]),
     ("plot",): (advisor.study.study.Study, "load", ["STUDY", "stability"]),
+    ("show",): (advisor.study.study.Study, "load", ["STUDY"]),
     ("report",): (advisor.study.study.Study, "load", ["STUDY"]),
     ("compare",): (advisor.study.comparison, "is_study", ["STUDY", "STUDY"]),
     ("watch",): (advisor.monitoring, "load_posterior", [LOG, "--posterior", "P", "--once"]),
@@ -162,7 +163,12 @@ def test_an_unknown_flag_is_exit_code_2(capsys, words):
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("next", ". Did you mean 'next-pilot'?"), ("advize", ". Did you mean 'advise'"), ("zzz", ".")],
+    [
+        ("next", ". Did you mean 'next-pilot'?"),
+        ("advize", ". Did you mean 'advise'"),
+        ("recommend", ". Did you mean 'advise'?"),
+        ("zzz", "."),
+    ],
 )
 def test_a_command_that_is_not_there_names_the_one_that_begins_so(typed, meant, capsys):
     with pytest.raises(SystemExit) as stopped:

@@ -75,6 +75,28 @@ def test_a_run_that_fails_ends_with_5(mixed, flags):
 
 @pytest.mark.evidence
 @pytest.mark.parametrize(
+    ("level", "healthy_ends", "fallen_ends"), [("fail", 0, 5), ("WARNING", 0, 5), ("never", 0, 0)]
+)
+def test_fail_on_says_which_verdict_ends_with_5(tmp_path, mixed, level, healthy_ends, fallen_ends):
+    good = write(tmp_path / "good.jsonl", reward=healthy())
+    for log, code in ((good, healthy_ends), (mixed, fallen_ends)):
+        assert RUNNER.invoke(app, ["diagnose", str(log), "--fail-on", level]).exit_code == code
+
+
+def test_a_warning_fails_where_it_is_asked_to(tmp_path):
+    """Half of the groups that score alike are a warning, and by default no failure."""
+    rows = 60
+    silent = np.full(rows, 0.7)
+    log = write(tmp_path / "w.jsonl", reward=healthy(), frac_reward_zero_std=silent)
+    done = {
+        level: RUNNER.invoke(app, ["diagnose", str(log), *level])
+        for level in ((), ("--fail-on", "warning"))
+    }
+    assert "WARNING" in done[()].stdout
+    assert [one.exit_code for one in done.values()] == [0, 5]
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [
         ("notes.md", "nothing here"),

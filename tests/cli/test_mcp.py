@@ -14,13 +14,20 @@ import pytest
 from typer import Option
 from typer.models import ArgumentInfo
 
-from advisor.cli.mcp import TOOLS, arguments_of
+from advisor.cli import flags
+from advisor.cli.mcp import COMMANDS, _table, _tool, arguments_of, brief
 from advisor.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 PILOTS = ROOT / "case_studies/tiny_transformer/demo/pilots"
 STUDY = ROOT / "tests/data/study"
-NAMES = ["inspect", "diagnose", "advise", "what_if", "next_pilot", "export"]
+NAMES = [*COMMANDS, "answer_part"]
+FOR_PEOPLE = {
+    *("quiet", "as_json", "form", "details", "explained"),
+    *("storage", "to", "schedule", "out", "fail_on", "pilots"),
+    *("once", "every", "silent_after", "stop", "dry_run"),
+}
+"""Parameters that some tool leaves to a shell."""
 
 
 def test_without_the_sdk_it_says_what_to_install():
@@ -33,25 +40,60 @@ def test_without_the_sdk_it_says_what_to_install():
 
 def test_no_value_is_taken_for_a_flag():
     options = {
-        "logs": ArgumentInfo(),
-        "learning_rate": Option(),
-        "settings": Option("--set"),
-        "fast": Option("--fast"),
+        "logs": (ArgumentInfo(), True),
+        "learning_rate": (Option(), True),
+        "group_sizes": (Option(), False),
+        "known": (Option(), False),
+        "settings": (Option("--set"), True),
+        "fast": (Option("--fast"), False),
     }
     given = {"logs": ["--out=x", "-h"], "learning_rate": None, "fast": True}
     assert arguments_of(given, options) == ["--fast", "--", "--out=x", "-h"]
-    given = {"logs": ["a"], "learning_rate": [1e-4, 2e-4], "settings": ["-x=1"], "fast": False}
+    given = {"logs": "a", "learning_rate": [1e-4, 2e-4], "settings": {"-x": 1}, "fast": False}
     rates = ["--learning-rate=0.0001", "--learning-rate=0.0002"]
     assert arguments_of(given, options) == [*rates, "--set=-x=1", "--", "a"]
+    given = {"learning_rate": 2e-5, "group_sizes": [8, 16], "known": {"a": 1, "b": 2}}
+    named = ["--learning-rate=2e-05", "--group-sizes=8,16", "--known=a=1,b=2"]
+    assert arguments_of(given, options) == [*named, "--"]
 
 
-def test_what_is_left_out_is_a_parameter():
-    from advisor.cli import flags
+def test_tools_take_what_their_commands_take_but_for_what_is_for_people():
+    for name, command in COMMANDS.items():
+        takes = _table()["tools"][name]["takes"]
+        known = inspect.signature(flags.command(command)).parameters.keys()
+        assert len(takes) == len(set(takes))
+        assert set(takes) <= known
+        assert known - set(takes) <= FOR_PEOPLE, name
 
-    for command, left_out in TOOLS.items():
-        known = inspect.signature(flags.command(command)).parameters
-        assert "quiet" in left_out & known.keys()
-    assert [command.__name__ for command in TOOLS] == NAMES
+
+def test_words_are_those_of_an_agent():
+    """Neither flags nor what is typed on a terminal, in any words that it is shown."""
+    table = _table()
+    shown = [table["use"], *table["arguments"].values()]
+    for own in table["tools"].values():
+        shown += [own["words"], *own.get("arguments", {}).values()]
+        assert own.get("arguments", {}).keys() <= set(own["takes"])
+        assert set(own["takes"]) <= {*table["arguments"], *own.get("arguments", {}), "seed"}
+    for words in shown:
+        assert not any(part in words for part in ("--", "Repeat", "[default", "flag")), words
+        assert words.endswith(".")
+
+
+def test_json_of_an_answer_is_short_and_names_the_rest():
+    answer = json.loads((STUDY / "recommendation.json").read_text())
+    text = brief(answer)
+    assert 3000 < len(text) <= 4000
+    short = json.loads(text)
+    left_out = short.pop("answer_part")
+    assert {*short, *left_out} == answer.keys()
+    assert not short.keys() & set(left_out)
+    assert short.keys() >= {"kind", "settings", "steps", "reward", "stability", "next_pilot"}
+    assert short["settings"]["learning_rate"] == answer["settings"]["learning_rate"]
+    assert "frontier" in left_out
+    # Where the cautions alone are longer than that, what matters more is still there.
+    long = json.loads(brief({**answer, "cautions": ["x" * 5000]}))
+    assert "cautions" in long["answer_part"]
+    assert "reward" in long
 
 
 @pytest.fixture
@@ -83,6 +125,62 @@ def text(result):
     return block.text
 
 
+@pytest.fixture
+def called(monkeypatch):
+    """What a tool runs, in place of a process, for some arguments."""
+    pytest.importorskip("mcp")
+    import advisor.cli.mcp
+
+    def call(name, **given):
+        ran = []
+
+        async def printed(arguments):
+            ran.extend(arguments)
+            return "printed"
+
+        monkeypatch.setattr(advisor.cli.mcp, "_printed", printed)
+        tool = _tool(name, lambda study: [])
+        asyncio.run(tool.run(given, None))
+        return ran
+
+    return call
+
+
+@pytest.mark.parametrize("rates", [2e-5, [2e-5], "2e-5"])
+def test_one_value_is_as_good_as_a_list(called, rates):
+    ran = called("what_if", study="s", learning_rate=rates)
+    assert ran == ["what-if", "--quiet", "--json", "--learning-rate=2e-05", "--", "s"]
+
+
+def test_objects_and_lists_are_what_a_shell_would_be_given(called):
+    given = {"logs": "runs", "settings": {"group_size": 8, "adapter": "lora"}}
+    ran = called("inspect", **given)
+    assert ran == ["inspect", "--set=group_size=8", "--set=adapter=lora", "--", "runs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "says"),
+    [
+        ("what_if", {"study": "s", "learning_rates": 1e-4}, "no such argument. Give learning_rate"),
+        ("what_if", {"study": "s", "learning_rate": "high"}, "Give a number or a list: One"),
+        ("what_if", {}, "'study': it is missing. Give a text: Path of the study"),
+        ("advise", {"logs": ["a"], "gpus": 0}, "Give a whole number of at least 1: GPUs"),
+        ("advise", {"logs": ["a"], "fast": "maybe"}, "Give true or false"),
+    ],
+)
+def test_a_wrong_argument_is_named_in_a_sentence(called, name, given, says):
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    with pytest.raises(ToolError) as refused:
+        called(name, **given)
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not any(
+        word in str(refused.value) for word in ("pydantic", "validation", "Input should")
+    )
+    assert len(str(refused.value).split()) <= 45
+
+
 @pytest.mark.evidence
 def test_tools_say_what_the_commands_print(asked, tmp_path):
     tools, (seen, judged, other, pilot, config) = asked(
@@ -94,8 +192,8 @@ def test_tools_say_what_the_commands_print(asked, tmp_path):
     )
     assert [tool.name for tool in tools] == NAMES
     for result, command in (
-        (seen, ["inspect", PILOTS, "--json"]),
-        (judged, ["diagnose", PILOTS, "--json"]),
+        (seen, ["inspect", PILOTS]),
+        (judged, ["diagnose", PILOTS]),
         (other, ["what-if", STUDY, "--group-size", 8, "--group-size", 32, "--steps", 90, "--json"]),
         (pilot, ["next-pilot", STUDY, "--steps", 40, "--json"]),
         (config, ["export", STUDY, "--to", "verl"]),
@@ -115,11 +213,46 @@ def test_an_agent_comes_from_logs_to_a_config(asked, tmp_path):
         ("export", {"study": "answer", "to": "trl"}),
     )
     assert not advice.is_error
-    said = json.loads(text(advice))
-    assert said == json.loads((tmp_path / "answer/recommendation.json").read_text())
+    words, short, *links = advice.content
+    said = json.loads((tmp_path / "answer/recommendation.json").read_text())
+    assert words.text.startswith(("Recommended configuration", "Run one more pilot first"))
+    assert len(short.text) <= 4000
+    assert json.loads(short.text)["settings"]["learning_rate"] == said["settings"]["learning_rate"]
+    assert [link.mime_type for link in links] == ["text/html", *["image/png"] * (len(links) - 1)]
+    assert len(links) >= 3
     (row,) = json.loads(text(what_if))
     assert row["learning_rate"] == said["settings"]["learning_rate"]
     assert f"num_generations: {said['settings']['group_size']}\n" in text(config)
+
+
+@pytest.mark.evidence
+def test_page_figures_and_parts_of_a_study_can_be_read(tmp_path):
+    mcp = pytest.importorskip("mcp")
+
+    async def read():
+        server = mcp.StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "advisor", "mcp"],
+            env=dict(os.environ),
+            cwd=tmp_path,
+        )
+        async with mcp.Client(mcp.stdio_client(server)) as client:
+            answer = await client.call_tool("show", {"study": str(STUDY)})
+            (listed,) = (await client.list_resources()).resources
+            page = await client.read_resource(listed.uri)
+            part = await client.call_tool("answer_part", {"study": str(STUDY), "name": "recipes"})
+            none = await client.call_tool(
+                "answer_part", {"study": str(tmp_path), "name": "recipes"}
+            )
+            return answer, page, part, none
+
+    answer, page, part, none = asyncio.run(asyncio.wait_for(read(), 300))
+    assert len(answer.content) == 3
+    assert page.contents[0].text == (STUDY / "report.html").read_text()
+    known = json.loads((STUDY / "recommendation.json").read_text())
+    assert json.loads(text(part)) == known["recipes"]
+    assert none.is_error
+    assert "it is no study" in text(none)
 
 
 @pytest.mark.evidence
@@ -133,9 +266,8 @@ def test_arguments_are_published_and_errors_are_text(asked):
     for tool in tools:
         schema = tool.input_schema
         assert schema["additionalProperties"] is False
-        assert schema["required"] in (["logs"], ["study"])
+        assert schema["required"][0] in ("logs", "study", "log")
         assert all(one.get("description") for one in schema["properties"].values())
-        assert not any("\\" in one["description"] for one in schema["properties"].values())
     advise = tools[NAMES.index("advise")].input_schema["properties"]
     assert advise["gpus"]["minimum"] == 1
     assert "steps" in advise

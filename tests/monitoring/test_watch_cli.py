@@ -84,6 +84,46 @@ def test_a_failed_run_ends_with_5_and_quiet_says_only_that(log, saved, rows):
     assert "STOP" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--dry-run"], "--dry-run"),
+        (["--stop", "no-such-program-here 1"], "names no program"),
+        (["--stop", " "], "names no program"),
+    ],
+)
+def test_a_command_that_cannot_stop_a_run_is_refused_before_the_run(log, saved, flags, says):
+    done = run(log, "--posterior", saved, "--once", *flags)
+    assert isinstance(done.exception, InputError)
+    assert says in str(done.exception)
+
+
+def test_stop_runs_its_command_unless_dry(tmp_path):
+    from advisor.cli.logs import stopper
+
+    mark = tmp_path / "mark of the run"
+    command = f"touch '{mark}'"
+    assert stopper(command, is_dry=True)().startswith("Dry run")
+    assert not mark.exists()
+    assert stopper(command, is_dry=False)() == f"Stopped the run: {command}"
+    assert mark.exists()
+    with pytest.raises(InputError, match="ended with code 1"):
+        stopper("false", is_dry=False)()
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("flags", [[], ["--dry-run"]])
+def test_a_dead_run_is_stopped_and_watching_ends(log, saved, rows, tmp_path, flags):
+    mark = tmp_path / "stopped"
+    stop = ["--stop", f"touch {mark}", *flags]
+    done = run(log, "--posterior", saved, "--once", "--steps", 200, *stop)
+    assert (done.exit_code, mark.exists()) == (0, False)  # it goes on
+    write(log, np.where(np.arange(PLAN.steps) < 50, rows, 0.01))
+    done = run(log, "--posterior", saved, "--steps", 200, *stop)  # follows
+    assert done.exit_code == 5
+    assert mark.exists() == (not flags)
+
+
 @pytest.mark.evidence
 def test_following_ends_with_the_planned_steps(log, saved, rows, monkeypatch):
     grown = iter(range(61, 71))

@@ -27,6 +27,7 @@ ENVIRONMENT = {
     "VAL_FILES": "val.parquet",
     "PROMPT_DATA": "org/prompts",
     "REWARD": "reward.py",
+    "DATASET": "org/questions",
 }
 
 STUB = """#!/bin/sh
@@ -41,11 +42,12 @@ def changed(**updates: Any) -> Settings:
 def run_script(
     script: str, folder: Path, *more: str, without: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script where python3 only says what it was called with."""
-    stub = folder / "bin" / "python3"
-    stub.parent.mkdir(exist_ok=True)
-    stub.write_text(STUB)
-    stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
+    """Run a script where the trainer's program only says what it was called with."""
+    for program in ("python3", "swift", "uv"):
+        stub = folder / "bin" / program
+        stub.parent.mkdir(exist_ok=True)
+        stub.write_text(STUB)
+        stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
     (folder / "start.sh").write_text(script)
     variables = {name: value for name, value in ENVIRONMENT.items() if name != without}
     return subprocess.run(
@@ -58,7 +60,7 @@ def run_script(
 
 
 def words_of(script: str, folder: Path, *more: str) -> list[str]:
-    """Words that python3 would be called with."""
+    """Words that the trainer's program would be called with."""
     done = run_script(script, folder, *more)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\0")[:-1]

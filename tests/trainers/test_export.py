@@ -13,9 +13,11 @@ from advisor.runs.trainers import Trainer
 from advisor.runs.trainers.export import make_launch, per_device
 
 SCRIPTS = ("verl", "openrlhf")
+EVERY = ("trl", *SCRIPTS, "ms-swift")
+"""Trainers that can run any refresh interval; of the others tests/trainers/test_exported.py."""
 
 
-@pytest.mark.parametrize("framework", Trainer.exports())
+@pytest.mark.parametrize("framework", EVERY)
 @pytest.mark.parametrize(
     ("updates", "steps", "devices", "problem", "key", "advice"),
     [
@@ -63,6 +65,7 @@ def test_what_is_missing_or_does_not_divide(
         ("openrlhf", {"optimizer": "sgd"}, 200, "has no SGD", "optimizer", "adamw"),
         ("trl", {"lag": 8.0}, 200, "8 steps old", "lag", "lag = 0"),
         ("verl", {"lag": 8.0}, 200, "8 steps old", "lag", "lag = 0"),
+        ("ms-swift", {"lag": 8.0}, 200, "8 steps old", "lag", "lag = 0"),
         ("openrlhf", {"lag": 3.0}, 200, "a lag of 3 steps", "lag", "that 8 divides"),
         ("trl", {"importance_ratio": False}, 200, "importance ratio", "importance_ratio", "verl"),
         ("openrlhf", {"importance_ratio": False}, 200, "K = 8", "importance_ratio", "verl"),
@@ -77,13 +80,13 @@ def test_what_one_trainer_cannot_be_told(framework, updates, steps, problem, key
     assert advice in str(refused.value.advice)
 
 
-@pytest.mark.parametrize("framework", Trainer.exports())
+@pytest.mark.parametrize("framework", EVERY)
 def test_a_fresh_sample_needs_no_importance_ratio(framework):
     fresh = changed(minibatches_per_refresh=1, epochs_per_refresh=1, importance_ratio=False)
     assert Trainer.export_config(fresh, STEPS, framework)
 
 
-@pytest.mark.parametrize("framework", Trainer.exports())
+@pytest.mark.parametrize("framework", EVERY)
 def test_the_head_gives_the_arithmetic(framework):
     text = Trainer.export_config(changed(schedule="constant"), STEPS, framework, devices=2)
     assert "# Refresh interval K = 8 optimizer steps = 4 mini-batches x 2 epochs:" in text
@@ -91,7 +94,7 @@ def test_the_head_gives_the_arithmetic(framework):
     assert "2.1544346900318822e-06" in text
 
 
-@pytest.mark.parametrize("framework", Trainer.exports())
+@pytest.mark.parametrize("framework", EVERY)
 def test_a_note_changes_comments_only(framework, tmp_path):
     plain = Trainer.export_config(changed(), STEPS, framework)
     noted = Trainer.export_config(
@@ -100,11 +103,11 @@ def test_a_note_changes_comments_only(framework, tmp_path):
     added = set(noted.splitlines()) - set(plain.splitlines())
     assert added == {"# NOT a recommendation", "# $(false)", "# '"}
     assert noted.index("NOT a recommendation") < noted.index("Refresh interval")
-    if framework in SCRIPTS:
+    if framework != "trl":
         assert words_of(noted, tmp_path) == words_of(plain, tmp_path)
 
 
-@pytest.mark.parametrize("framework", SCRIPTS)
+@pytest.mark.parametrize("framework", EVERY[1:])
 @pytest.mark.parametrize("model", ["org/other-1B", "it's $HOME", 'a "b" `c`\nd'])
 def test_a_model_arrives_as_it_was_named(framework, model, tmp_path):
     script = Trainer.export_config(changed(), STEPS, framework, model=model)
@@ -120,6 +123,7 @@ def test_a_model_arrives_as_it_was_named(framework, model, tmp_path):
     [
         *(("verl", name) for name in ("MODEL", "TRAIN_FILES", "VAL_FILES")),
         *(("openrlhf", name) for name in ("MODEL", "PROMPT_DATA", "REWARD")),
+        *(("ms-swift", name) for name in ("MODEL", "DATASET", "REWARD")),
     ],
 )
 def test_a_script_says_which_variable_it_lacks(framework, variable, tmp_path):
@@ -131,7 +135,7 @@ def test_a_script_says_which_variable_it_lacks(framework, variable, tmp_path):
     assert not done.stdout
 
 
-@pytest.mark.parametrize("framework", SCRIPTS)
+@pytest.mark.parametrize("framework", EVERY[1:])
 def test_a_script_takes_further_arguments_last(framework, tmp_path):
     script = Trainer.export_config(changed(), STEPS, framework)
     plain = words_of(script, tmp_path)
@@ -185,6 +189,14 @@ ASKED = {
         "adapter_alpha": "--ds.lora.alpha ALPHA",
         "adapter_targets": "--ds.lora.target_modules MODULES",
     },
+    "ms-swift": {
+        "loss_averaging": "--loss_type LOSS",
+        "precision": "--torch_dtype TYPE",
+        "max_prompt_length": "--max_length TOKENS",
+        "max_completion_length": "--max_completion_length TOKENS",
+        "adapter_alpha": "--lora_alpha ALPHA",
+        "adapter_targets": "--target_modules MODULES",
+    },
 }
 
 
@@ -195,7 +207,7 @@ def asking_lines(text: str) -> list[str]:
     return [line for line in lines[heads[0] + 1 :] if line.startswith("#")] if heads else []
 
 
-@pytest.mark.parametrize("framework", Trainer.exports())
+@pytest.mark.parametrize("framework", EVERY)
 def test_what_the_pilots_tell_is_not_asked_for(framework):
     assert asking_lines(Trainer.export_config(changed(**ALL), STEPS, framework)) == []
 
@@ -212,14 +224,14 @@ def test_what_the_pilots_do_not_tell_is_asked_for_and_not_made_up(
     assert [each.startswith(f"# {line}") for each in asked].count(True) == 1
     assert all("default: " in each for each in asked)
     name = re.split(r"[=: ]", line)[0]
-    if framework in SCRIPTS:
+    if framework != "trl":
         words = words_of(text, tmp_path)
         assert not [word for word in words if word.partition("=")[0] == name]
     else:
         assert name not in yaml.safe_load(text)
 
 
-@pytest.mark.parametrize("framework", Trainer.exports())
+@pytest.mark.parametrize("framework", EVERY)
 def test_full_fine_tuning_is_not_asked_about_adapters(framework):
     plain = changed(**{**dict.fromkeys(ALL), "adapter": "full"})
     asked = asking_lines(Trainer.export_config(plain, STEPS, framework))
@@ -252,10 +264,11 @@ SAVED = {
     "trl": "save_steps: {steps}\n",
     "verl": "trainer.save_freq={batches}\n",
     "openrlhf": "--ckpt.save_steps {batches}\n",
+    "ms-swift": "--save_steps {steps}\n",
 }
 
 
-@pytest.mark.parametrize("framework", Trainer.exports())
+@pytest.mark.parametrize("framework", EVERY)
 @pytest.mark.parametrize(("steps", "every"), [(200, 200), (160, 40), (96, 24), (8, 8)])
 def test_a_run_is_saved_at_its_end_and_between_batches_of_rollouts(framework, steps, every):
     text = Trainer.export_config(changed(), steps, framework)

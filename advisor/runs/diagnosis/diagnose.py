@@ -102,6 +102,14 @@ class Diagnosis(BaseModel, frozen=True):
 
     __str__ = __repr__
 
+    def _repr_html_(self) -> str:
+        """Verdict, and a row for each card, as a notebook shows it."""
+        from advisor.common import html_table
+
+        rows = ((one.status, one.title, one.headline, one.change) for one in self.cards)
+        title = f"{self.id}: {self.verdict}"
+        return html_table(title, ("verdict", "mode", "what was seen", "what to change"), rows)
+
 
 def diagnose(
     run: PilotRun,

@@ -8,9 +8,11 @@ from __future__ import annotations
 from advisor.runs.trainers import counted, generic, openrlhf, tables_only, trl, verl
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.export import Export
+from advisor.runs.trainers.exported import exports
 from advisor.runs.trainers.key_table import KeyTable, plain, spellings
 from advisor.runs.trainers.registry import (
     Trainer,
+    add_export,
     all_key_tables,
     key_tables,
     read_trainer,
@@ -34,6 +36,10 @@ register(read_trainer("slime", readers=(counted.READER,)))
 for _name in ("skyrl", "areal", "open_instruct"):
     register(read_trainer(_name))
 register(generic.TRAINER)
+
+# For these a configuration is written; of their logs no more than tables is read.
+for _name, _export in exports().items():
+    add_export(_name, _export)
 
 __all__ = [
     "Derived",

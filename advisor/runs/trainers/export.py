@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any, NoReturn
 
-from advisor.common import harmless
+from advisor.common import counted, harmless
 from advisor.errors import InputError
 from advisor.runs.settings import Settings
 from advisor.runs.trainers.derived import FOLDER, read_data
@@ -88,6 +88,8 @@ class Export:
     render: Callable[[Launch, str | None], str]
     # Version of the trainer against whose source the keys were checked.
     checked: str = ""
+    # Whether it is written only for pilots of its own trainer, or where it is asked for.
+    on_demand: bool = False
 
     def text(self, launch: Launch, model: str | None, note: str | None) -> str:
         """The configuration, with comments that hold no control characters."""
@@ -139,6 +141,10 @@ def fill_template(
         **vars(launch),
         **words_for(trainer, launch.settings),
         "interval": launch.interval,
+        "interval_counted": counted(launch.interval, "optimizer step"),
+        "minibatches_counted": counted(launch.settings.minibatches_per_refresh, "mini-batch"),
+        "epochs_counted": counted(launch.settings.epochs_per_refresh, "epoch"),
+        "prompts_counted": counted(launch.rollout_prompts, "prompt"),
         "completions": launch.completions,
         "rollout_prompts": launch.rollout_prompts,
         "saved_every": launch.saved_every // launch.interval,
@@ -148,7 +154,8 @@ def fill_template(
         **values,
     }
     lines = []
-    for line in (FOLDER / data["export"]["file_name"]).read_text(encoding="utf-8").splitlines():
+    file = FOLDER / data.get("template", data["export"]["file_name"])
+    for line in file.read_text(encoding="utf-8").splitlines():
         if line.endswith("# {asked}"):
             lines += [line.format(asked=asked) for asked in _asked(data, launch, unknown)]
         elif all(filled[name] is not None for _, name, _, _ in Formatter().parse(line) if name):

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -201,6 +201,12 @@ def register(trainer: Trainer) -> None:
         advice = "Choose another name, or unregister that trainer first"
         raise InputError(problem, key="name", advice=advice)
     _TRAINERS[trainer.name] = trainer
+    _forget()
+
+
+def add_export(name: str, export: Export) -> None:
+    """Add a configuration to a trainer, registered or known by name alone."""
+    _TRAINERS[name] = replace(Trainer.named(name), export=export)
     _forget()
 
 

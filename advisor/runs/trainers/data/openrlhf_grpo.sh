@@ -2,7 +2,7 @@
 # GRPO with OpenRLHF. Set MODEL, PROMPT_DATA and REWARD, and add flags of your own:
 #   bash openrlhf_grpo.sh --data.input_key KEY --data.label_key KEY --data.apply_chat_template
 #
-# Refresh interval K = {interval} optimizer steps = {minibatches_per_refresh} mini-batches x {epochs_per_refresh} epochs:
+# Refresh interval K = {interval_counted} = {minibatches_counted} x {epochs_counted}:
 #   mini-batches {minibatches_per_refresh} = rollout.batch_size {rollout_prompts} prompts x n_samples_per_prompt {group_size} / train.batch_size {completions}
 #   epochs {epochs_per_refresh} = train.max_epochs
 # One optimizer step: {prompts} prompts x {group_size} completions = train.batch_size {completions},

@@ -3,7 +3,7 @@
 #   bash verl_grpo.sh reward.custom_reward_function.path=REWARD.py
 # A reward function is needed for data sources that verl has none for.
 #
-# Refresh interval K = {interval} optimizer steps = {minibatches_per_refresh} mini-batches x {epochs_per_refresh} epochs:
+# Refresh interval K = {interval_counted} = {minibatches_counted} x {epochs_counted}:
 #   mini-batches {minibatches_per_refresh} = data.train_batch_size {rollout_prompts} / ppo_mini_batch_size {prompts}, both in prompts
 #   epochs {epochs_per_refresh} = ppo_epochs
 # One optimizer step: {prompts} prompts x {group_size} completions (rollout.n) = {completions},
@@ -12,7 +12,7 @@
 # and moves its learning rate once per batch, so warm-up and decay go in stairs of K steps.
 # trainer.save_freq counts those batches, too. The last checkpoint is that of the run's end.
 # Micro-batches (..._per_gpu) may be raised for speed; they change no update.
-# The dataset needs at least {rollout_prompts} prompts, those of one batch of rollouts.
+# The dataset needs at least {prompts_counted}, those of one batch of rollouts.
 # Not among the settings that the advisor knows, so left at the trainer's defaults: weight
 # decay, Adam's second moment, gradient clipping, temperature.
 # Set them as your pilots had them.

@@ -1,0 +1,140 @@
+"""``advisor show`` and the forms of an answer: a study's words again, without a fit."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+from rich.console import Console
+from simulated_runs import Plan
+from typer.testing import CliRunner
+
+from advisor.cli import app, flags
+from advisor.cli.answer import markdown
+from advisor.cli.terminal import table
+from advisor.study import Study
+
+COLUMNS = ["learning rate", "group size", "steps", "reward at the last step", "P(stable)"]
+STUDY = Path(__file__).parents[1] / "data/study"
+
+
+def shown(*arguments):
+    done = CliRunner().invoke(app, ["show", str(STUDY), *arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def study():
+    with pytest.warns(UserWarning, match="was fitted by version"):
+        return Study.load(STUDY)
+
+
+@pytest.fixture
+def unfitted(monkeypatch):
+    """No fit may be made."""
+    monkeypatch.setattr("advisor.forecast.fit", lambda *given, **more: pytest.fail("fitted"))
+
+
+def test_text_is_the_stored_answer(study, unfitted):
+    text = shown()
+    assert study.recommendation.summary in text
+    assert "--details" in text
+    assert study.recommendation.text not in text
+    detailed = shown("--details")
+    assert study.recommendation.text in detailed
+    assert "What the pilots say" in detailed
+    assert "--details" not in detailed
+
+
+def test_json_is_the_stored_answer_by_either_flag(study, unfitted):
+    assert json.loads(shown("--json")) == json.loads(study.recommendation.to_json())
+    assert shown("--format", "json") == shown("--json")
+
+
+def test_markdown_holds_the_answer_a_line_to_paste_and_a_table_of_all_candidates(study):
+    text = shown("--format", "markdown")
+    assert text.startswith("### Recommended configuration\n")
+    (pasted,) = re.findall(r"^```text\n(.*)\n```$", text, re.MULTILINE)
+    assert f"learning_rate={study.recommendation.settings.learning_rate:g}," in pasted
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + len(study.recommendation.table)
+    assert len({row.count("|") for row in rows}) == 1
+    assert "Evidence" not in text
+    assert "Evidence" in shown("--format", "markdown", "--details")
+
+
+def test_names_out_of_logs_make_neither_html_nor_cells(study):
+    hostile = "<b>|`[x](y)"
+    advice = study.recommendation
+    named = advice.best_piloted.model_copy(update={"name": hostile})
+    asked = Study(study.posterior, advice.model_copy(update={"best_piloted": named}))
+    text = "\n".join(markdown(asked, details=False))
+    assert "<b>" not in text
+    assert r"&lt;b>\|\`\[x\](y)" in text
+
+
+def test_points_of_a_list_stay_together():
+    lines = ["Expect: 0.9.", "Before you launch:", "- one", "- two"]
+    answer = SimpleNamespace(
+        summary="\n".join(lines),
+        kind="recommendation",
+        title="Title",
+        settings=Plan().completed,
+        trainer="TRL",
+        table=pd.DataFrame(
+            [[1.0] * 5],
+            columns=[
+                "learning rate",
+                "group size",
+                "steps",
+                "reward at the last step",
+                "P(stable)",
+            ],
+        ),
+        assumptions=(),
+        provenance=SimpleNamespace(package="1", data_sha256="0" * 64),
+        seed=1,
+    )
+    text = "\n".join(markdown(SimpleNamespace(recommendation=answer), details=False))
+    assert "\n\nBefore you launch:\n\n- one\n- two\n" in text
+
+
+def test_another_form_is_refused(capsys):
+    done = CliRunner().invoke(app, ["show", str(STUDY), "--format", "xml"])
+    assert done.exit_code == 2
+
+
+def test_verdicts_have_colours_on_a_terminal_and_none_in_a_pipe():
+    rows = [("a", "PASS"), ("b", "WARNING"), ("c", "FAIL"), ("FAILED", "to pass")]
+    terminal = {"force_terminal": True, "color_system": "standard"}
+    for kind, wanted in ((terminal, ["32", "33", "31"]), ({}, [])):
+        console = Console(file=io.StringIO(), width=60, **kind)
+        console.print(table(("run", "verdict"), rows))
+        assert re.findall(r"\x1b\[(3\d)m", console.file.getvalue()) == wanted
+
+
+def test_words_of_other_tools_are_known_by_one_command_each():
+    words = flags._words()["synonyms"]
+    commands = {
+        name or one.callback.__name__ for one in app.registered_commands for name in [one.name]
+    }
+    known = {name.replace("_", "-") for name in commands} | {"priors"}
+    assert words.keys() <= known
+    every = [word for others in words.values() for word in others]
+    assert len(every) == len(set(every))
+    assert not known & set(every)
+    assert flags.meant("Recommend", known) == "advise"
+    assert flags.meant("nonsense", known) is None
+
+
+def test_a_moved_study_is_shown_where_it_stands(tmp_path):
+    shutil.copytree(STUDY, tmp_path / "moved")
+    done = CliRunner().invoke(app, ["show", str(tmp_path / "moved")])
+    assert f"Study in {tmp_path / 'moved'}/" in done.stdout
