@@ -53,7 +53,7 @@ DIALECT = {
     "daring": "high",
     "luck|lucky": "seed noise",
     "lent": "borrowed",
-    "thereof|thereby|hence|henceforth": "so",
+    "thereof|thereby|henceforth": "so",
     "came to|comes to|come to": "reached, ended at",
     "(?:go|goes|went|gone|going) on": "continues",
     "carr(?:y|ies|ied) on": "extrapolate",
@@ -75,7 +75,6 @@ DIALECT = {
     "goals? (?:met|missed)": "a verdict: yes, no, not yet shown",
     "as far as": "where",
     "too (?:sure|sharp)": "intervals too narrow",
-    "by its own": "of its own",
     "(?:is|was|are|were) asked (?:of|about)": "is predicted",
 }
 """Words of the project's own dialect, and what to write instead."""
@@ -87,7 +86,7 @@ NAMES = ("told", "untold", "said", "beside", "anew", "kin", "alike", "heard", "a
 BARE_P = re.compile(r"(?<![\w`$\\-])P(?![\w(`$'=-]|\s*\()")
 CODE = re.compile(r"\$\$.*?\$\$|\$[^$\n]+\$|``[^`]+``|(?::\w+:)?`[^`]+`", re.DOTALL)
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|<!--.*?-->|<[^>\s][^>]*>", re.DOTALL)
-FENCE = re.compile(r"^(```|:::|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"\A---\n.*?\n---\n|^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 NO_SENTENCE = re.compile(r"^\s*(?:>>>.*|\*{0,2}\w[\w, *]* : .*)$", re.MULTILINE)
 """Of a docstring: an example, a parameter and its type."""
 
@@ -121,7 +120,7 @@ def sentences(text: str) -> Iterator[str]:
 
 def faults(place: str, where: str, text: str) -> Iterator[Found]:
     """Dialect, long sentences and bare P of one text, code left out."""
-    plain = CODE.sub("code", text)
+    plain = CODE.sub("Code", text)
     for finder, instead in FINDERS.items():
         for use in finder.finditer(plain):
             yield Found(f"{place}_dialect", where, f"'{use[0]}': write '{instead}'")
@@ -135,8 +134,9 @@ def faults(place: str, where: str, text: str) -> Iterator[Found]:
 
 
 def page(text: str) -> str:
-    """Running text of a page: no code, no addresses."""
-    return LINK.sub(lambda link: link[1] or "", INDENTED.sub("", FENCE.sub("", text)))
+    """Running text of a page: no code, no formulas, no addresses."""
+    text = CODE.sub("Code", FENCE.sub("", text))
+    return LINK.sub(lambda link: link[1] or "", INDENTED.sub("", text))
 
 
 def of_module(where: str, tree: ast.Module) -> Iterator[Found]:

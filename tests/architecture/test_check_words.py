@@ -66,6 +66,7 @@ SHORT = "The run " + "is very " * 13 + "long."
         ("The log contains its rate. Intervals cover 79 %.", {}),
         ("Hold the run. Pilots run besides; retold, skin.", {}),
         ("P(stable), P (diverges), `P`, $P G$ and the P-value.", {}),
+        ("Stable where\n\n$$\nk<1, \\qquad P G>2.\n$$ (T1)\n\nSo be it.", {}),
         (SHORT, {}),
         (f"{SHORT} {SHORT}", {}),
         (f"- {SHORT}\n- {SHORT}", {}),
