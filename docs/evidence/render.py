@@ -124,19 +124,21 @@ def claims(root: Path = ROOT) -> list[Claim]:
 
 
 def table(name: str, rows: Sequence[Claim], page: Path, root: Path) -> str:
-    """Markdown of one table; a row of a group of claims names its study."""
+    """Markdown of one table. A group names each study; a study's own page has the numbers below."""
     if name == "readme":
         chosen = sorted((row for row in rows if row.readme), key=lambda row: row.readme or 0)
     else:
         chosen = [row for row in rows if name in (row.group, row.study)]
     if not chosen:
         raise ClaimError(f"no claim in '{name}'")
+    if name == chosen[0].study:
+        rows_of_study = [f"| {row.on} | {row.verdict} |" for row in chosen]
+        return "\n".join(["| claim | shown |", "|---|---|", *rows_of_study]) + "\n"
     out = ["| claim | measured | shown |", "|---|---|---|"]
     for row in chosen:
         link = os.path.relpath(root / "case_studies" / row.study / "README.md", page.parent)
-        named = f" ([{row.study}]({link}))" if name == row.group else ""
-        shown = row.short if name == "readme" else f"{row.measured}{named}"
-        out.append(f"| {row.on} | {shown} | {row.verdict} |")
+        measured = f"{row.measured} ([{row.study}]({link}))" if name == row.group else row.short
+        out.append(f"| {row.on} | {measured} | {row.verdict} |")
     return "\n".join(out) + "\n"
 
 
