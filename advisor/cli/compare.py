@@ -26,11 +26,10 @@ def compare(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Show what differs between two studies or two runs, or what came of a study's forecasts.
+    """Compare two studies, two runs, or the forecasts of a study with finished runs.
 
-    Studies: the advice, pilots, what was asked, what was learned, priors, versions.
-    Runs: settings, lengths, first and last reward, verdicts. A study and finished runs: for every
-    run the forecast for exactly its settings, and what it came to.
+    Studies: advised settings and their forecast. Runs: settings, lengths, first and last reward,
+    verdicts. A study and finished runs: the forecast for each run's settings, and its outcome.
 
     [bold]Examples[/]: advisor compare study-may study-june / advisor compare a.jsonl b.jsonl --all
     / advisor compare study full-run.log
