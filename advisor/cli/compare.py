@@ -91,10 +91,9 @@ def backtest(
 ) -> None:
     """Ask how well forecasts would have done on your own finished runs.
 
-    Each run is forecast from its first part, together with others of its task and model, and judged
-    by the mean reward of its last tenth; curve fits to single runs stand beside it. With several
-    --seen the same cohorts are asked at each share. With --keep a command that was stopped goes on
-    where it was; --engine is for clusters (docs: Scale).
+    Each run is forecast from its first part, with the others of its task and model. The target is
+    the mean reward of its last tenth. Curve fits to single runs are scored next to it. With several
+    --seen the same cohorts are forecast at each share. With --keep a stopped command continues.
 
     [bold]Example[/]: advisor backtest old-runs/ --seen 0.1 --seen 0.25
     """

@@ -366,8 +366,3 @@ def test_a_name_that_is_taken_is_refused_before_any_fit(folder, tmp_path, capsys
     monkeypatch.setattr(history, "fitted", never)
     said = learn(folder, tmp_path, capsys, "--jobs", "1", "--name", "lora", code=2)
     assert "'lora' is no name for a new preset" in said.err
-
-
-def test_an_engine_that_is_none_is_refused(folder, tmp_path, capsys):
-    said = learn(folder, tmp_path, capsys, "--engine", "spark://h:1", code=2)
-    assert "--engine: 'spark://h:1' is no engine" in said.err
