@@ -165,7 +165,7 @@ def _outcomes(engine: Engine, calls: Sequence[Any]) -> Generator[tuple[int, Outc
         raise InputError(
             f"{engine} was lost ({first})",
             argument="jobs",
-            advice="Call again: it continues from what `keep` contains (out of memory: fewer `jobs`)",
+            advice="Call again: it continues from what `keep` contains (no memory: fewer `jobs`)",
         ) from error
 
 
