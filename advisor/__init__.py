@@ -17,7 +17,6 @@ _NAMES = {
     "advisor.backtesting": "backtest",
     "advisor.runs.diagnosis": "diagnose find_collapse",
     "advisor.errors": "AdvisorError CannotTellError InputError NotConvergedError StudyError",
-    "advisor.findings.learned_priors": "learn_priors",
     "advisor.findings.text": "describe",
     "advisor.forecast.fitting": "fit",
     "advisor.forecast.forecaster": "Forecaster",

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from groups import CURVATURE, Group, made_groups
+from learned_priors import PastStudy, learn_from_studies, past_study, without_prior
 
 from advisor.backtesting.scores import crps
 from advisor.common import EngineSettings, Item, digest_of, silent
 from advisor.findings import history
-from advisor.findings.learned_priors import PastStudy, learn_from_studies, past_study, without_prior
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward
 from advisor.model.parameters import POPULATION
