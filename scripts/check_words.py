@@ -51,7 +51,6 @@ DIALECT = {
     "owes?|owed": "comes from",
     "taught|teach|teaches": "gives no gradient, was learned from",
     "daring": "high",
-    "luck|lucky": "seed noise",
     "lent": "borrowed",
     "thereof|thereby|henceforth": "so",
     "came to|comes to|come to": "reached, ended at",
