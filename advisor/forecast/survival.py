@@ -52,7 +52,7 @@ class Stability(BaseModel):
 
 
 def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
-    """Fitted stiffness over the largest that is stable under the refresh schedule, shape (draws,)."""
+    """Fitted stiffness over the largest that the refresh schedule allows, shape (draws,)."""
     return np.asarray(forecaster.law_stiffness(settings) / forecaster.stiffness_limit(settings))
 
 

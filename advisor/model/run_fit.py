@@ -30,8 +30,8 @@ NAMED = 0.01
 """Chance of a check below which a run is named by it."""
 
 TOGETHER = 0.05
-"""Chance below which a run is named where all pilots together are further off than ``NAMED``: a form
-that the curves lack shows a little in every run."""
+"""Chance below which a run is named where all pilots together are further off than ``NAMED``: what
+the curves lack shows a little in every run."""
 
 FEWEST_EVALUATIONS = 4
 """Evaluations below which their end cannot be distinguished from those before."""
@@ -305,8 +305,8 @@ def _share_above(by_chance: FloatArray, found: FloatArray) -> float:
 
 
 SENSITIVE = 0.05
-"""Sensitivity from which a number is reported to rest on the priors (arXiv:2107.14054). For a normal
-its mean then moves by 0.22 of its standard deviation, or its standard deviation changes by a fifth,
+"""Sensitivity from which a number is reported to rest on the priors (arXiv:2107.14054). Of a normal
+the mean then moves by 0.22 of its standard deviation, or its standard deviation changes by a fifth,
 per doubling of the prior's power. A number that is all prior has 0.08."""
 
 POWERS = (1 / 1.01, 1.01)

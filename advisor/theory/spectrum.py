@@ -1,8 +1,8 @@
 r"""Many modes: the reward curve of a spectrum of stiffnesses.
 
-A policy does not relax along one mode: easy prompts are learned early, hard ones late. So the
-overdamped exponential is averaged over a Gamma spectrum of stiffness with mean k and squared
-coefficient of variation ``dispersion``. The closed form has a heavy tail. Dispersion 0 is the single
+A policy does not relax along one mode: easy prompts are learned early, hard ones late. Averaging
+the overdamped exponential over a Gamma spectrum of stiffness with mean k and squared coefficient of
+variation ``dispersion`` gives a closed form with a heavy tail; dispersion 0 is the single
 exponential of arXiv:2606.30789. On the 66 stable tiny-transformer runs that the project was built
 on, the one-mode oscillator overshoots where no run does; this form has the smallest residual.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from advisor.theory.arrays import namespace
 
 SMALLEST_MOMENTUM = 1e-9
-"""Used for momentum 0, whose logarithm does not exist; the result differs by less than 1e-8."""
+"""Stands for momentum 0, whose logarithm does not exist; the result differs by less than 1e-8."""
 
 MOST_LOG_POWER = 600.0
 """Log of the power of a time beyond which nothing is left to gain: exp must not overflow."""
@@ -62,7 +62,7 @@ def spectrum_decay(
     dispersion : array_like
         Squared coefficient of variation of the stiffness over modes, positive.
     onset : array_like
-        Exponent of a slow start, positive; 1 starts at full slope, as in the theory.
+        Exponent of a slow start, positive; 1 starts at full slope, as the theory has it.
 
     Returns
     -------
