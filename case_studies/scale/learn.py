@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cohort_fits import read_history, read_posteriors  # noqa: E402
 from engine_flags import add_engine_flags, on_engine  # noqa: E402
