@@ -19,9 +19,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from cohort_fits import read_history, read_posteriors  # noqa: E402
-from engine_flags import add_engine_flags, on_engine  # noqa: E402
-from learned_priors import (  # noqa: E402
+from cohort_fits import read_history, read_posteriors
+from engine_flags import add_engine_flags, on_engine
+from learned_priors import (
     PastStudy,
     check_name,
     check_studies,
@@ -29,11 +29,11 @@ from learned_priors import (  # noqa: E402
     refuse_different_presets,
 )
 
-from advisor.backtesting import finished_runs, grouped  # noqa: E402
-from advisor.cli.flags import pairs  # noqa: E402
-from advisor.common import Progress, counted, progress_of  # noqa: E402
-from advisor.errors import AdvisorError, InputError  # noqa: E402
-from advisor.model import (  # noqa: E402
+from advisor.backtesting import finished_runs, grouped
+from advisor.cli.flags import pairs
+from advisor.common import Progress, counted, progress_of
+from advisor.errors import AdvisorError, InputError
+from advisor.model import (
     Posterior,
     Priors,
     check_preset_file,
@@ -43,8 +43,8 @@ from advisor.model import (  # noqa: E402
     prior_table,
     write_preset,
 )
-from advisor.runs import PilotRun, inspect, is_source  # noqa: E402
-from advisor.study import is_study  # noqa: E402
+from advisor.runs import PilotRun, inspect, is_source
+from advisor.study import is_study
 
 
 def sorted_out(sources: Sequence[str]) -> tuple[list[Path], list[str]]:

@@ -26,8 +26,8 @@ IS_QUICK = "--quick" in sys.argv
 # %% [markdown]
 # ## Read
 #
-# Settings that a log does not contain are in `pilots.toml` next to it. `derivations` shows where each
-# setting comes from, `assumptions` what was assumed.
+# Settings that a log does not contain are in `pilots.toml` next to it. `derivations` shows where
+# each setting comes from, `assumptions` what was assumed.
 
 # %%
 runs = advisor.read_runs(LOGS)[: 7 if IS_QUICK else None]
