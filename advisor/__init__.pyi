@@ -22,7 +22,6 @@ from advisor.errors import CannotTellError as CannotTellError
 from advisor.errors import InputError as InputError
 from advisor.errors import NotConvergedError as NotConvergedError
 from advisor.errors import StudyError as StudyError
-from advisor.findings.learned_priors import learn_priors as learn_priors
 from advisor.findings.text import describe as describe
 from advisor.forecast.fitting import fit as fit
 from advisor.forecast.forecaster import Forecaster as Forecaster

@@ -26,7 +26,7 @@ LONGEST_WORD = 300
 """Characters of one word of an error; damaged files have values of thousands."""
 
 LONGEST_PROBLEM = 1200
-"""Characters of what was wrong, so that where it stands and what to do are still seen."""
+"""Characters of what was wrong, so that its place and what to do are still seen."""
 
 
 class AdvisorError(Exception):
@@ -36,14 +36,14 @@ class AdvisorError(Exception):
 
 
 class InputError(AdvisorError):
-    """Something the user gave is wrong, and the user can mend it.
+    """Something the user gave is wrong, and the user can correct it.
 
     Parameters
     ----------
     problem : str
         What was wrong, as a sentence without its full stop.
     path : path-like, optional
-        The file it stands in.
+        The file that has it.
     row : int, optional
         One-based row (or line) of that file.
     key : str, optional
@@ -85,7 +85,7 @@ class InputError(AdvisorError):
 
 
 def brief(text: str) -> str:
-    """Text without the middle of words, and of a whole, that nobody reads to their end."""
+    """Text without the middle of words, and of a whole, that are too long to be read."""
     words = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda word: _ends(word[0], LONGEST_WORD), text)
     return words if len(words) <= LONGEST_PROBLEM else _ends(words, LONGEST_PROBLEM)
 

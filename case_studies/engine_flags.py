@@ -16,16 +16,12 @@ from advisor.errors import AdvisorError
 def add_engine_flags(parser: argparse.ArgumentParser) -> None:
     """Offer the flags; without them a study uses all cores of this machine."""
     parser.add_argument("--jobs", type=int, help="processes [default: all cores]")
-    parser.add_argument("--engine", help="dask://HOST:PORT or ray://HOST:PORT")
     parser.add_argument("--keep", type=Path, help="folder of what is done, to go on with")
 
 
 def on_engine(given: argparse.Namespace) -> EngineSettings:
     """Where the pieces are done, as the flags say."""
-    try:
-        return {"engine": engine_of(given.engine, given.jobs), "keep": given.keep}
-    except AdvisorError as error:
-        raise SystemExit(str(error)) from error
+    return {"engine": engine_of(given.jobs), "keep": given.keep}
 
 
 def here(jobs: int | None = None) -> EngineSettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Generator
 from contextlib import suppress
@@ -21,6 +22,9 @@ MOST_SECONDS = 1.0
 SPENT = pytest.StashKey[float]()
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+# What case studies share: made-up past studies are built with it, too.
+sys.path.append(str(REPOSITORY / "case_studies"))
 
 # The same examples each time; neither deadline nor health check that a busy machine would break.
 settings.register_profile(

@@ -11,9 +11,9 @@ from typing import Any
 
 import h5netcdf
 import numpy as np
+from learned_priors import MODEL_SPREADS
 
 from advisor.common.shown import VERSION
-from advisor.findings.learned_priors import MODEL_SPREADS
 from advisor.model import equations as eq
 from advisor.model.cohort import Reference
 from advisor.model.parameters import (

@@ -30,7 +30,7 @@ from advisor.study.comparison import compare, compare_runs, compare_studies
 from advisor.study.outcomes import compared, rounded, written
 from advisor.study.study import Study
 
-EVERY = ("Advice", "Pilots", "Asked", "Learned", "Priors", "Provenance")
+EVERY = ("Settings", "Forecast")
 
 
 def answered(posterior, **asked):
@@ -170,67 +170,15 @@ def test_a_study_does_not_differ_from_itself(base):
     assert tuple(section.title for section in found.sections) == EVERY
 
 
-def test_what_was_learned_has_a_mean_and_an_interval(base):
-    other = answered(made_up_posterior(moved={"plateau_loss.level": 1.5}, seed=1))
-    found = compare_studies(("a", "b"), base, other)
-    line = differing(found, "Learned")["plateau [sort / tiny-m]"]
-    own = base.posterior.flat("plateau")[:, 0]
-    assert line.one["mean"] == pytest.approx(own.mean())
-    assert [line.one["low"], line.one["high"]] == pytest.approx(np.quantile(own, [0.1, 0.9]))
-
-
-def test_pilots_are_known_again_and_told_apart(base):
-    longer = [Plan(1e-4, 16, 2, steps=80), *PLANS[1:-1]]
-    found = compare_studies(("a", "b"), base, answered(made_up_posterior(longer)))
-    differ = differing(found, "Pilots")
-    assert (differ["pilots"].one, differ["pilots"].other) == (5, 4)
-    assert (differ["run0: steps"].one, differ["run0: steps"].other) == (60.0, 80.0)
-    assert differ["run4"].shown == ("tiny-m on sort, 60 steps", "-")
-    assert not any(name.startswith("run1") for name in differ)
-    assert "run2: collapse_step" in lines_of(found, "Pilots")
-
-
-def test_a_group_that_one_lacks_is_absent_there(base):
-    found = compare_studies(("a", "b"), base, answered(made_up_posterior(PLANS[:3])))
-    line = differing(found, "Learned")["plateau [sort / tiny-m]"]
-    assert line.other is None
-    assert line.shown[1] == "-"
-
-
-def test_requests_and_answers_differ(base):
+def test_answers_to_other_questions_differ(base):
     other = answered(base.posterior, steps=90, level=0.8)
     found = compare_studies(("a", "b"), base, other)
-    asked = differing(found, "Asked")
-    assert (asked["budget steps"].one, asked["budget steps"].other) == (180, 90)
-    assert asked["P(stable) wanted"].shown == ("0.9", "0.8")
-    assert differing(found, "Learned") == {}
-    advice = differing(found, "Advice")
-    assert advice["steps"].shown == ("180", "90")
-    reward = advice["reward at the last step"]
+    assert differing(found, "Settings")["steps"].shown == ("180", "90")
+    reward = differing(found, "Forecast")["reward at the last step"]
     assert reward.apart == pytest.approx(
         other.recommendation.reward.mean - base.recommendation.reward.mean
     )
-
-
-def test_priors_and_versions_differ(base):
-    posterior, advice = base.posterior, base.recommendation
-    meta = posterior.meta
-    entry = meta.priors.rate_group_size.model_copy(update={"sd": 9.0})
-    origin = meta.provenance.model_copy(update={"versions": {"pymc": "99"}})
-    other = type(posterior)(
-        posterior.draws,
-        posterior.pilots,
-        meta.model_copy(
-            update={
-                "priors": meta.priors.model_copy(update={"rate_group_size": entry}),
-                "provenance": origin,
-            }
-        ),
-    )
-    found = compare_studies(("a", "b"), base, Study(other, advice))
-    assert differing(found, "Priors").keys() == {"rate_group_size"}
-    assert differing(found, "Priors")["rate_group_size"].other.endswith("+- 9")
-    assert differing(found, "Provenance").keys() == {"pymc"}
+    assert "95 % of the gain by step" in lines_of(found, "Forecast")
 
 
 # Runs --------------------------------------------------------------------------------------------
@@ -357,11 +305,10 @@ OTHER = PILOTS / "s_lr1e-2_g32_k4"
 @pytest.mark.evidence
 def test_only_what_differs_is_shown(run, studies):
     text = run(studies / "a", studies / "b")
-    assert "run3" in text
-    assert "run1: momentum" not in text
-    assert "The same: " in text
+    assert "reward at the last step" in text
+    assert "momentum" not in text
     everything = run(studies / "a", studies / "b", "--all")
-    assert "run1: momentum" in everything
+    assert "momentum" in everything
     assert "The same: " not in everything
     assert "\x1b" not in everything
 
@@ -370,7 +317,7 @@ def test_only_what_differs_is_shown(run, studies):
 def test_a_study_beside_itself_is_one_line(run, studies):
     lines = run(studies / "a", studies / "a").strip().splitlines()
     assert len(lines) == 4
-    assert lines[-1].startswith("The same: advice, pilots, asked, learned, priors, provenance")
+    assert lines[-1].startswith("The same: settings, forecast")
 
 
 @pytest.mark.evidence
@@ -379,10 +326,10 @@ def test_json_holds_everything(run, studies):
     assert (found["kind"], found["differs"]) == ("studies", True)
     sections = {section["title"]: section["lines"] for section in found["sections"]}
     assert tuple(sections) == EVERY
-    line = next(x for x in sections["Learned"] if x["name"] == "plateau [sort / tiny-m]")
+    line = next(x for x in sections["Forecast"] if x["name"] == "reward at the last step")
     assert line.keys() == {"name", "one", "other", "differs", "apart", "note"}
     assert line["one"].keys() >= {"mean", "low", "high"}
-    assert any(not line["differs"] for line in sections["Priors"])
+    assert any(not line["differs"] for line in sections["Settings"])
 
 
 def test_runs_by_file_and_by_folder(run):

@@ -123,44 +123,6 @@ def test_homes_of_the_table_are_modules():
         assert all(hasattr(module, name) for name in names.split())
 
 
-@pytest.mark.parametrize(
-    ("verb", "given", "said"),
-    [
-        ("diagnose", (TWO_RUNS,), "`run`: list[PilotRun] is given, where PilotRun is expected. G"),
-        ("fit", (None,), "`runs`: None is given, where Sequence[PilotRun] or str or Path is expec"),
-        ("fit", (["folder"],), "`runs`: list[str] is given, where Sequence[PilotRun] or str or P"),
-        ("fit", (TWO_RUNS[0],), "`runs`: PilotRun is given, where Sequence[PilotRun] or str or P"),
-        ("backtest", ("folder",), "`runs`: str is given, where Sequence[PilotRun] is expected. `"),
-        ("advise", (None,), "`posterior`: None is given, where Posterior is expected. Give what "),
-        ("advise", (TWO_RUNS,), "`posterior`: list[PilotRun] is given, where Posterior is expect"),
-        ("what_if", ("study",), "`posterior`: str is given, where Posterior is expected. Give wh"),
-        ("read_runs", (None,), "`paths`: None is given, where PathLike or Iterable[PathLike] is "),
-        ("watch", (3, {}), "`posterior`: int is given, where Posterior or str or Path is expecte"),
-        ("export", (TWO_RUNS[0],), "`recommendation`: PilotRun is given, where Recommendation is"),
-        ("table", ((run for run in TWO_RUNS),), "`runs`: generator is given, where Sequence[Pilot"),
-        ("plot", (3, 3, 3), "`posterior`: int is given, where Posterior is expected. Give what `"),
-    ],
-)
-def test_an_argument_of_another_type_is_named(verb, given, said):
-    with pytest.raises(advisor.InputError, match=re.escape(said)):
-        getattr(advisor, verb)(*given)
-
-
-def test_every_annotation_is_understood():
-    """Control: a value that fits no parameter is refused for the first one that names a type."""
-    verbs = {name: getattr(advisor, name) for name in advisor.__all__}
-    for name, verb in verbs.items():
-        if inspect.isfunction(verb) and inspect.signature(verb).parameters:
-            required = [
-                one
-                for one in inspect.signature(verb).parameters.values()
-                if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty
-            ]
-            with pytest.raises(advisor.InputError) as refused:
-                advisor._refuse(verb.__wrapped__, (object(),) * len(required), {}, TypeError())
-            assert refused.value.argument == required[0].name, name
-
-
 def test_errors_of_the_call_itself_stay_as_they_are(monkeypatch):
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'runs'"):
         advisor.fit()

@@ -60,15 +60,14 @@ priors_app = typer.Typer(
     name="priors",
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Look at what is believed before any log, or learn it from your own past posteriors.",
+    help="Look at the priors before any log.",
 )
 
 
 for panel, commands in PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(flags.command(command))
-for command in (priors.show, priors.learn):
-    priors_app.command()(flags.command(command))
+priors_app.command()(flags.command(priors.show))
 app.add_typer(priors_app, rich_help_panel="Priors")
 
 

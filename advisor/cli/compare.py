@@ -26,11 +26,10 @@ def compare(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Show what differs between two studies or two runs, or what came of a study's forecasts.
+    """Compare two studies, two runs, or the forecasts of a study with finished runs.
 
-    Studies: the advice, pilots, what was asked, what was learned, priors, versions.
-    Runs: settings, lengths, first and last reward, verdicts. A study and finished runs: for every
-    run the forecast for exactly its settings, and what it came to.
+    Studies: advised settings and their forecast. Runs: settings, lengths, first and last reward,
+    verdicts. A study and finished runs: the forecast for each run's settings, and its outcome.
 
     [bold]Examples[/]: advisor compare study-may study-june / advisor compare a.jsonl b.jsonl --all
     / advisor compare study full-run.log
@@ -92,10 +91,9 @@ def backtest(
 ) -> None:
     """Ask how well forecasts would have done on your own finished runs.
 
-    Each run is forecast from its first part, together with others of its task and model, and judged
-    by the mean reward of its last tenth; curve fits to single runs stand beside it. With several
-    --seen the same cohorts are asked at each share. With --keep a command that was stopped goes on
-    where it was; --engine is for clusters (docs: Scale).
+    Each run is forecast from its first part, with the others of its task and model. The target is
+    the mean reward of its last tenth. Curve fits to single runs are scored next to it. With several
+    --seen the same cohorts are forecast at each share. With --keep a stopped command continues.
 
     [bold]Example[/]: advisor backtest old-runs/ --seen 0.1 --seen 0.25
     """

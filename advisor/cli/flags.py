@@ -49,7 +49,6 @@ class Cohorts:
     """Where many cohorts are done."""
 
     jobs: int | None = None
-    engine: str | None = None
     keep: Path | None = None
 
     @property
@@ -58,7 +57,7 @@ class Cohorts:
         from advisor.common import engine_of
 
         return {
-            "engine": engine_of(self.engine, self.jobs, cores=4),  # chains that a fit samples
+            "engine": engine_of(self.jobs, cores=4),  # chains that a fit samples
             "keep": self.keep,
         }
 

@@ -1,7 +1,7 @@
-"""A pure function over many items: processes here, or a Dask or Ray cluster through joblib.
+"""A pure function over many items: processes here, or the backend of joblib's own context.
 
-A function gets one argument and gives what JSON can hold. What is done is kept line by line, so
-that a killed call goes on. Lost workers and queues are the business of the cluster's scheduler.
+A function takes one argument and returns what JSON can hold. Finished items are kept line by line,
+so that a killed call continues.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -69,14 +68,13 @@ class Mapped:
 
 @dataclass(frozen=True)
 class Engine:
-    """Processes of this machine (1 is this process), or a cluster: ``dask://HOST:PORT``."""
+    """Processes of this machine; 1 is this process. A backend of joblib's context replaces them."""
 
     jobs: int = 1
-    cluster: str = ""
 
     def __str__(self) -> str:
-        """As a user writes it."""
-        return self.cluster or counted(self.jobs, "process")
+        """As an error names it."""
+        return counted(self.jobs, "process")
 
 
 class EngineSettings(TypedDict, total=False):
@@ -92,17 +90,10 @@ def digest_of(*parts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def engine_of(text: str | None = None, jobs: int | None = None, *, cores: int = 1) -> Engine:
-    """Engine as a user asks for it; by default processes of so many cores each."""
-    if text is None:
-        usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
-        return Engine(jobs or max(1, len(usable) // cores))
-    if not re.fullmatch(r"(dask|ray)://[^/\s]+:\d+|ray://local", text.strip()):
-        advice = "Write dask://HOST:PORT or ray://HOST:PORT, or leave it out for processes here"
-        raise InputError(f"'{text}' is no engine", argument="engine", advice=advice)
-    if jobs is not None:
-        raise InputError("a cluster decides itself how much it does at once", argument="jobs")
-    return Engine(1, text.strip())
+def engine_of(jobs: int | None = None, *, cores: int = 1) -> Engine:
+    """So many processes; by default as many as have so many cores each."""
+    usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
+    return Engine(jobs or max(1, len(usable) // cores))
 
 
 def mapped(
@@ -156,59 +147,26 @@ def attempted(function: Callable[[Any], Any], at: int, item: Item) -> tuple[int,
 def _outcomes(engine: Engine, calls: Sequence[Any]) -> Generator[tuple[int, Outcome]]:
     """Places and outcomes as they come."""
     from joblib import Parallel, delayed, effective_n_jobs
+    from joblib.parallel import LokyBackend, get_active_backend
 
+    backend, _ = get_active_backend()
+    # A context that names another backend, of Dask or Ray, also says how much is done at once.
+    jobs = engine.jobs if isinstance(backend, LokyBackend) else None
     todo = (delayed(attempted)(*call) for call in calls)
-    with _connected(engine) as client:
-        try:
-            if client is not None:  # joblib would wait for ever for what the cluster gave up
-                from distributed import as_completed
-
-                futures = client.map(attempted, *zip(*calls, strict=True), pure=False)
-                yield from (future.result() for future in as_completed(futures, loop=client.loop))
-            elif engine.cluster:  # Ray gives no outcome before all of a call are done
-                with Parallel(batch_size=1) as parallel:
-                    while wave := list(islice(todo, 2 * effective_n_jobs(-1))):
-                        yield from parallel(wave)
-            else:
-                parallel = Parallel(engine.jobs, batch_size=1, return_as="generator_unordered")
-                yield from parallel(todo)
-        except Exception as error:
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(". ")
-            raise InputError(
-                f"{engine} was lost ({first})",
-                argument="engine" if engine.cluster else "jobs",
-                advice="The same call goes on from what `keep` holds (out of memory: fewer `jobs`)",
-            ) from error
-
-
-@contextmanager
-def _connected(engine: Engine) -> Iterator[Any]:
-    """Connect to a cluster for as long as the block runs; yields the client of Dask."""
-    scheme, _, address = engine.cluster.partition("://")
-    client, stack = None, ExitStack()
     try:
-        if scheme == "dask":
-            from distributed import Client
-
-            client = Client(f"tcp://{address}", timeout=10, set_as_default=False)
-            stack.enter_context(client)
-        elif scheme == "ray":
-            import ray
-            from joblib import parallel_config
-            from ray.util.joblib import register_ray
-
-            ray.init(address if address == "local" else engine.cluster, log_to_driver=False)
-            stack.callback(ray.shutdown)
-            register_ray()
-            stack.enter_context(parallel_config(backend="ray", n_jobs=-1))
-    except Exception as error:  # Ray raises classes of its own, of several modules
-        problem, advice = f"no cluster answers at {engine}", "Start one, and give its address"
-        if isinstance(error, ImportError):
-            problem = f"{scheme} is not installed"
-            advice = f"Install it with: pip install 'grpo-advisor[{scheme}]'"
-        raise InputError(problem, argument="engine", advice=advice) from error
-    with stack:
-        yield client
+        if backend.supports_return_generator:
+            yield from Parallel(jobs, batch_size=1, return_as="generator_unordered")(todo)
+        else:  # Ray gives no outcome before all of a call are done
+            with Parallel(jobs, batch_size=1) as parallel:
+                while wave := list(islice(todo, 2 * effective_n_jobs(-1))):
+                    yield from parallel(wave)
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(". ")
+        raise InputError(
+            f"{engine} was lost ({first})",
+            argument="jobs",
+            advice="Call again: it continues from what `keep` contains (no memory: fewer `jobs`)",
+        ) from error
 
 
 def _read(path: Path) -> dict[str, Outcome]:

@@ -33,7 +33,7 @@ WAIT = 60.0
 
 
 def write_whole(path: Path, data: bytes | str) -> None:
-    """Write a file, links followed; an older one stands until the new one is on the disk."""
+    """Write a file, links followed; an older one remains until the new one is on the disk."""
     target = Path(os.path.realpath(path))
     whole = data.encode("utf-8") if isinstance(data, str) else data
     if target.exists() and not target.is_file() and not target.is_dir():
@@ -151,14 +151,14 @@ def replacing(folder: Path, say: Callable[[str], object] | None = None) -> Itera
 
 
 def standing(folder: Path) -> Path:
-    """Folder that stands under a name: where a writer was killed between two renames, the older."""
+    """Folder that has a name: where a writer was killed between two renames, the older."""
     older = _older(Path(os.path.realpath(folder)))
     return older if older.is_dir() and not folder.exists() else folder
 
 
 @contextlib.contextmanager
 def owned(path: Path, say: Callable[[str], object] | None = None) -> Iterator[None]:
-    """Hold the lock next to a file or folder; ``say`` is told for whom it waits, at most `WAIT`."""
+    """Hold the lock next to a file or folder; ``say`` gets what it waits for, at most `WAIT`."""
     from filelock import FileLock, Timeout
 
     file = path.parent / f".{path.name}.lock"

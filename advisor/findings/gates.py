@@ -1,7 +1,7 @@
 """What may be published of a (task, model): plateau and timescale only where they are identified.
 
-A pilot shorter than the timescale shows its start and its slope (docs/theory, T36): until then the
-answer is "too early to tell", with a bound on the plateau and how many more steps would tell.
+A pilot shorter than the timescale shows its start and its slope (docs/theory, T36). The answer then
+is that it is too early, with a bound on the plateau and the steps that would identify it.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ TIMESCALE_FACTOR = 3.0
 timescale leaves 1.9, of half a one 8 (docs/theory, T36)."""
 
 CONTRACTED = 0.7
-"""Width of a posterior interval over that of its prior from which the pilots have said too little:
-they then hold no more information than the prior did (1 / sqrt(2) = 0.71)."""
+"""Width of a posterior interval over that of its prior from which the pilots show too little. They
+then contain no more information than the prior did (1 / sqrt(2) = 0.71)."""
 
 PLATEAU_WINDOW = 2.0
 TIMESCALE_WINDOW = 1.0
-"""Logged window over timescale at which plateau and timescale are told: sd(R*) = 0.022 and
+"""Logged window over timescale at which plateau and timescale are identified: sd(R*) = 0.022 and
 sd(log T) = 0.26 (docs/theory, T36, at a noise of 0.03). They are stated for one exponential, which
-then has e^-2 and e^-1 of its way to go; a curve with a slow start or a long tail is taken to tell
+then has e^-2 and e^-1 of its way left. A curve with a slow start or a long tail is taken to show
 as much when as much of its way is left."""
 
 FARTHEST = 100_000
-"""Optimizer steps beyond which nobody is told to log."""
+"""Optimizer steps beyond which no user is advised to log."""
 
 
 class MoreSteps(NamedTuple):
@@ -63,7 +63,7 @@ class MoreSteps(NamedTuple):
 
 @dataclass(frozen=True)
 class Identified:
-    """Whether the pilots tell one quantity."""
+    """Whether the pilots identify one quantity."""
 
     span: Interval
     width: float
@@ -78,7 +78,7 @@ class Identified:
 
 @dataclass(frozen=True)
 class GroupGate:
-    """What may be said of one (task, model)."""
+    """What may be published of one (task, model)."""
 
     task: str
     model: str
@@ -194,7 +194,7 @@ def _steps_until(posterior: Posterior, index: int, settings: Settings, left: flo
 
 
 def _clock(posterior: Posterior, run: RunSummary, settings: Settings) -> float:
-    """Logged window in steps at peak rate: decayed ones tell no plateau (docs/theory, T34)."""
+    """Logged window in steps at peak rate: decayed steps show no plateau (docs/theory, T34)."""
     exponent = float(np.median(posterior.flat("rate.learning_rate")))
     polynomial = clock_polynomial(clock_table(settings, int(run.steps))[-1])
     return float(polynomial @ exponent ** np.arange(polynomial.size))

@@ -23,7 +23,7 @@ from advisor.model import (
 
 
 def describe(posterior: Posterior) -> str:
-    """Write what was piloted, what may be published of it, and what the design can tell.
+    """Write what was piloted, what may be published of it, and what the design can show.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def describe(posterior: Posterior) -> str:
         _family(posterior),
         *_evaluations(posterior),
         _spread_of_repeats(posterior),
-        f"Exponents ({100 * INTERVAL:.0f} % intervals), and what the pilots can tell of them:",
+        f"Exponents ({100 * INTERVAL:.0f} % intervals), and what the pilots show of them:",
         *_exponents(posterior),
         _sensitivity(posterior),
     ]
@@ -91,7 +91,7 @@ def _spread_of_repeats(posterior: Posterior) -> str:
     plateau = float(moved.std()) * (meta.ceiling - meta.floor)
     return (
         f"{who} by {100 * rate:.0f} % in stiffness and {plateau:.2g} in plateau (standard "
-        "deviations): smaller differences cannot be told from luck."
+        "deviations): smaller differences may be seed noise."
     )
 
 
@@ -112,7 +112,7 @@ def _exponents(posterior: Posterior) -> list[str]:
     for factor, (label, key) in EXPONENTS.items():
         values = sorted({_value(run, factor) for run in posterior.meta.runs})
         low, high = map(_number, (values[0], values[-1]))
-        what = f"never varied ({low}), the prior's word"
+        what = f"never varied ({low}), from the prior"
         if len(values) > 1:
             what = (
                 f"{len(values)} values from {low} to {high} removed "

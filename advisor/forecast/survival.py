@@ -1,10 +1,10 @@
 """P(stable) and its parts, as pure functions of posterior draws and a configuration.
 
-A run is unstable when its trailing mean reward lies more than a third below its best, measured
-from the reward floor, at the end and for one window before (`advisor.runs.diagnosis`). Three things
-bring that about, and each has a part of its own: rollouts too stale for the stiffest mode, a
-learning rate that task and model do not tolerate, and a fluctuation as large as the third itself.
-What temperature takes off the plateau belongs to the objective, not here.
+A run is unstable when its trailing mean reward is more than a third below its best, at the end and
+for one window before (`advisor.runs.diagnosis`). Levels are measured from the reward floor. Three
+causes have a part each. Rollouts are too stale for the stiffest mode. Task and model do not
+tolerate the learning rate. The fluctuation is as large as the third itself. What temperature takes
+off the plateau belongs to the objective, not here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Stability(BaseModel):
 
 
 def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
-    """Fitted stiffness over the largest that the refresh schedule stands, shape (draws,)."""
+    """Fitted stiffness over the largest that the refresh schedule allows, shape (draws,)."""
     return np.asarray(forecaster.law_stiffness(settings) / forecaster.stiffness_limit(settings))
 
 
@@ -102,7 +102,7 @@ def fluctuation_small(
 
 
 def log_odds(probability: npt.ArrayLike) -> FloatArray:
-    """Log-odds, at most as far from zero as draws can tell; shaped as ``probability``."""
+    """Log-odds, no further from zero than the draws resolve; shaped as ``probability``."""
     share = np.asarray(probability, dtype=float)
     with np.errstate(divide="ignore"):
         return np.asarray(np.clip(np.log(share) - np.log1p(-share), -LOGITS, LOGITS))
@@ -199,14 +199,14 @@ def stability_draws(forecaster: Forecaster, settings: Settings, steps: int) -> F
 
 
 class Margin(NamedTuple):
-    """How near a run's stiffest mode stands to its limits."""
+    """How near a run's stiffest mode is to its limits."""
 
     stiffness: FloatArray  # (draws,), over its limit (T16)
     damping: FloatArray  # (draws,), ratio (T8); NaN where the closed form does not hold
 
 
 def refresh_margin(posterior: Posterior, run: PilotRun) -> Margin | None:
-    """How near a run stands to its refresh limit; None where task, size or a setting is unknown."""
+    """How near a run is to its refresh limit; None where task, size or a setting is unknown."""
     meta, group = posterior.meta, (run.task or "", run.model or "")
     is_piloted = group in meta.groups
     size = meta.group_parameters[meta.groups.index(group)] if is_piloted else run.parameters

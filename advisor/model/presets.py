@@ -79,7 +79,7 @@ def outside_evidence(
 
 
 def preset_toml(priors: Priors, base: Priors | None = None) -> str:
-    """Preset as TOML: what is said of the whole first, then one table per entry."""
+    """Preset as TOML: the fields of the whole first, then one table per entry."""
     head, tables = [], []
     known = {} if base is None else base.model_dump()
     for key, value in priors.model_dump().items():

@@ -1,8 +1,8 @@
 """What a fit did: how far it left its priors, and whether its curve reproduces each pilot.
 
-Whitened and divided by its length, what a curve leaves of a run is a random direction: contrasts of
-bins and the length have exact distributions for each draw, and their probabilities are averaged
-(Gelman, Meng, Stern, Statistica Sinica 6, 1996). They are cautious: the curve has seen the run.
+Whitened and divided by its length, the residual of a run is a random direction. Contrasts of bins
+and the length have exact distributions for each draw, and their probabilities are averaged (Gelman,
+Meng, Stern, Statistica Sinica 6, 1996). They are cautious because the curve was fitted to the run.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from advisor.model.posterior import Posterior
 from advisor.theory import FloatArray, IntArray
 
 FEWEST_BINS = 6
-"""Bins below which neither a third nor a swing of a run can be told apart."""
+"""Bins below which neither a third nor a swing of a run can be judged."""
 
 DRAWS = 500
-"""Draws of the posterior that are asked; what is said is smooth in them."""
+"""Draws of the posterior that are used; the results are smooth in them."""
 
 NAMED = 0.01
 """Chance of a check below which a run is named by it."""
 
 TOGETHER = 0.05
-"""Chance below which a run is named where all pilots together stray further than ``NAMED``: a form
-that the curves do not have shows a little in every run."""
+"""Chance below which a run is named where all pilots together are further off than ``NAMED``: what
+the curves lack shows a little in every run."""
 
 FEWEST_EVALUATIONS = 4
-"""Evaluations below which their end cannot be told from what came before."""
+"""Evaluations below which their end cannot be distinguished from those before."""
 
 DIRECTIONS = 4
 """Random directions for each draw and run: the least chance is one in two thousand."""
 
 WIDTH = 2
-"""Bins of either end of a change: one by itself may be a stray batch."""
+"""Bins of either end of a change: a single one may be an odd batch."""
 
 THIRD = 3
 
@@ -108,7 +108,7 @@ def residuals(posterior: Posterior) -> Residuals | None:
 
 
 def strays(posterior: Posterior) -> dict[str, float]:
-    """How far runs stray from their curves, by what noise explains; the farthest first."""
+    """How far runs are from their curves, over what noise explains; the farthest first."""
     found = residuals(posterior)
     if found is None:
         return {}
@@ -181,7 +181,7 @@ def run_fits(posterior: Posterior) -> tuple[RunFit, ...]:
 
 
 def misfit_caution(posterior: Posterior) -> str:
-    """One sentence on the pilots that their curves do not reproduce; empty where there are none."""
+    """One sentence on the pilots that their curves do not reproduce; empty without any."""
     named = [fit for fit in run_fits(posterior) if fit.named_by is not None]
     if not named:
         return ""
@@ -195,7 +195,7 @@ def misfit_caution(posterior: Posterior) -> str:
 
 
 def _named(fits: Sequence[RunFit]) -> tuple[RunFit, ...]:
-    """Runs with the check that names each, by itself or since all stray alike."""
+    """Runs with the check that names each, alone or because all are off in the same way."""
     from scipy.stats import norm
 
     together = {}
@@ -300,14 +300,14 @@ def _swings(white: FloatArray) -> FloatArray:
 
 
 def _share_above(by_chance: FloatArray, found: FloatArray) -> float:
-    """Share of random directions, of shape (directions, draws), that stray further: in (0, 1)."""
+    """Share of random directions, of shape (directions, draws), that are further off: in (0, 1)."""
     return float((1 + (by_chance >= found).sum()) / (2 + by_chance.size))
 
 
 SENSITIVE = 0.05
-"""Sensitivity from which a number is said to rest on the priors (arXiv:2107.14054). For a normal
-it means that its mean moves by 0.22 of its standard deviation, or its standard deviation changes by
-a fifth, per doubling of the prior's power; a number that is all prior has 0.08."""
+"""Sensitivity from which a number is reported to rest on the priors (arXiv:2107.14054). Of a normal
+the mean then moves by 0.22 of its standard deviation, or its standard deviation changes by a fifth,
+per doubling of the prior's power. A number that is all prior has 0.08."""
 
 POWERS = (1 / 1.01, 1.01)
 """Powers of the prior. So close to 1 the weights are all but even, and need no Pareto smoothing."""

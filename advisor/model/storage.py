@@ -1,4 +1,4 @@
-"""A posterior as ArviZ has it, and as the bytes of a NetCDF file, loaded without ArviZ.
+"""A posterior in ArviZ's schema, and as the bytes of a NetCDF file, loaded without ArviZ.
 
 Written into memory: a disk that is full while HDF5 writes to it ends the process.
 """
@@ -229,8 +229,8 @@ META = "advisor"
 """Attribute of the file that holds everything but the draws, as JSON."""
 
 SEAL = b"\ngrpo-advisor sha256 "
-"""Stands after the end of the file as HDF5 counts it, before a hash of all that lies ahead: files
-of older versions have none. Damaged files can lead HDF5 in circles, where no limit reaches it."""
+"""Follows the end of the file as HDF5 counts it, before a hash of all bytes ahead of it. Files of
+older versions have no hash. Damaged files can lead HDF5 in circles, where no limit reaches it."""
 
 
 def to_netcdf(posterior: FittedDraws) -> bytes:

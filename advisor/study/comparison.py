@@ -11,8 +11,7 @@ import numpy as np
 
 from advisor.advice import Recommendation, percent
 from advisor.errors import InputError
-from advisor.forecast import Interval, interval_of
-from advisor.model import INTERVAL, Meta, Posterior, RunSummary, prior_entries
+from advisor.forecast import Interval
 from advisor.runs import Level, PilotRun, diagnose, inspect, is_source
 from advisor.study.outcomes import (
     Comparison,
@@ -27,11 +26,6 @@ from advisor.study.study import Study, is_study
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LEARNED = (
-    f"Means with central {100 * INTERVAL:.0f} % intervals, at the mean settings of each study's "
-    "own pilots; another seed alone moves the last digit."
-)
 
 APART = 2.0
 """Standard errors from which two levels are called different."""
@@ -143,131 +137,35 @@ def _section(title: str, sides: Iterable[Facts], notes: tuple[str, ...] = ()) ->
 
 
 def compare_studies(paths: tuple[str, str], one: Study, other: Study) -> Comparison:
-    """What is not equal, or written differently."""
-    posteriors = one.posterior, other.posterior
+    """Advised settings and what is forecast of them."""
     answers = one.recommendation, other.recommendation
+    measure = answers[0].measure
     sections = (
-        _section("Advice", (_advice(answers[0].measure, side) for side in answers)),
-        _section("Pilots", _pilots(*posteriors)),
-        _section("Asked", map(_asked, answers)),
-        _section("Learned", map(_learned, posteriors), (LEARNED,)),
-        _section("Priors", map(_priors, posteriors)),
-        _section("Provenance", map(_provenance, posteriors)),
+        _section("Settings", map(_advised, answers)),
+        _section("Forecast", (_forecast(measure, side) for side in answers)),
     )
     return Comparison("studies", paths, sections)
 
 
-def _pilots(one: Posterior, other: Posterior) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Facts of all pilots of both sides, under the same name where they are the same run."""
-
-    def together(of: Meta) -> dict[str, Any]:
-        return {"pilots": len(of.runs), "reward floor": of.floor, "reward ceiling": of.ceiling}
-
-    sides = together(one.meta), together(other.meta)
-    left = list(other.meta.runs)
-    for run in one.meta.runs:
-        # The same run has the same first rows, which a longer log shares, or else the same name.
-        same = [twin for twin in left if run.fingerprint and twin.fingerprint == run.fingerprint]
-        same += [twin for twin in left if twin.id == run.id]
-        if same:
-            left.remove(same[0])
-            sides[0].update(_pilot(run, run.id))
-            sides[1].update(_pilot(same[0], run.id))
-        else:
-            sides[0][run.id] = _unmatched(run)
-    sides[1].update({run.id: _unmatched(run) for run in left})
-    return sides
-
-
-def _pilot(run: RunSummary, name: str) -> dict[str, Any]:
-    facts = {
-        "steps": run.steps,
-        **{what: getattr(run, what) for what in ("task", "model", "parameters")},
-        "collapse_step": run.collapse_onset,
-        **run.settings.model_dump(),
-        "last reward": rounded(run.last_reward),
-    }
-    return {f"{name}: {what}": value for what, value in facts.items()}
-
-
-def _unmatched(run: RunSummary) -> Value:
-    end = "" if run.collapse_onset is None else f", collapsed at {run.collapse_onset:.0f}"
-    return Value(run.model_dump(), f"{run.model} on {run.task}, {run.steps:.0f} steps{end}")
-
-
-def _asked(advice: Recommendation) -> Facts:
-    return {
-        **{f"target {name}": value for name, value in vars(advice.target).items()},
-        **{f"objective {name}": value for name, value in advice.objective},
-        **{f"budget {name}": value for name, value in advice.budget},
-        "P(stable) wanted": advice.level,
-        "measure": advice.measure,
-        "devices": advice.devices,
-        **{f"choices of {name}": list(values) for name, values in advice.choices.items()},
-        **{f"price: {name}": value for name, value in advice.cost_model},
-        "seed of the search": advice.seed,
-    }
-
-
-def _priors(posterior: Posterior) -> Facts:
-    priors = posterior.meta.priors
-    return {
-        "preset": priors.name,
-        **{
-            name: f"{getattr(entry, 'mean', 0.0):g} +- {entry.sd:g}"
-            for name, entry in prior_entries(priors).items()
-        },
-        "learned from (runs)": len(priors.learned_from),
-    }
-
-
-def _provenance(posterior: Posterior) -> Facts:
-    origin = posterior.meta.provenance
-    return {
-        "data (SHA-256)": origin.data_sha256[:16],
-        "family of curves": posterior.meta.family,
-        "seed of the sampler": origin.seed,
-        "advisor": origin.package,
-        "schema": origin.schema_version,
-        **origin.versions,
-    }
-
-
-def _learned(posterior: Posterior) -> Facts:
-    """Plateau and stiffness of every pair of task and model."""
-    facts = {}
-    for name in ("plateau", "stiffness"):
-        for (task, model), draws in zip(posterior.meta.groups, posterior.flat(name).T, strict=True):
-            found = interval_of(draws)
-            text = f"{found.mean:.2g} [{found.low:.2g}, {found.high:.2g}]"
-            facts[f"{name} [{task} / {model}]"] = Value(found.model_dump(), text)
-    return facts
-
-
-def _advice(measure: str, advice: Recommendation) -> Facts:
-    stability, cost, pilot = advice.stability, advice.cost, advice.next_pilot
-    parts = {name: getattr(stability, name) for name in ("refresh", "tolerance", "fluctuation")}
+def _advised(advice: Recommendation) -> Facts:
     return {
         "answer": advice.kind,
         **advice.settings.model_dump(),
         "refresh_interval": advice.settings.refresh_interval,
         "steps": advice.steps,
+    }
+
+
+def _forecast(measure: str, advice: Recommendation) -> Facts:
+    stability, cost = advice.stability, advice.cost
+    return {
         f"{measure} at the last step": _outcome(advice.reward),
         "peak on the way": _outcome(advice.peak),
         "P(stable)": Value(stability.probability, percent(stability.probability)),
-        **{f"P(stable): {name}": Value(part, percent(part)) for name, part in parts.items()},
         "completions": rounded(cost.completions, ",.0f"),
         "tokens": rounded(cost.tokens),
         "GPU-hours": rounded(cost.gpu_hours),
         "95 % of the gain by step": rounded(advice.steps_to_95, ".0f"),
-        "what limits it": advice.binding,
-        "outside the evidence": advice.outside,
-        "next pilot": None
-        if pilot is None
-        else f"learning rate {pilot.settings.learning_rate:.3g}, "
-        f"group size {pilot.settings.group_size}, K {pilot.settings.refresh_interval}, "
-        f"{pilot.steps} steps",
-        **{("caution", text): text for text in advice.cautions},
     }
 
 

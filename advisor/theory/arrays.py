@@ -1,6 +1,6 @@
 """Types of arrays, and one source for numbers, numpy arrays and PyTensor graphs.
 
-PyTensor is never imported: if an argument is a PyTensor variable, whoever made it has imported it.
+PyTensor is never imported: a caller with a PyTensor variable has imported it already.
 """
 
 from __future__ import annotations

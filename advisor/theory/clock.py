@@ -1,8 +1,8 @@
 """The clock: training progress runs on cumulative learning rate, not on raw steps.
 
 ``S(t) = sum over the first t optimizer steps of (eta_u / eta_peak)^a``, with a the learned
-exponent of the learning rate in the rate law. On raw steps a warm-up imitates a slow start and a
-decay to zero imitates a plateau: at N = 2T a linear decay stops at 0.65 of the gain instead of
+exponent of the learning rate in the rate law. On raw steps a warm-up looks like a slow start and a
+decay to zero looks like a plateau. At N = 2T a linear decay stops at 0.65 of the gain instead of
 0.87 (recursion at momentum 0.9, T = 150; 0.63 by S alone). When S stops growing the plateau is
 not identified.
 """

@@ -2,8 +2,8 @@
 
 arXiv:2606.30789 lets the group size G enter as a temperature: the stationary fluctuation falls as
 1/G while the mean curve does not move, to leading order. Two effects hide that and are computed
-here: the sampling noise of a logged reward, most of which G does not move, and the loss of drift
-in small groups, whose completions are all right or all wrong.
+here. One is the sampling noise of a logged reward, most of which does not depend on G. The other is
+the loss of drift in small groups, whose completions are all right or all wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def temperature(
     learning_rate : array_like
         Peak learning rate.
     prompts_per_step, group_size : array_like
-        P and G.
+        ``P`` and ``G``.
     sample_variance : array_like
         Per-sample gradient variance s_g^2 along the mode, in curvature units.
 
@@ -49,7 +49,7 @@ class PromptDifficulty:
     mean : float
         Mean pass rate, in (0, 1).
     concentration : float
-        Sum of both shape parameters: large = all prompts alike, small = all-right or all-wrong.
+        Sum of both shape parameters: large = all prompts equal, small = all-right or all-wrong.
     """
 
     mean: float
@@ -61,7 +61,7 @@ class PromptDifficulty:
 
     @classmethod
     def of_silent_groups(cls, mean: float, share: float, group_size: int) -> PromptDifficulty:
-        """Distribution whose groups are silent as often as was seen: one first batch tells it.
+        """Distribution whose groups are silent as often as was seen; one first batch is enough.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ def _success_counts(group_size: int, difficulty: float | PromptDifficulty) -> Fl
 
 
 def silent_group_share(group_size: int, difficulty: float | PromptDifficulty) -> float:
-    """Share Z of groups whose rewards are all equal and which therefore teach nothing.
+    """Share Z of groups whose rewards are all equal, so that they give no gradient.
 
     Parameters
     ----------

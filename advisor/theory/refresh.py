@@ -1,11 +1,11 @@
 """The refresh cycle: when training on K-step-old rollouts diverges.
 
 Over one refresh (K optimizer steps on one snapshot's rollouts) the distance u from the plateau and
-its velocity v transform linearly; the run is stable if and only if the spectral radius of that map
-is below one. Derived in the EMA normalisation, stiffness k per optimizer step; extends the
+its velocity v transform linearly. The run is stable if and only if the spectral radius of that map
+is below one. Derived in the EMA normalisation, stiffness k per optimizer step. It extends the
 threshold rule of arXiv:2606.30789 (``k K < 1``) to its exact limit, partial correction and lag.
-A run holds modes of every stiffness up to its stiffest, so its limit is the first stiffness at
-which the map stops contracting: stable windows beyond it do not help.
+A run has modes of every stiffness up to its stiffest. So its limit is the first stiffness at which
+the map stops contracting; stable windows beyond it do not help.
 """
 
 from __future__ import annotations

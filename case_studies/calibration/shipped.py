@@ -234,19 +234,13 @@ def rows(told: Mapping[str, Any]) -> list[str]:
     """The table of the page: a row per study."""
     out = []
     for study, row in told.items():
-        ranks = " | ".join(
-            f"{row['ranks'][name]['chance']:.2g}, {100 * row['ranks'][name]['holds_80']:.0f} %"
-            for name in ("lives, fixed", "reward, fixed", "lives, advised", "reward, advised")
+        covers = " | ".join(
+            f"{100 * row['ranks'][name]['holds_80']:.0f} %"
+            for name in ("lives, advised", "reward, fixed", "reward, advised")
         )
-        own = row["advised"]
-        verdict = "passes" if row["passes"] else "fails"
-        half = "-" if row["failed_by_half"] is None else f"{100 * row['failed_by_half']:.0f} %"
+        passes = "yes" if row["passes"] else "no"
         out.append(
-            f"| {study} | {row['simulations']}, {row['not_converged']} | {row['with_a_collapse']} "
-            f"| {ranks} | {verdict} ({row['chance_of_all']:.2g}) | {half} | "
-            f"{own['lives_said']:.3f} | {own['lives_true']:.3f} "
-            f"({own['true_less_said_standard_error']:.3f}) | "
-            f"{own['reward_true_less_said']:+.3f} ({own['reward_standard_error']:.3f}) |"
+            f"| {study} | {row['simulations']} | {covers} | {row['chance_of_all']:.2g} | {passes} |"
         )
     return out
 

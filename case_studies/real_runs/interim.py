@@ -1,6 +1,6 @@
 """Fit every cohort of finished real runs under wide priors, then learn presets from all of them.
 
-Both stages are the package's (`advisor.findings.history`). The first is kept in a folder as lines
+Both stages are the package's (`cohort_fits`). The first is kept in a folder as lines
 of JSON, so that a repository can be left out of the second in a second.
 """
 
@@ -13,11 +13,11 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from cohort_fits import History, read_history
 from engine_flags import here
+from learned_priors import PastStudy
 
 from advisor.common import EngineSettings, progress_of
-from advisor.findings.history import History, read_history
-from advisor.findings.learned_priors import PastStudy
 from advisor.model.priors import NormalPrior, Priors, load_priors
 from advisor.runs.pilot_run import PilotRun
 

@@ -24,11 +24,11 @@ from pathlib import Path
 import numpy as np
 from analogue_learning import corpus_json, learned_corpus
 from interim import BEFORE, interim_studies, learned_preset
+from learned_priors import PastStudy
 from run import Run, by_cohort, by_repository, floors, known_optimum, load
 from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
 
 from advisor.backtesting.cases import is_lora
-from advisor.findings.learned_priors import PastStudy
 from advisor.forecast.analogues import NAME
 from advisor.model.presets import preset_toml, prior_entries
 from advisor.model.priors import NormalPrior, Priors, load_priors

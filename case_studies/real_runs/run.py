@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from analogue_learning import learned_corpus, tabulated_by_odds
+from cohort_fits import NOT_SAMPLED
 from index import read_index
 from interim import interim_studies, learned_preset
 from methods import (
@@ -43,7 +44,6 @@ from advisor.backtesting.cases import Case, is_lora
 from advisor.backtesting.scores import QUANTILES, crps
 from advisor.common import EngineSettings, Item, digest_of
 from advisor.errors import InputError
-from advisor.findings.history import NOT_SAMPLED
 from advisor.forecast.analogues import (
     Corpus,
     final_rows,

@@ -22,7 +22,7 @@ from cohorts import made_cohort
 from advisor.backtesting.backtests import CURVES
 from advisor.backtesting.cases import make_cases
 from advisor.backtesting.scores import crps
-from advisor.common import Engine, Item, engine_of, mapped
+from advisor.common import Engine, Item, mapped
 from advisor.errors import AdvisorError
 from advisor.forecast.run_in_progress import curve_fit
 
@@ -96,18 +96,16 @@ def engines(
             ask(BARE, partial(in_pool, pool))
         ask("processes", lambda numbers: on(Engine(WORKERS), numbers))
         with cluster(WORKERS) as own:
-            ask("dask", partial(on, engine_of(f"dask://{own.address}")))
+            ask("dask", partial(on_dask, own.address))
         if with_ray:
-            told["ray_failed"] = why_not_in_time(
-                lambda: ask("ray", partial(on, engine_of("ray://local")), is_own=False)
-            )
+            told["ray_failed"] = why_not_in_time(lambda: ask("ray", on_ray, is_own=False))
     with cluster(WORKERS) as own:
         third = min(told["engines"]["dask"]["wall_seconds"]) / 3
 
         def work(numbers: Iterable[int]) -> list[Any]:
             if 0 in numbers:  # not while it warms up
                 threading.Timer(third, own.workers[0].kill).start()
-            return on(engine_of(f"dask://{own.address}"), numbers)
+            return on_dask(own.address, numbers)
 
         ask("dask, a worker killed", work, is_own=False)
         told["worker_was_killed"] = own.workers[0].poll() == -9
@@ -187,3 +185,27 @@ def on(engine: Engine, numbers: Iterable[int]) -> list[Any]:
         lines = (Path(folder) / "items.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == len(items)
     return [None if one is None else one.result for one in found.outcomes]
+
+
+def on_dask(address: str, numbers: Iterable[int]) -> list[Any]:
+    """Results in joblib's context of a Dask cluster."""
+    from distributed import Client
+    from joblib import parallel_config
+
+    with Client(f"tcp://{address}"), parallel_config("dask"):
+        return on(Engine(), numbers)
+
+
+def on_ray(numbers: Iterable[int]) -> list[Any]:
+    """Results in joblib's context of a Ray cluster of this machine."""
+    import ray
+    from joblib import parallel_config
+    from ray.util.joblib import register_ray
+
+    ray.init("local", log_to_driver=False)
+    register_ray()
+    try:
+        with parallel_config("ray", n_jobs=-1):
+            return on(Engine(), numbers)
+    finally:
+        ray.shutdown()

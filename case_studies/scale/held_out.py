@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from cohort_fits import ATTEMPTS, DIVERGENT, ESS, RHAT
 from cohorts import made_cohort
 from engine_flags import results
 
 from advisor.backtesting.backtests import CURVES
 from advisor.backtesting.scores import crps
 from advisor.common import EngineSettings, Item, digest_of, silent
-from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT
 from advisor.forecast.analogues import final_rows
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward

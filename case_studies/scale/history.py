@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cohort_fits import read_history
 from cohorts import RUNS, STRANGERS, TEAM, Population, chance_of, levels_of, made_cohort
 from held_out import forecasts
 from joblib.externals.loky import get_reusable_executor
+from learned_priors import PastStudy, learn_from_studies
 
 from advisor.common import EngineSettings, progress_of
-from advisor.findings.history import read_history
-from advisor.findings.learned_priors import PastStudy, learn_from_studies
 from advisor.model.priors import Priors, load_priors
 
 BASE = "small_models"

@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import cohort_fits
 import numpy as np
 from groups import CURVATURE, Group, made_groups
+from learned_priors import PastStudy, learn_from_studies, past_study, without_prior
 
 from advisor.backtesting.scores import crps
 from advisor.common import EngineSettings, Item, digest_of, silent
-from advisor.findings import history
-from advisor.findings.learned_priors import PastStudy, learn_from_studies, past_study, without_prior
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward
 from advisor.model.parameters import POPULATION
@@ -26,7 +26,7 @@ GROUPS, RUNS = 4, 6
 """Small enough that a joint fit converges in a minute."""
 
 JOINT = ((1.01, 300.0, 0.01), (Sampling(), Sampling(draws=3000, tune=1000, seed=2)))
-OF_A_TASK = ((history.RHAT, history.ESS, history.DIVERGENT), history.ATTEMPTS)
+OF_A_TASK = ((cohort_fits.RHAT, cohort_fits.ESS, cohort_fits.DIVERGENT), cohort_fits.ATTEMPTS)
 """Gate (R-hat, effective draws, share of divergences) and attempts; of a task those of `learn`."""
 
 ENTRIES = {

@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from cohort_fits import read_history
 from cohorts import TEAM, made_cohort
 from history import BASE
-
-from advisor.common import EngineSettings, progress_of
-from advisor.findings.history import read_history
-from advisor.findings.learned_priors import (
+from learned_priors import (
     MODEL_SPREADS,
     Evidence,
     PastStudy,
@@ -27,6 +25,8 @@ from advisor.findings.learned_priors import (
     new_study,
     without_prior,
 )
+
+from advisor.common import EngineSettings, progress_of
 from advisor.model.presets import prior_entries
 from advisor.model.priors import NormalPrior, Priors, load_priors
 from advisor.theory.arrays import FloatArray

@@ -11,13 +11,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cohort_fits import ATTEMPTS, DIVERGENT, ESS, RHAT, CohortFit
 from groups import made_groups
 from joint import BASE, ENTRIES, peak_mb
+from learned_priors import PastStudy, learn_from_studies, past_study
 
 from advisor.backtesting.cases import grouped
 from advisor.common import Engine, Item, digest_of, mapped, progress_of, silent
-from advisor.findings.history import ATTEMPTS, DIVERGENT, ESS, RHAT, CohortFit
-from advisor.findings.learned_priors import PastStudy, learn_from_studies, past_study
 from advisor.model.priors import SPECTRUM, Priors, load_priors
 from advisor.model.sampling import Sampling, cohort_of, sampled
 from advisor.runs.pilot_run import PilotRun

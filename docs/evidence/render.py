@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/evidence/index.md", "case_studies/*/README.md")
+VERDICTS = ("yes", "no", "not yet shown")
 MARKED = re.compile(r"(<!-- claims: ([\w ]+) -->\n).*?(<!-- end of claims -->)", re.DOTALL)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (abs, len, max, min, sum, zip)
@@ -29,7 +30,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 class ClaimError(Exception):
-    """A claim that its results do not support: a path that leads nowhere, or no rule that holds."""
+    """A claim without its result: a path that leads nowhere, or no verdict."""
 
 
 class Claim(NamedTuple):
@@ -98,7 +99,7 @@ def claims(root: Path = ROOT) -> list[Claim]:
     Raises
     ------
     ClaimError
-        A number is not in the results, a study is not there, or no rule of a verdict holds.
+        A number or a study is missing, no rule of a verdict is true, or it is not in VERDICTS.
     """
     read.cache_clear()
     stated = tomllib.loads((root / "docs/claims.toml").read_text(encoding="utf-8"))["claim"]
@@ -108,32 +109,36 @@ def claims(root: Path = ROOT) -> list[Claim]:
         if not (studies / one["study"] / "README.md").is_file():
             raise ClaimError(f"{one['on']}: no study {one['study']}")
         values = numbers(one["numbers"], studies)
-        held = [text for rule, text in one["verdict"] if evaluated(rule, values)]
-        if not held:
-            raise ClaimError(f"{one['on']}: no rule of its verdict holds")
+        true = [text for rule, text in one["verdict"] if evaluated(rule, values)]
+        if not true:
+            raise ClaimError(f"{one['on']}: no rule of its verdict is true")
+        if unknown := {text for _, text in one["verdict"]} - set(VERDICTS):
+            raise ClaimError(f"{one['on']}: verdict {unknown} is none of {VERDICTS}")
         full, short = (
             re.sub(" ?%", " %", text.format(**values))
             for text in (one["measured"], one.get("short", one["measured"]))
         )
         place = one.get("readme")
-        out.append(Claim(one["on"], one["group"], one["study"], full, short, held[0], place))
+        out.append(Claim(one["on"], one["group"], one["study"], full, short, true[0], place))
     return out
 
 
 def table(name: str, rows: Sequence[Claim], page: Path, root: Path) -> str:
-    """Markdown of one table; a row of a group of claims names its study."""
+    """Markdown of one table. A group names each study; a study's own page has the numbers below."""
     if name == "readme":
         chosen = sorted((row for row in rows if row.readme), key=lambda row: row.readme or 0)
     else:
         chosen = [row for row in rows if name in (row.group, row.study)]
     if not chosen:
-        raise ClaimError(f"no claim stands in '{name}'")
-    out = ["| you rely on | measured | can you? |", "|---|---|---|"]
+        raise ClaimError(f"no claim in '{name}'")
+    if name == chosen[0].study:
+        rows_of_study = [f"| {row.on} | {row.verdict} |" for row in chosen]
+        return "\n".join(["| claim | shown |", "|---|---|", *rows_of_study]) + "\n"
+    out = ["| claim | measured | shown |", "|---|---|---|"]
     for row in chosen:
         link = os.path.relpath(root / "case_studies" / row.study / "README.md", page.parent)
-        named = f" ([{row.study}]({link}))" if name == row.group else ""
-        shown = row.short if name == "readme" else f"{row.measured}{named}"
-        out.append(f"| {row.on} | {shown} | {row.verdict} |")
+        measured = f"{row.measured} ([{row.study}]({link}))" if name == row.group else row.short
+        out.append(f"| {row.on} | {measured} | {row.verdict} |")
     return "\n".join(out) + "\n"
 
 

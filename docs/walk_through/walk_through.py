@@ -26,8 +26,8 @@ IS_QUICK = "--quick" in sys.argv
 # %% [markdown]
 # ## Read
 #
-# Settings that a log does not hold stand in `pilots.toml` beside it. `derivations` says where each
-# setting came from, `assumptions` what was assumed.
+# Settings that a log does not contain are in `pilots.toml` next to it. `derivations` shows where
+# each setting comes from, `assumptions` what was assumed.
 
 # %%
 runs = advisor.read_runs(LOGS)[: 7 if IS_QUICK else None]
@@ -42,8 +42,8 @@ for run in runs:
 # %% [markdown]
 # ## Diagnose
 #
-# Before anything is fitted: is one of them sick? A collapsed pilot is not thrown away. It teaches
-# the collapse rate, and its curve up to the fall teaches the speed.
+# Is one of the pilots broken? A collapsed pilot is not thrown away. The model learns the collapse
+# rate from it, and the speed from its curve up to the fall.
 
 # %%
 verdicts = [advisor.diagnose(run) for run in runs]
@@ -56,7 +56,7 @@ for verdict in verdicts:
 # ## Fit
 #
 # One hierarchical model of all pilots. A fit that does not converge raises an error instead of
-# returning numbers. `progress=True` prints what is going on.
+# returning numbers. `progress=True` prints each stage.
 
 # %%
 posterior = advisor.fit(runs, progress=True)
@@ -65,8 +65,8 @@ posterior.save("posterior.nc")
 # %% [markdown]
 # ## Look
 #
-# Plateau and stiffness at the pilots' mean configuration, and by which exponents the stiffness
-# follows the settings. The text says what the pilots tell and what they leave open.
+# Plateau and stiffness at the pilots' mean configuration, and the exponents by which the stiffness
+# follows the settings. The text states what the pilots show and what they leave open.
 
 # %%
 print(posterior.table.round(3).to_string())
@@ -76,7 +76,7 @@ print(advisor.describe(posterior))
 # ## Advise
 #
 # The configuration with the highest reward after `STEPS` steps among those that stay stable with
-# probability `LEVEL`; or the next pilot, where these pilots cannot tell.
+# probability `LEVEL`. Where these pilots are not enough, the next pilot.
 
 # %%
 advice = advisor.advise(
@@ -88,8 +88,8 @@ print(advice.table.to_string())
 # %% [markdown]
 # ## What if?
 #
-# A study holds posterior and answer. Other settings are asked under the same posterior, price and
-# seed noise as the answer, so that the first row repeats its numbers. What is not named stays as
+# A study has the posterior and the answer. Other settings use the same posterior, price and seed
+# noise as the answer, so the first row repeats its numbers. What is not named stays as
 # advised.
 
 # %%
@@ -102,8 +102,8 @@ print(others.set_index("learning_rate")[columns].round(4))
 # %% [markdown]
 # ## Export
 #
-# A config for the trainer, and the study as a folder: posterior, answer, figures and report, which
-# `advisor.Study.load`, `advisor what-if` and `advisor compare` can be asked about later.
+# A config for the trainer, and the study as a folder: posterior, answer, figures and report.
+# `advisor.Study.load`, `advisor what-if` and `advisor compare` read it later.
 
 # %%
 Path("grpo.yaml").write_text(study.export("trl"), encoding="utf-8")

@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 import pytest
+from learned_priors import past_study
 from simulated_runs import Plan, made_up_posterior
 from studies import modules_of
 
 from advisor.backtesting.cases import Case
-from advisor.findings.learned_priors import past_study
 from advisor.model.priors import load_priors
 
 PARTS = ("index", "methods", "pilots", "interim", "analogue_learning", "not_begun", "run")

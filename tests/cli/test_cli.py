@@ -325,7 +325,6 @@ COMMANDS = (
     ["backtest"],
     ["priors"],
     ["priors", "show"],
-    ["priors", "learn"],
 )
 
 

@@ -108,7 +108,6 @@ BROKEN = {
     ("compare",): (advisor.study.comparison, "is_study", ["STUDY", "STUDY"]),
     ("watch",): (advisor.monitoring, "load_posterior", [LOG, "--posterior", "P", "--once"]),
     ("priors", "show"): (advisor.model, "load_priors", ["lora"]),
-    ("priors", "learn"): (advisor.model.posterior.Posterior, "load", ["P", "--out", "OUT.toml"]),
 }
 """What to break inside each command, and arguments with which it gets there."""
 
@@ -420,7 +419,7 @@ def test_install_completion_writes_where_the_shell_looks(tmp_path):
     ("typed", "expected"),
     [
         ("advisor ex", {"export"}),
-        ("advisor priors l", {"learn"}),
+        ("advisor priors s", {"show"}),
         ("advisor export study --dev", {"--devices"}),
     ],
 )

@@ -6,19 +6,13 @@ import json
 import subprocess
 import sys
 
-import h5netcdf
 import numpy as np
 import pytest
-from past_studies import hash_of, past
 from processor_time import times_a_plain_application
 
 from advisor.cli import main
-from advisor.model.posterior import SCHEMA
 from advisor.model.presets import prior_entries
 from advisor.model.priors import load_priors, preset_names
-from advisor.model.storage import META
-
-SAID = {"rate_group_size": (0.5, 0.02), "log_slope": (-5.5, 0.1)}
 
 
 def run(arguments, capsys, code=0):
@@ -28,21 +22,6 @@ def run(arguments, capsys, code=0):
     assert (stopped.value.code or 0) == code, captured.err
     assert "Traceback" not in captured.err
     return captured.out if code == 0 else captured.err
-
-
-def without_progress(said):
-    """What is said, less the lines that begin with the seconds gone."""
-    lines = said.splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("["))
-
-
-@pytest.fixture
-def saved(tmp_path):
-    """Posteriors of two studies."""
-    paths = [tmp_path / "one.nc", tmp_path / "two.nc"]
-    for path in paths:
-        past(path.stem, SAID).save(path)
-    return paths
 
 
 # show ------------------------------------------------------------------------------------------
@@ -95,8 +74,6 @@ def test_json_holds_entries_and_curves(capsys):
     ("arguments", "words"),
     [
         (["show", "nobody"], ["nobody", "uninformative"]),
-        (["learn"], ["sources"]),
-        (["learn", "none.nc"], ["--out"]),
     ],
 )
 def test_wrong_use_is_refused(capsys, arguments, words):
@@ -116,87 +93,3 @@ def test_showing_is_quick_and_loads_no_sampler():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
     assert times_a_plain_application(code) < 8
-
-
-# learn -----------------------------------------------------------------------------------------
-
-
-def test_learning_writes_a_preset_that_loads(tmp_path, capsys, saved):
-    out = tmp_path / "presets" / "team.toml"
-    shown = run(["learn", *saved, "--out", out], capsys)
-    # Both that were said, and how far models of a task lie apart.
-    assert "Learned: 3 of" in shown
-    assert "rate_group_size" in shown
-    assert "small_models" in shown
-    assert f"--priors {out}" in shown
-    learned = load_priors(out)
-    assert learned.name == "team"
-    runs = [f"{study}-{index}" for study in ("one", "two") for index in range(3)]
-    assert learned.learned_from == tuple(map(hash_of, runs))
-    base = load_priors("small_models")
-    assert learned.rate_group_size.sd < base.rate_group_size.sd
-    assert learned.rate_prompts_per_step.sd == base.rate_prompts_per_step.sd
-    assert "team" in run(["show", out], capsys)
-
-
-def test_json_is_the_preset(tmp_path, capsys, saved):
-    out = tmp_path / "team.toml"
-    flags = ["--out", out, "--name", "ours", "--base", "uninformative", "--json"]
-    told = json.loads(run(["learn", *saved, *flags], capsys))
-    learned = load_priors(out)
-    assert told == json.loads(learned.model_dump_json())
-    assert learned.name == "ours"
-    assert learned.evidence.startswith(load_priors("uninformative").evidence)
-
-
-def test_nothing_learned_is_said(tmp_path, capsys):
-    past("null").save(tmp_path / "null.nc")
-    shown = run(["learn", tmp_path / "null.nc", "--out", tmp_path / "team.toml"], capsys)
-    assert "Learned: " not in shown
-    assert "Kept from small_models (" in shown
-
-
-def test_a_file_that_is_no_preset_is_not_overwritten(tmp_path, capsys, saved):
-    out = tmp_path / "notes.toml"
-    out.write_text("keep = 'me'\n")
-    message = run(["learn", *saved, "--out", out], capsys, code=2)
-    assert "nothing was overwritten" in message
-    assert out.read_text() == "keep = 'me'\n"
-
-
-def test_learning_again_replaces_the_preset(tmp_path, capsys, saved):
-    out = tmp_path / "team.toml"
-    run(["learn", saved[0], "--out", out], capsys)
-    run(["learn", *saved, "--out", out], capsys)
-    assert len(load_priors(out).learned_from) == 6
-
-
-def test_bad_posteriors_are_refused(tmp_path, capsys, saved):
-    out = tmp_path / "team.toml"
-    copy = tmp_path / "copy.nc"
-    copy.write_bytes(saved[0].read_bytes())
-    message = run(["learn", saved[0], copy, "--out", out], capsys, code=2)
-    assert "the same data" in message
-    assert without_progress(message).count("\n") == 1
-    missing = run(["learn", tmp_path / "none.nc", "--out", out], capsys, code=2)
-    assert "none.nc" in missing
-    with h5netcdf.File(copy, "a") as file:
-        meta = json.loads(str(file.attrs[META]))
-        meta["provenance"]["schema_version"] = SCHEMA + 1
-        file.attrs[META] = json.dumps(meta)
-    old = run(["learn", copy, "--out", out], capsys, code=2)
-    assert f"has schema {SCHEMA + 1}" in old
-    assert not out.exists()
-
-
-def test_a_posterior_of_another_version_is_noted(tmp_path, capsys, saved):
-    with h5netcdf.File(saved[0], "a") as file:
-        meta = json.loads(str(file.attrs[META]))
-        meta["provenance"]["package"] = "99.0"
-        file.attrs[META] = json.dumps(meta)
-    with pytest.raises(SystemExit):
-        main(["priors", "learn", str(saved[0]), "--out", str(tmp_path / "team.toml")])
-    said = without_progress(capsys.readouterr().err)
-    assert said.startswith("Note: ")
-    assert "fitted by version 99.0" in said
-    assert ".py" not in said

@@ -62,16 +62,41 @@ def test_the_pages_are_what_the_claims_and_results_say(render, capsys):
 
 def test_another_result_makes_every_page_stale_and_its_verdict_another(render, checkout, capsys):
     assert render.main(["--check", "--root", str(checkout)]) == 0
-    result = checkout / "case_studies/language_model/loop.json"
-    change(result, "summary", "advisor", "regret", to=0.5)
+    study = checkout / "case_studies/language_model"
+    change(study / "loop.json", "summary", "advisor", "regret", to=0.001)
+    known = ("loop", "best constant of the other tasks")
+    change(study / "compared.json", *known, "difference", to=-0.064)
     assert render.main(["--check", "--root", str(checkout)]) == 1
     stale = re.findall(r"^(\S+) is not what docs/claims.toml says", capsys.readouterr().out, re.M)
     assert stale == ["README.md", "case_studies/language_model/README.md", "docs/evidence/index.md"]
     assert render.main(["--root", str(checkout)]) == 0
     assert render.main(["--check", "--root", str(checkout)]) == 0
     (row,) = [row for row in render.claims(checkout) if row.readme == 1]
-    assert "regret 0.500" in row.measured
-    assert row.verdict == "no"
+    assert "regret 0.001" in row.measured
+    assert row.verdict == "yes"
+
+
+@pytest.mark.parametrize(
+    ("difference", "error", "verdict"),
+    [
+        (-0.1, 0.04, "yes"),
+        (-0.1, 0.06, "not yet shown"),
+        (0.0, 0.0, "no"),
+        (0.1, 0.06, "not yet shown"),
+    ],
+)
+def test_a_difference_within_two_standard_errors_is_not_yet_shown(
+    render, checkout, difference, error, verdict
+):
+    result = checkout / "case_studies/language_model/compared.json"
+    change(result, "loop", "best pilot", "difference", to=difference)
+    change(result, "loop", "best pilot", "standard_error", to=error)
+    (row,) = [row for row in render.claims(checkout) if row.readme == 2]
+    assert row.verdict == verdict
+
+
+def test_every_verdict_is_one_of_three(render):
+    assert {row.verdict for row in render.claims()} == set(render.VERDICTS)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +104,15 @@ def test_another_result_makes_every_page_stale_and_its_verdict_another(render, c
     [
         ('"summary", "advisor", "runs"', '"summary", "nobody", "runs"', "runs = .* leads nowhere"),
         ('study = "closed_loop"', 'study = "open_loop"', "no study open_loop"),
-        ('["True", "no"]', '["False", "no"]', "no rule of its verdict holds"),
+        (
+            '["low >= 0", "no"],\n  ["True"',
+            '["0 > 1", "no"],\n  ["0 > 1"',
+            "no rule of its verdict",
+        ),
+        ('["True", "not yet shown"]', '["True", "perhaps"]', "'perhaps'} is none of"),
     ],
 )
 def test_a_claim_without_its_result_is_an_error(render, checkout, old, new, message):
-    # Worse than all else, so that the first claim's last rule has to decide.
-    change(checkout / "case_studies/language_model/loop.json", "summary", "advisor", "regret", to=1)
     claims = checkout / "docs/claims.toml"
     text = claims.read_text(encoding="utf-8")
     assert old in text

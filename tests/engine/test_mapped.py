@@ -6,10 +6,12 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from joblib import parallel_config
 from mapped_functions import counted, deadly, gated_third, nothing_json_holds, picky, third
 
 from advisor.common import Engine, Item, engine_of, mapped
@@ -118,7 +120,7 @@ def test_a_process_that_dies_is_one_sentence_and_what_is_kept_stands(tmp_path):
     with pytest.raises(InputError, match="2 processes was lost") as lost:
         mapped(deadly, items, task="t", engine=TWO, keep=tmp_path)
     assert "\n" not in str(lost.value)
-    assert "goes on from what `keep` holds" in str(lost.value)
+    assert "it continues from what `keep` contains" in str(lost.value)
     kept = tmp_path / "items.jsonl"  # the process may die before any item was done
     lines = kept.read_text().splitlines() if kept.exists() else []
     assert all(json.loads(line)["result"] != 3 for line in lines)
@@ -165,20 +167,18 @@ def test_progress_tells_how_many_failed():
     assert told[-1] == ("Trying", 1.0, "5 of 5, 2 failed; item 4")
 
 
-@pytest.mark.parametrize(
-    "text", ["dask://host", "dask:/host:1", "spark://host:1", "dask://local", "host:1", "dask://"]
-)
-def test_no_engine(text):
-    with pytest.raises(InputError, match="dask://HOST:PORT"):
-        engine_of(text)
+def test_so_many_processes_as_are_asked_for_or_as_have_cores():
+    assert engine_of(3) == Engine(3)
+    assert engine_of(cores=10**6) == Engine(1)
 
 
-def test_engines_as_they_are_written():
-    assert engine_of("dask://10.0.0.1:8786") == Engine(1, "dask://10.0.0.1:8786")
-    assert engine_of(None, 3) == Engine(3)
-    assert engine_of(None, None, cores=10**6) == Engine(1)
-    with pytest.raises(InputError, match="a cluster decides itself"):
-        engine_of("ray://host:10001", 4)
+def test_a_context_of_joblib_replaces_processes():
+    with parallel_config("threading", n_jobs=2):
+        found = mapped(
+            lambda n: threading.current_thread().name, items_of(range(4)), task="t", engine=TWO
+        )
+    backends = {one.result for one in found.outcomes}
+    assert threading.main_thread().name not in backends  # nor a process, where a lambda would fail
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):

@@ -84,7 +84,6 @@ def run(kills: int, seed: int) -> dict[str, Any]:
 def _targets(stage: Stage) -> list[Target]:
     from advisor.errors import AdvisorError
     from advisor.model.posterior import Posterior
-    from advisor.model.priors import load_priors
 
     def study(stage: Stage, folder: Path) -> bool:
         return stage.seed_of(folder / "study") in (1, 2)
@@ -96,13 +95,6 @@ def _targets(stage: Stage) -> list[Target]:
     def posterior(stage: Stage, folder: Path) -> bool:
         try:
             Posterior.load(folder / "posterior.nc")
-        except AdvisorError:
-            return False
-        return True
-
-    def preset(stage: Stage, folder: Path) -> bool:
-        try:
-            load_priors(folder / "team.toml")
         except AdvisorError:
             return False
         return True
@@ -121,23 +113,17 @@ def _targets(stage: Stage) -> list[Target]:
         Target("advise", ("advise", logs, "--out", "study", "--json", "--quiet"), study),
         Target("fit", ("fit", logs, "--out", "posterior.nc", "--quiet"), posterior),
         Target("report", ("report", "study", "--quiet"), page),
-        Target("priors learn", ("priors", "learn", "posterior.nc", "--out", "team.toml"), preset),
         Target("export", ("export", "study", "--to", "trl", "--out", "grpo.yaml"), config),
     ]
 
 
 def _prepare(stage: Stage, folder: Path) -> None:
-    """A folder with an older study, posterior and preset."""
+    """A folder with an older study and posterior."""
     whole = folder.parent / "whole"
     if not whole.exists():
-        from advisor.model.presets import write_preset
-        from advisor.model.priors import load_priors
-
         whole.mkdir()
         stage.study(whole / "study", 1)
         stage.posteriors[1].save(whole / "posterior.nc")
-        priors = load_priors("small_models")
-        write_preset(whole / "team.toml", priors.model_copy(update={"name": "team"}))
     shutil.copytree(whole, folder)
 
 

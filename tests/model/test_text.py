@@ -72,7 +72,7 @@ def test_exponents_are_said_with_their_intervals_and_what_the_pilots_added(poste
 
 def test_what_never_changed_is_the_priors(posterior):
     assert exponents_of(posterior)["prompts per step"].endswith(
-        "never varied (16), the prior's word."
+        "never varied (16), from the prior."
     )
     varied = made_up_posterior([Plan(prompts=16.0), Plan(prompts=32.0)])
     assert "2 values from 16 to 32" in exponents_of(varied)["prompts per step"]

@@ -12,7 +12,7 @@ from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
 from advisor.advice.pilot_plan import PLAN, PilotPlan
-from advisor.cli import main, pilots, priors
+from advisor.cli import main, pilots
 from advisor.errors import InputError
 from advisor.monitoring import following
 from advisor.runs.logfiles.log_file import on_disk
@@ -153,25 +153,6 @@ def test_compare_still_asks_for_a_path_that_is_there(capsys):
     assert "nowhere: there is no such file or folder" in err
     with pytest.raises(InputError, match="no such file or folder"):
         advisor.compare(Path("wandb:team/grpo"), Path("wandb:team/grpo"))
-
-
-# priors learn ------------------------------------------------------------------------------------
-
-
-def test_priors_are_learned_from_the_runs_of_a_tracker(store, tmp_path, monkeypatch, capsys):
-    asked: list[list[str]] = []
-
-    def finished(folders: list[str], beside: dict[str, Any]) -> Any:
-        asked.append(folders)
-        runs = advisor.read_runs(folders)
-        raise InputError(f"{len(runs)} runs were read", advice="Nothing")
-
-    monkeypatch.setattr(priors, "_finished", finished)
-    out = str(tmp_path / "team.toml")
-    code, _, err = said_by(capsys, "priors", "learn", PLACE, "--out", out)
-    assert code == 2
-    assert asked == [[PLACE]]
-    assert "2 runs were read" in err
 
 
 # watch -------------------------------------------------------------------------------------------

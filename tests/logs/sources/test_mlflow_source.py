@@ -62,14 +62,6 @@ def test_tracking_server_of_the_environment(server, call, name):
     assert [run["id"] for run in found.json["runs"]] == ["calm-fox", "old-owl"]
 
 
-def test_priors_are_learned_from_an_experiment(server, call):
-    """Both slashes of its address reach the client; what is too short to learn of is said."""
-    place = f"mlflow:{server.url}#grpo/sweep"
-    said = refused(call("priors", "learn", place, "--out", "team.toml"))
-    assert "nothing there says anything" in said
-    assert "#grpo/sweep/" in said
-
-
 def refused(found) -> str:
     assert found.code == 2, found
     assert "Internal error" not in found.err

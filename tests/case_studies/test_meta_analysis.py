@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import learned_priors
 import numpy as np
 import pytest
-
-from advisor.findings import learned_priors
-from advisor.findings.learned_priors import (
+from learned_priors import (
     PSEUDO_STUDIES,
     STUDY_SHARE,
     TASK_SHARE,
@@ -17,6 +16,7 @@ from advisor.findings.learned_priors import (
     likelihood,
     without_prior,
 )
+
 from advisor.model.priors import NormalPrior
 
 BASE = NormalPrior(mean=1.0, sd=2.0, source="made up for tests")

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from learned_priors import MODEL_SPREADS, learn_priors
 from past_studies import REFERENCE, hash_of, parameters, past, same_data
 
 from advisor.errors import InputError
-from advisor.findings.learned_priors import MODEL_SPREADS, learn_priors
 from advisor.model.parameters import GROUP_LEVELS, LEVELS, POPULATION, TASK_LEVELS
 from advisor.model.posterior import Posterior
 from advisor.model.presets import prior_entries, prior_predictive, write_preset

@@ -6,20 +6,23 @@ import json
 import tracemalloc
 from dataclasses import replace
 
+import cohort_fits
 import numpy as np
 import pytest
+from cohort_fits import CohortFit, History, read_history, read_posteriors
+from learned_priors import PastStudy, learn_from_studies, learn_priors, past_study
 from past_studies import past
 from processor_time import at_most
 from simulated_runs import Plan, simulate_runs
+from studies import modules_of
 
-from advisor.cli import main
 from advisor.errors import InputError, NotConvergedError
-from advisor.findings import history
-from advisor.findings.history import CohortFit, History, read_history, read_posteriors
-from advisor.findings.learned_priors import PastStudy, learn_from_studies, learn_priors, past_study
 from advisor.model.presets import write_preset
 from advisor.model.priors import AS_THE_CURVE, load_priors
 from advisor.runs.logs import inspect
+
+with modules_of("scale", ("learn",)) as found:
+    COMMAND = found["learn"]
 
 BASE = load_priors("small_models")
 TEAM = {"rate_group_size": (0.45, 0.06), "log_misfit": (-4.0, 0.2)}
@@ -166,7 +169,7 @@ def said_of(task):
 
 @pytest.fixture
 def cohorts(monkeypatch):
-    monkeypatch.setattr(history, "fitted", said_of)
+    monkeypatch.setattr(cohort_fits, "fitted", said_of)
     runs = simulate_runs([Plan(learning_rate=10**-n) for n in (3, 3.5, 4, 4.5)])
     return [(f"cohort {number}", [run]) for number, run in enumerate(runs)]
 
@@ -200,7 +203,7 @@ def test_another_law_of_the_speed_is_another_fit(cohorts, tmp_path, entry):
 @pytest.mark.parametrize("name", ["RHAT", "ESS", "DIVERGENT"])
 def test_another_gate_is_another_fit(cohorts, monkeypatch, name):
     before = CohortFit(tuple(cohorts[0][1]), BASE).marks
-    monkeypatch.setattr(history, name, 2 * getattr(history, name))
+    monkeypatch.setattr(cohort_fits, name, 2 * getattr(cohort_fits, name))
     assert CohortFit(tuple(cohorts[0][1]), BASE).marks != before
 
 
@@ -241,7 +244,9 @@ def log_of(folder, run):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A history of one task, with a log that breaks off and one too short to be a run."""
-    monkeypatch.setattr(history, "fitted", lambda task: said_of(task._replace(runs=task.runs[:1])))
+    monkeypatch.setattr(
+        cohort_fits, "fitted", lambda task: said_of(task._replace(runs=task.runs[:1]))
+    )
     at = tmp_path / "history"
     runs = simulate_runs([Plan(steps=60)] * 5)
     for run in runs:
@@ -266,15 +271,16 @@ SETTINGS = {
 def learn(folder, tmp_path, capsys, *words, code=0):
     given = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
     out = str(tmp_path / "team.toml")
-    with pytest.raises(SystemExit) as stopped:
-        main(["priors", "learn", str(folder), "--out", out, *given, *words])
+    ended = COMMAND.main([str(folder), "--out", out, *given, *words])
     captured = capsys.readouterr()
-    assert (stopped.value.code or 0) == code, captured.err + captured.out
+    assert ended == code, captured.err + captured.out
     return captured
 
 
 def test_broken_runs_of_a_history_are_named_and_passed_over(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(history, "fitted", lambda task: past_study(past("x", TEAM)).model_dump())
+    monkeypatch.setattr(
+        cohort_fits, "fitted", lambda task: past_study(past("x", TEAM)).model_dump()
+    )
     said = learn(folder, tmp_path, capsys, "--jobs", "1")
     assert "passed over" in said.err
     assert "broken.jsonl" in said.err
@@ -301,7 +307,7 @@ def test_runs_that_the_base_has_learned_from_are_passed_over(folder, tmp_path, c
         fitted.write_text(" ".join(sorted(run.id for run in task.runs)))
         return past_study(past("x", TEAM)).model_dump(mode="json")
 
-    monkeypatch.setattr(history, "fitted", fit)
+    monkeypatch.setattr(cohort_fits, "fitted", fit)
     runs = inspect(folder, overrides=SETTINGS).runs
     words = base_that_knows(runs[:2], tmp_path / "old.toml")
     said = learn(folder, tmp_path, capsys, "--jobs", "1", *words)
@@ -314,10 +320,10 @@ def test_runs_that_the_base_has_learned_from_are_passed_over(folder, tmp_path, c
 def test_nothing_is_fitted_where_the_base_has_learned_from_every_run(
     folder, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(history, "fitted", never)
+    monkeypatch.setattr(cohort_fits, "fitted", never)
     words = base_that_knows(inspect(folder, overrides=SETTINGS).runs, tmp_path / "old.toml")
     said = learn(folder, tmp_path, capsys, "--jobs", "1", *words, code=2)
-    assert "nothing there says anything (7 passed over" in said.err
+    assert "no source can be learned from (7 passed over" in said.err
     assert "the base 'old' has learned from it" in said.err
 
 
@@ -325,7 +331,7 @@ def test_nothing_is_fitted_where_the_base_has_learned_from_every_run(
 def test_posteriors_that_count_twice_are_refused_by_file_before_any_fit(
     folder, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(history, "fitted", never)
+    monkeypatch.setattr(cohort_fits, "fitted", never)
     files = [str(tmp_path / f"{name}.nc") for name in "ab"]
     for file in files:
         past("same", TEAM).save(file)
@@ -355,7 +361,7 @@ def test_runs_that_a_posterior_was_fitted_to_and_runs_that_begin_alike_are_passe
         fitted.write_text(" ".join(sorted(run.id for run in task.runs)))
         return past_study(past("x", TEAM)).model_dump(mode="json")
 
-    monkeypatch.setattr(history, "fitted", fit)
+    monkeypatch.setattr(cohort_fits, "fitted", fit)
     said = learn(folder, tmp_path, capsys, "--jobs", "1", file)
     assert f"passed over {runs[0].id}: a posterior that is given too was fitted to it" in said.err
     assert f"passed over zz_fork: it begins as {runs[1].id} does" in said.err
@@ -363,11 +369,6 @@ def test_runs_that_a_posterior_was_fitted_to_and_runs_that_begin_alike_are_passe
 
 
 def test_a_name_that_is_taken_is_refused_before_any_fit(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(history, "fitted", never)
+    monkeypatch.setattr(cohort_fits, "fitted", never)
     said = learn(folder, tmp_path, capsys, "--jobs", "1", "--name", "lora", code=2)
     assert "'lora' is no name for a new preset" in said.err
-
-
-def test_an_engine_that_is_none_is_refused(folder, tmp_path, capsys):
-    said = learn(folder, tmp_path, capsys, "--engine", "spark://h:1", code=2)
-    assert "--engine: 'spark://h:1' is no engine" in said.err

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from learned_priors import PastStudy, learn_from_studies, past_study
+
 from advisor.common import EngineSettings, Item, Progress, digest_of, mapped, silent
 from advisor.errors import InputError, NotConvergedError
-from advisor.findings.learned_priors import PastStudy, learn_from_studies, past_study
 from advisor.model import SPECTRUM, Posterior, Priors, Sampling, cohort_of, sampled
 from advisor.runs import PilotRun
 
