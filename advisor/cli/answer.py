@@ -36,12 +36,12 @@ class Shown:
 
 def markdown(study: Study, *, details: bool) -> Iterator[str]:
     """Lines of the answer in GitHub's Markdown: text, a table of what else could run, evidence."""
-    from advisor.advice import TITLES, in_trainer_names, percent
+    from advisor.advice import in_trainer_names, percent
     from advisor.findings import describe
 
     advice = study.recommendation
     pasted = in_trainer_names(advice.settings, advice.trainer)
-    yield f"### {TITLES[advice.kind]}"
+    yield f"### {advice.title}"
     before = ""
     for line in filter(None, advice.summary.splitlines()):
         is_code = line == pasted or line.startswith("  ")

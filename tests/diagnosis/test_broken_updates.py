@@ -140,7 +140,7 @@ def test_a_frozen_pilot_informs_no_fit():
     )
     cohort = cohort_of([still, moving])
     assert [run.id for run in cohort.runs] == ["moving"]
-    assert any("still" in note and "weights do not move" in note for note in cohort.notes)
+    assert any("still" in note and "weights do not move" in note for note in map(str, cohort.notes))
     with pytest.raises(InputError, match="the weights do not move"):
         cohort_of([still])
 
