@@ -47,7 +47,7 @@ from advisor.runs import Settings, Trainer
 
 SURELY = 0.8
 """Probability with which settings of a language model must beat piloted ones that are nearer to
-what is known to do best, or gentler, to be advised, and settings that nobody piloted those that
+what is known to do best, or gentler, to be advised, and settings that no pilot ran those that
 were: leads of a few steps have been noise, and fast runs fall. In small transformers the expected
 reward decides (case_studies/language_model, case_studies/economics)."""
 

@@ -265,7 +265,7 @@ def what_if(
         interval of one run (the mean of its last tenth, as in the answer), P(stable) with its parts
         and its interval between tables or repositories, whether so long a run is supported by the
         pilots (three times the longest at most), the settings ``outside`` what any pilot ran (names
-        with commas between, where the numbers are the prior's word), and the price.
+        with commas between, where the numbers come from the prior), and the price.
     """
     import pandas as pd
 

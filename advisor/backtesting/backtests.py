@@ -231,7 +231,7 @@ def _forecasts(
 def new_run_of(
     posterior: Posterior, run: RunSummary, case: Case
 ) -> tuple[FloatArray, FloatArray | None]:
-    """What `advise` says of another run of a pilot's settings: its train reward, and held-out."""
+    """Train and held-out reward that `advise` predicts of another run of a pilot's settings."""
     steps = int(case.steps.max())
     target = forecast.Target(run.task, run.model, run.parameters)
     forecaster = forecast.Forecaster(posterior, target)

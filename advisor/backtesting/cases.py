@@ -26,7 +26,7 @@ LEAST_ROWS = 20
 
 
 class Case(NamedTuple):
-    """One run: what is seen of it, at which steps it is asked for, and what it came to."""
+    """One run: what is seen of it, at which steps it is predicted, and its outcome."""
 
     seen: PilotRun
     steps: FloatArray  # (times,)
@@ -106,7 +106,7 @@ def cut(run: PilotRun, seen: float) -> Case:
 
 
 def is_lora(run: PilotRun) -> bool:
-    """Whether a run says that it trains an adapter."""
+    """Whether a run trains an adapter, as its settings have it."""
     return run.hyperparameters.adapter == "lora"
 
 

@@ -1,4 +1,4 @@
-"""How right forecasts were, whether their intervals hold, and what is shown of it."""
+"""How right forecasts were, whether their intervals cover, and what is shown of it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from advisor.common import counted
 from advisor.theory import FloatArray
 
 ADVISOR, NEW_RUN, SIMPLEST = "advisor", "advisor, as a new run", "last value"
-"""What `watch` would say of a run that has begun if its pilots were fitted with it, what `advise`
-says of another run of its settings, and the rule beside which both are read."""
+"""What `watch` would predict of a run that has begun if its pilots were fitted with it, what
+`advise` predicts of another run of its settings, and the rule that both are compared with."""
 
 FEWEST = 5
 """Runs below which no verdict is given on forecasts."""

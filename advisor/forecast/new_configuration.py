@@ -1,11 +1,11 @@
-"""Effects that are a run's own, and what the pilots of a model say of those of its next run.
+"""Effects of one run, and how the pilots of a model inform those of its next run.
 
-A run departs from the laws by what its configuration does, which repeats and neighbours share, and
-by its seed: the departures of the pilots are carried to another configuration by a Gaussian process
-on the logs of its settings. Beyond the last row of a pilot nothing was fitted: there some of the
-draws follow the pooled curve, most what became of runs that stood where the pilot stands, moved by
-what the curve says of the *difference* between the configuration and the pilot's. A run that is no
-more than twice as long often ends where its pilot stands.
+A run departs from the laws by its configuration, which repeats and neighbours share, and by its
+seed. A Gaussian process on the logs of the settings carries the departures of the pilots to another
+configuration. No row was fitted beyond the last one of a pilot. There some of the draws follow the
+pooled curve, and most follow the ends of finished runs that were similar at this point. These are
+moved by the *difference* between the curve of the configuration and that of the pilot. The paths
+pass through the level of the pilot's last rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RunEffect:
 
     @classmethod
     def fresh(cls, seed: int | Sequence[int]) -> RunEffect:
-        """Effects of a run that nobody has begun, drawn with this seed."""
+        """Effects of a run that has not begun, drawn with this seed."""
 
         def drawn(_: Posterior, kept: IntArray) -> FloatArray:
             return np.random.default_rng(seed).standard_normal((len(RUN_EFFECTS), kept.size))
@@ -77,7 +77,7 @@ class Continued(NamedTuple):
     shift: FloatArray  # (horizons, draws)
 
     def end(self, steps: float) -> FloatArray:
-        """Departure of the end of a run of so many steps, shape (draws,)."""
+        """Departure of the end of a run of ``steps`` steps, shape (draws,)."""
         place = np.interp(np.log(max(steps, 1.0)), self.log_steps, np.arange(self.log_steps.size))
         low = min(int(place), self.log_steps.size - 2)
         return np.asarray(self.shift[low] + (place - low) * (self.shift[low + 1] - self.shift[low]))
@@ -86,7 +86,7 @@ class Continued(NamedTuple):
 class NextRun:
     """Departures of the living pilots of one model on one task.
 
-    These stand at ``places`` of ``posterior.meta.runs``; ``indices`` are the draws in use, and
+    They are at ``places`` of ``posterior.meta.runs``; ``indices`` are the draws in use, and
     the corpus holds finished runs of other repositories.
     """
 
@@ -122,9 +122,9 @@ class NextRun:
     ) -> FloatArray:
         """Shares of floor to ceiling on the way to the end of a run, shape (..., draws, times).
 
-        The last of ``steps`` is its end. ``level`` is the curve. A path passes through where the
-        pilot that it follows stands and goes from there to its end in proportion to the log of
-        the steps; as the draws that stand high end high, no quantile turns on the way.
+        The last of ``steps`` is its end. ``level`` is the curve. A path passes through the level
+        of the pilot that it follows, and from there to its end in proportion to the log of the
+        steps. High draws end high, so no quantile turns on the way.
         """
         if not self._continued:
             self._continued = [self._continue(pilot, level) for pilot in self.pilots]

@@ -73,8 +73,8 @@ def end_of_begun_run(
 ) -> EndOfRun:
     """Forecast the end of a run of which a part is seen.
 
-    Its median does not lie below the level at which the run stands, by a random walk seen through
-    noise.
+    Its median is not below the present level of the run, which a random walk seen through noise
+    estimates.
     """
     if curve is not None and corpus is None:
         return EndOfRun(curve, 1.0, curve, None)

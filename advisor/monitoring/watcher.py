@@ -249,7 +249,7 @@ class Watch:
     ) -> tuple[RestOfRun, FloatArray]:
         """Paths of the rest and their ends, the mean over the last tenth in reward units.
 
-        Of a language model curves are pooled with what became of runs like it, and the paths go
+        For a language model, curves are pooled with the ends of similar runs, and the paths end
         there. Some of the last tenth may be logged already.
         """
         rows = (run.step > (1 - forecast.FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
@@ -315,7 +315,7 @@ class Watch:
 
 
 def _left_to_gain(rows: FloatArray, end: Interval, span: float) -> float:
-    """Upper end of a forecast above where finite rows stand, as a share of the reward's range."""
+    """Upper end of a forecast above the latest finite rows, as a share of the reward's range."""
     latest = (rows[-min(LATEST_ROWS, rows.size) :], rows[-max(1, rows.size // 10) :])
     # The lower of two levels: one lucky row must not make a run look as if it were done.
     return float((end.high - min(level.mean() for level in latest)) / span)
