@@ -28,7 +28,14 @@ from advisor.model.parameters import (
     TASK_LEVELS,
 )
 from advisor.model.priors import Family, Priors
-from advisor.model.storage import from_netcdf, inference_groups, labels, not_saved, to_netcdf
+from advisor.model.storage import (
+    from_netcdf,
+    inference_groups,
+    labels,
+    not_saved,
+    one_by_one,
+    to_netcdf,
+)
 from advisor.runs import Settings
 from advisor.theory import FloatArray
 
@@ -193,7 +200,9 @@ class Posterior(FittedDraws):
         -------
         data : arviz.InferenceData or xarray.DataTree
             The former under ArviZ 0.23, the latter under 1.x; groups as in
-            `model.storage.inference_groups`. There are several observed variables: name one, as in
+            `model.storage.inference_groups`. Every shared parameter is a variable, as in
+            ``az.summary(data, var_names=["curvature_exponent", "plateau", "stiffness"])``; laws
+            are vectors with labelled terms. There are several observed variables: name one, as in
             ``az.plot_ppc(data, var_names=["train_reward"])`` and, run by run,
             ``az.loo(data, var_name="whole_run")``.
         """
@@ -201,7 +210,9 @@ class Posterior(FittedDraws):
 
         if self.observations is None:
             raise StudyError("this posterior was made by hand, without pilots", advice="Fit pilots")
-        return as_inference_data(inference_groups(self), labels(self.observations))
+        groups = inference_groups(self)
+        named = {name: one_by_one(groups[name]) for name in ("posterior", "prior")}
+        return as_inference_data(groups | named, labels(self.observations))
 
     @property
     def convergence(self) -> Convergence:

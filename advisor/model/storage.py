@@ -133,6 +133,17 @@ def posterior_group(draws: Mapping[str, FloatArray]) -> Group:
     return _by_dimension(parameters.model_variables(draws) | kept, parameters.DIMS)
 
 
+def one_by_one(group: Group) -> Group:
+    """A group in which every parameter that all runs share is a variable of its own name."""
+    names, _ = parameters.STACKED["shared"]
+    shared = group["shared"]
+    each = {
+        name: Variable(shared.dims[:-1], shared.values[..., place])
+        for place, name in enumerate(names)
+    }
+    return each | {name: own for name, own in group.items() if name != "shared"}
+
+
 def _by_dimension(draws: Mapping[str, Any], dims: Mapping[str, tuple[str, ...]]) -> Group:
     """Draws with their dimensions besides chain and draw."""
     return {
