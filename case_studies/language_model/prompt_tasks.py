@@ -68,14 +68,17 @@ class Task(NamedTuple):
     longest: int
     example: tuple[str, str]
 
-    def prompts(self, count: int, *, held_out: bool = False) -> list[dict[str, str]]:
+    def prompts(
+        self, count: int, *, held_out: bool = False, chat: bool = True
+    ) -> list[dict[str, str]]:
         """Distinct prompts, in TRL's columns; those held out are none of the others."""
         generator = random.Random(f"{PROMPT_SEED} {self.name}")
         # The held-out ones are drawn first, so that their number alone decides which they are.
         seen = {self.example[0]: self.example[1]}
         held = self._fresh(generator, HELD_OUT_PROMPTS, seen)
         wanted = held[:count] if held_out else self._fresh(generator, count, seen)
-        return [{"prompt": self._shown(q), "question": q, "answer": a} for q, a in wanted]
+        shown = self._shown if chat else self._shown_plainly
+        return [{"prompt": shown(q), "question": q, "answer": a} for q, a in wanted]
 
     def _fresh(
         self, generator: random.Random, count: int, seen: dict[str, str]
@@ -93,6 +96,11 @@ class Task(NamedTuple):
     def _shown(self, question: str) -> str:
         shown, answer = self.example
         return _turn(shown) + answer + "<|im_end|>\n" + _turn(question)
+
+    def _shown_plainly(self, question: str) -> str:
+        """For a model that was not trained to chat; its answer ends with the line."""
+        shown, answer = self.example
+        return f"Q: {shown}\nA: {answer}\nQ: {question}\nA:"
 
 
 def _turn(question: str) -> str:

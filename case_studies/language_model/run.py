@@ -19,14 +19,17 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from cell_plan import CELLS, CELLS_PART, Cell, planned_cells  # noqa: E402
+from harder_tasks import EVERY_TASK  # noqa: E402
 from later_tasks import ALL_TASKS  # noqa: E402
+from model_weights import MODELS  # noqa: E402
 from run_plan import (  # noqa: E402
     LATER_PARTS,
     PARTS,
@@ -69,10 +72,18 @@ class Job(NamedTuple):
             "epochs": own.epochs,
             "kl": own.kl,
             "completions": own.completions,
+            "rank": own.rank,
+            "clip": own.clip,
         }
         flags = [f"--{name}={value}" for name, value in named.items()]
         flags += ["--lora"] if own.lora else []
-        return cls(RUNS / one.task / one.name, ("one", *flags))
+        flags += [f"--model={one.model}"] if one.model else []
+        return cls(RUNS / one.place / one.name, ("one", *flags))
+
+    def lacks(self) -> bool:
+        """Whether the run is neither finished nor being trained by another command."""
+        parts = self.folder.parent.glob(f"{self.folder.name}.*.part")
+        return not self.folder.is_dir() and not any(map(_is_alive, parts))
 
     @classmethod
     def of_file(cls, config: Path, task: str, seed: int, name: str) -> Job:
@@ -81,22 +92,29 @@ class Job(NamedTuple):
         return cls(RUNS / task / name, ("file", str(config), *flags))
 
 
-def train_all(jobs: Iterable[Job], workers: int, device: str) -> None:
-    """Train what is not there yet, each run in a process of its own with one thread."""
-    waiting = [job for job in dict.fromkeys(jobs) if not job.folder.is_dir()]
+def train_all(jobs: Callable[[], Iterable[Job]], workers: int, device: str) -> None:
+    """Train what is not there yet, each run in a process of its own with one thread.
+
+    Jobs are asked for each time one may begin: what is planned may follow from what is trained.
+    """
     going: dict[subprocess.Popen[bytes], tuple[Job, float]] = {}
-    print(f"{len(waiting)} runs to train", flush=True)
-    while waiting or going:
-        while waiting and len(going) < workers:
-            job = waiting.pop(0)
-            going[_started(job, device)] = (job, time.monotonic())
-        time.sleep(0.2)
+    failed: set[Job] = set()
+    while True:
         for process in [each for each in going if each.poll() is not None]:
             job, started = going.pop(process)
             took = time.monotonic() - started
             word = "done" if process.returncode == 0 else f"FAILED ({process.returncode})"
-            where = job.folder.relative_to(RUNS)
-            print(f"{word} {where} {took:.0f} s, {len(waiting)} wait", flush=True)
+            failed |= {job} if process.returncode else set()
+            print(f"{word} {job.folder.relative_to(RUNS)} {took:.0f} s", flush=True)
+        if len(going) < workers:
+            begun = failed | {job for job, _ in going.values()}
+            waiting = [job for job in dict.fromkeys(jobs()) if job.lacks() and job not in begun]
+            for job in waiting[: workers - len(going)]:
+                going[_started(job, device)] = (job, time.monotonic())
+                print(f"{job.folder.relative_to(RUNS)}, {len(waiting) - 1} wait", flush=True)
+        if not going:
+            break
+        time.sleep(0.5)
 
 
 def _started(job: Job, device: str) -> subprocess.Popen[bytes]:
@@ -112,9 +130,24 @@ def _started(job: Job, device: str) -> subprocess.Popen[bytes]:
 
 def _remove_what_was_killed() -> None:
     """A run that was killed is done again from its first step; others' runs are left alone."""
-    for left in RUNS.glob("*/*.part"):
-        if not Path("/proc", left.suffixes[-2].lstrip(".")).exists():
+    for left in RUNS.glob("**/*.part"):
+        if not _is_alive(left):
             shutil.rmtree(left)
+
+
+def _is_alive(part: Path) -> bool:
+    """Whether the process is there that writes an unfinished run."""
+    return Path("/proc", part.suffixes[-2].lstrip(".")).exists()
+
+
+def lacking(cell: Cell) -> list[Planned]:
+    """Runs of a cell, its ladder first, then second seeds where the ladder ended highest."""
+    from trained_runs import Trained
+
+    ladder = cell.ladder()
+    folders = {one.configuration.rate: RUNS / one.place / one.name for one in ladder}
+    there = {rate: Trained(folder).final for rate, folder in folders.items() if folder.is_dir()}
+    return ladder + cell.repeats(there)
 
 
 def train_one(one: Planned, device: str) -> Path:
@@ -123,18 +156,9 @@ def train_one(one: Planned, device: str) -> Path:
     from trl_training import arguments, train
 
     torch.set_num_threads(1)
-    own = one.configuration
-    given = arguments(
-        own.rate,
-        one.steps,
-        group=own.group,
-        minibatches=own.minibatches,
-        epochs=own.epochs,
-        kl=own.kl,
-        lora=own.lora,
-        completions=own.completions,
-    )
-    return train(RUNS / one.task / one.name, ALL_TASKS[one.task], given, one.seed, device=device)
+    given = arguments(one.configuration, one.steps, one.model)
+    folder = RUNS / one.place / one.name
+    return train(folder, EVERY_TASK[one.task], given, one.seed, device=device)
 
 
 def train_file(config: Path, task: str, seed: int, name: str, device: str) -> Path:
@@ -155,9 +179,10 @@ def close_loops(
     import advice_loop
 
     def train_from(file: Path, task: str, seed: int, name: str) -> None:
-        train_all([Job.of_file(file, task, seed, name)], workers, device)
+        train_all(lambda: [Job.of_file(file, task, seed, name)], workers, device)
 
-    train_all((Job.of(one) for task in tasks for one in advice_loop.ladder(task)), workers, device)
+    ladders = [Job.of(one) for task in tasks for one in advice_loop.ladder(task)]
+    train_all(lambda: ladders, workers, device)
     advice = {}
     for task in tasks:
         priors = presets / f"{task}.toml" if presets else None
@@ -169,8 +194,8 @@ def close_loops(
         for seed in advice_loop.lacking(task, advice[task])
     ]
     for stage in (advice_loop.recipes, advice_loop.trials, advice_loop.chosen):
-        more = [Job.of(one) for task in tasks for one in stage(task, tasks)]
-        train_all([*jobs, *more], workers, device)
+        jobs += [Job.of(one) for task in tasks for one in stage(task, tasks)]
+        train_all(lambda: jobs, workers, device)
         score(tasks, out)
 
 
@@ -190,14 +215,17 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("model", help="make the model's folder")
+    model = commands.add_parser("model", help="make the folders of models")
+    model.add_argument("--model", nargs="+", choices=MODELS, default=["smollm2"])
     commands.add_parser("pack", help="pack the cache's runs into tables/")
     table = commands.add_parser("table", help="train the planned runs that are not there yet")
     table.add_argument("--workers", type=int, default=2)
-    parts = (*PARTS, *LATER_PARTS)
+    parts = (*PARTS, *LATER_PARTS, CELLS_PART)
     table.add_argument("--part", nargs="+", choices=parts, default=parts, help="of the plan")
+    table.add_argument("--model", nargs="+", choices=MODELS, default=MODELS, help="of the cells")
     one = commands.add_parser("one", help="train one run")
-    one.add_argument("--task", choices=ALL_TASKS, required=True)
+    one.add_argument("--task", choices=EVERY_TASK, required=True)
+    one.add_argument("--model", choices=MODELS, default="", help="[default: SmolLM2]")
     one.add_argument("--learning-rate", type=float, required=True)
     one.add_argument("--steps", type=int, default=STEPS)
     one.add_argument("--seed", type=int, default=1)
@@ -207,6 +235,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--kl", type=float, default=0.0)
     one.add_argument("--completions", type=int, default=32)
     one.add_argument("--lora", action="store_true")
+    one.add_argument("--rank", type=int, default=16)
+    one.add_argument("--clip", type=float, default=0.2)
     file = commands.add_parser("file", help="train from a file of TRL's arguments")
     file.add_argument("config", type=Path)
     file.add_argument("--task", choices=ALL_TASKS, required=True)
@@ -235,7 +265,8 @@ def main() -> None:
     if asked.command == "model":
         from model_folder import model_folder
 
-        print(model_folder())
+        for key in asked.model:
+            print(model_folder(MODELS[key]))
     elif asked.command == "pack":
         print(f"{pack()} runs packed")
     elif asked.command == "score":
@@ -243,12 +274,17 @@ def main() -> None:
     elif asked.command == "file":
         print(train_file(asked.config, asked.task, asked.seed, asked.name, asked.device))
     elif asked.command in ("table", "loop"):
-        for task in ALL_TASKS:
-            unpack(task)
+        for place in (*ALL_TASKS, *dict.fromkeys(one.place for one in planned_cells())):
+            unpack(place)
         _remove_what_was_killed()
         if asked.command == "table":
             runs = [one for one in planned() + planned_later() if one.part in asked.part]
-            train_all(map(Job.of, runs), asked.workers, asked.device)
+            cells = [one for one in CELLS if one.model in asked.model and CELLS_PART in asked.part]
+
+            def jobs() -> Iterable[Job]:
+                return map(Job.of, [*runs, *(one for cell in cells for one in lacking(cell))])
+
+            train_all(jobs, asked.workers, asked.device)
         else:
             close_loops(asked.task, asked.presets, asked.out, asked.workers, asked.device)
     else:
@@ -260,8 +296,11 @@ def main() -> None:
             asked.kl,
             asked.lora,
             asked.completions,
+            asked.rank,
+            asked.clip,
         )
-        print(train_one(Planned(asked.task, own, asked.steps, asked.seed, "one"), asked.device))
+        one = Planned(asked.task, own, asked.steps, asked.seed, "one", asked.model)
+        print(train_one(one, asked.device))
 
 
 if __name__ == "__main__":

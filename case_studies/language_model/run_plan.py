@@ -67,6 +67,10 @@ class Configuration(NamedTuple):
         Coefficient of the KL term.
     completions : int
         Of an optimizer step; prompts of a step are these by ``group``.
+    rank : int
+        Of the adapter, where there is one.
+    clip : float
+        The ratio of probabilities is clipped this far from 1.
     """
 
     rate: float
@@ -76,6 +80,8 @@ class Configuration(NamedTuple):
     kl: float = 0.0
     lora: bool = False
     completions: int = 32
+    rank: int = 16
+    clip: float = 0.2
 
     @property
     def name(self) -> str:
@@ -83,18 +89,31 @@ class Configuration(NamedTuple):
         parts = [f"lr{self.rate:.3g}_g{self.group}_k{self.minibatches}x{self.epochs}"]
         parts.append(f"c{self.completions}")
         parts += [f"kl{self.kl:g}"] if self.kl else []
-        parts += ["lora"] if self.lora else []
+        parts += [f"clip{self.clip:g}"] if self.clip != 0.2 else []
+        parts += [("lora" if self.rank == 16 else f"lora{self.rank}")] if self.lora else []
         return "_".join(parts)
 
 
 class Planned(NamedTuple):
-    """One run of the table."""
+    """One run of the table.
+
+    Attributes
+    ----------
+    model : str
+        Key of the model; empty for the first table, which is of SmolLM2 alone.
+    """
 
     task: str
     configuration: Configuration
     steps: int
     seed: int
     part: str
+    model: str = ""
+
+    @property
+    def place(self) -> str:
+        """Folder of runs, and table, that it belongs to."""
+        return f"{self.model}/{self.task}" if self.model else self.task
 
     @property
     def name(self) -> str:

@@ -16,12 +16,11 @@ FILES = ("trainer_state.json", "config.yaml", "run.json")
 
 def pack() -> int:
     """Write every finished run of the cache into the packed tables; the number that they hold."""
-    TABLES.mkdir(exist_ok=True)
     total = 0
-    for task in sorted({path.name for path in RUNS.glob("*/") if path.is_dir()}):
-        runs = dict(packed(task))
-        for folder in sorted((RUNS / task).glob("*/")):
-            if not folder.name.endswith(".part"):
+    for place in places():
+        runs = dict(packed(place))
+        for folder in sorted((RUNS / place).glob("*/")):
+            if (folder / "run.json").is_file() and not folder.name.endswith(".part"):
                 runs[folder.name] = {
                     file: (folder / file).read_text(encoding="utf-8") for file in FILES
                 }
@@ -29,14 +28,22 @@ def pack() -> int:
             json.dumps({"name": name} | runs[name], sort_keys=True) + "\n" for name in sorted(runs)
         )
         # No time of writing: the same runs make the same file.
-        (TABLES / f"{task}.jsonl.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))
+        table = TABLES / f"{place}.jsonl.gz"
+        table.parent.mkdir(parents=True, exist_ok=True)
+        table.write_bytes(gzip.compress(lines.encode(), mtime=0))
         total += len(runs)
     return total
 
 
-def packed(task: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Name and files of each packed run of a task."""
-    path = TABLES / f"{task}.jsonl.gz"
+def places() -> list[str]:
+    """Tasks of the first table, and ``model/task`` of the others, of which runs are finished."""
+    finished = (path.parent.parent for path in RUNS.glob("**/run.json"))
+    return sorted({folder.relative_to(RUNS).as_posix() for folder in finished})
+
+
+def packed(place: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Name and files of each packed run of a task, or of ``model/task``."""
+    path = TABLES / f"{place}.jsonl.gz"
     if not path.is_file():
         return
     with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -45,11 +52,11 @@ def packed(task: str) -> Iterator[tuple[str, dict[str, str]]]:
             yield run.pop("name"), run
 
 
-def unpack(task: str) -> Path:
-    """Lay the packed runs of a task out in the cache as TRL left them; the task's folder."""
-    for name, files in packed(task):
-        write_run(RUNS / task / name, files)
-    return RUNS / task
+def unpack(place: str) -> Path:
+    """Lay packed runs out in the cache as TRL left them; their folder."""
+    for name, files in packed(place):
+        write_run(RUNS / place / name, files)
+    return RUNS / place
 
 
 def write_run(folder: Path, files: dict[str, Any]) -> None:

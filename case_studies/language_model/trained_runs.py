@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import yaml
-from model_folder import NAME, PARAMETERS
+from model_weights import SMOLLM2, LanguageModel, model_of
 from run_plan import Configuration
 from run_store import write_run
 
@@ -113,7 +113,7 @@ class Trained:
 
 def configuration_of(arguments: dict[str, Any]) -> Configuration:
     """What TRL's arguments say of what is varied."""
-    parts = arguments.get("gradient_accumulation_steps", 1)
+    parts, own = arguments.get("gradient_accumulation_steps", 1), Configuration(0.0)
     return Configuration(
         arguments["learning_rate"],
         arguments["num_generations"],
@@ -122,6 +122,8 @@ def configuration_of(arguments: dict[str, Any]) -> Configuration:
         arguments["beta"],
         bool(arguments.get("use_peft", False)),
         arguments["per_device_train_batch_size"] * parts,
+        arguments.get("lora_r", own.rank),
+        arguments.get("epsilon", own.clip),
     )
 
 
@@ -150,10 +152,14 @@ def cut(run: Trained, steps: int, folder: Path) -> Path:
     return folder / run.name
 
 
-def sidecar(folder: Path, task: str) -> None:
+def sidecar(folder: Path, task: str, model: LanguageModel = SMOLLM2) -> None:
     """Say what no file of TRL's says of a model that lies in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [f'model = "{NAME}"', f"parameters = {PARAMETERS}", f'task = "{task}"']
+    lines = [
+        f'model = "{model.name}"',
+        f"parameters = {model.parameters}",
+        f'task = "{task}"',
+    ]
     text = "[defaults]\n" + "\n".join(lines) + "\n"
     (folder / "pilots.toml").write_text(text, encoding="utf-8")
 
@@ -162,5 +168,5 @@ def pilots_of(runs: list[Trained], steps: int, task: str, folder: Path) -> list[
     """The first steps of runs, read by the advisor from files as TRL writes them."""
     for run in runs:
         cut(run, steps, folder)
-    sidecar(folder, task)
+    sidecar(folder, task, model_of(runs[0].arguments) if runs else SMOLLM2)
     return list(advisor.read_runs([folder]))

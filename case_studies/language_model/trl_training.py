@@ -17,11 +17,13 @@ import trl
 import yaml
 from datasets import Dataset
 from model_folder import model_folder
+from model_weights import MODELS, model_of
 from prompt_tasks import HELD_OUT_PROMPTS, TRAIN_PROMPTS, Task, exact
+from run_plan import Configuration
 from shared_prompts import DivergedError, SharedPromptTrainer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-EVALUATED_EVERY = 10
+EVALUATED_EVERY, EVALUATED_RARELY = 10, 30
 COMPLETIONS_PER_STEP = 32
 
 MACHINE: dict[str, Any] = {
@@ -32,7 +34,6 @@ MACHINE: dict[str, Any] = {
     "disable_tqdm": True,
     "logging_steps": 1,
     "eval_strategy": "steps",
-    "eval_steps": EVALUATED_EVERY,
     "eval_on_start": True,
     "per_device_eval_batch_size": HELD_OUT_PROMPTS,
     "num_generations_eval": 1,
@@ -41,34 +42,30 @@ MACHINE: dict[str, Any] = {
 
 LORA: dict[str, Any] = {
     "use_peft": True,
-    "lora_r": 16,
     "lora_alpha": 32,
     "lora_target_modules": "all-linear",
 }
 
 
-def arguments(
-    rate: float,
-    steps: int,
-    *,
-    group: int = 8,
-    minibatches: int = 1,
-    epochs: int = 1,
-    kl: float = 0.0,
-    lora: bool = False,
-    completions: int = COMPLETIONS_PER_STEP,
-) -> dict[str, Any]:
+def arguments(own: Configuration, steps: int, model: str = "") -> dict[str, Any]:
     """Arguments of `trl grpo` as a user would write them, with a constant learning rate."""
+    # With 16 completions a step an evaluation costs as much as three steps.
+    named = (
+        {"model_name_or_path": MODELS[model].name, "eval_steps": EVALUATED_RARELY} if model else {}
+    )
+    clipped = {"epsilon": own.clip} if own.clip != Configuration(0.0).clip else {}
     return {
-        "learning_rate": rate,
+        **named,
+        "learning_rate": own.rate,
         "lr_scheduler_type": "constant",
-        "num_generations": group,
-        "num_iterations": epochs,
-        "per_device_train_batch_size": completions,
-        "steps_per_generation": minibatches,
-        "beta": kl,
+        "num_generations": own.group,
+        "num_iterations": own.epochs,
+        "per_device_train_batch_size": own.completions,
+        "steps_per_generation": own.minibatches,
+        "beta": own.kl,
         "max_steps": steps,
-        **(LORA if lora else {}),
+        **clipped,
+        **({"lora_r": own.rank} | LORA if own.lora else {}),
     }
 
 
@@ -128,13 +125,14 @@ def train(
 def _trainer(
     part: Path, task: Task, given: dict[str, Any], seed: int, device: str
 ) -> SharedPromptTrainer:
-    model, weights = _of(trl.ModelConfig, given), model_folder()
-    lora = trl.get_peft_config(trl.ModelConfig(**model))
+    trained = model_of(given)
+    weights = model_folder(trained)
+    lora = trl.get_peft_config(trl.ModelConfig(**_of(trl.ModelConfig, given)))
     machine = MACHINE | {"use_cpu": device == "cpu", "max_completion_length": task.longest}
     # Frozen weights lie in bfloat16, trained ones in float32.
     made = {"dtype": "float32" if lora is None else "bfloat16", "attn_implementation": "eager"}
     config = trl.GRPOConfig(
-        **{**_of(trl.GRPOConfig, given), **machine},
+        **{"eval_steps": EVALUATED_EVERY, **_of(trl.GRPOConfig, given), **machine},
         model_init_kwargs=made,
         output_dir=str(part),
         seed=seed,
@@ -144,8 +142,10 @@ def _trainer(
         model=str(weights),
         reward_funcs=[_rewards(task, "task"), _rewards(task, "exact")],
         args=config,
-        train_dataset=Dataset.from_list(task.prompts(TRAIN_PROMPTS)),
-        eval_dataset=Dataset.from_list(task.prompts(HELD_OUT_PROMPTS, held_out=True)),
+        train_dataset=Dataset.from_list(task.prompts(TRAIN_PROMPTS, chat=trained.chat)),
+        eval_dataset=Dataset.from_list(
+            task.prompts(HELD_OUT_PROMPTS, held_out=True, chat=trained.chat)
+        ),
         processing_class=tokenizer(weights),
         peft_config=lora,
     )

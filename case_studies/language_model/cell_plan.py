@@ -1,0 +1,115 @@
+"""Where the best learning rate is looked for: cells of three models, fixed before they are trained.
+
+A cell is everything but the rate and the seed. Each gets a ladder of six rates, half a decade
+apart, with one seed, and a second seed at the three rates that end highest. Rates are constant, so
+that the first 30 steps of a run of 60 are a run of 30: shorter horizons of a cell cost nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from run_plan import Configuration, Planned
+
+CELLS_PART = "cells"
+CELL_SEED = 50
+REPEATED_RATES = 3
+SECOND_SEED = 2
+LOWEST = {
+    # model -> lowest rate of full fine-tuning, of adapters
+    "smollm2": (1e-6, 1e-5),
+    "gemma": (1e-7, 1e-6),
+    "qwen": (3e-8, 3e-7),
+}
+"""Six half-decades upwards. Of full fine-tuning from scouting: 1e-5 is best for SmolLM2 and kills
+Gemma, 3e-6 kills Qwen. Adapters stand ten times as much (Schulman et al., 2025)."""
+
+DIGITS = (1.0, 3.0)
+
+
+class Cell(NamedTuple):
+    """What a ladder of rates is trained at.
+
+    Attributes
+    ----------
+    rank : int
+        Of the adapter; 0 for full fine-tuning.
+    completions : int
+        Of an optimizer step, in groups of ``group``.
+    steps : int
+        Optimizer steps, the longest horizon.
+    minibatches, epochs : int
+        Their product is the refresh interval.
+    """
+
+    model: str
+    task: str
+    rank: int = 0
+    completions: int = 16
+    steps: int = 60
+    minibatches: int = 1
+    epochs: int = 1
+    group: int = 8
+    clip: float = 0.2
+
+    @property
+    def rates(self) -> list[float]:
+        """Six rates over 2.5 decades."""
+        lowest = LOWEST[self.model][self.rank > 0]
+        first = f"{lowest:e}".split("e")
+        power, digit = int(first[1]), DIGITS.index(float(first[0]))
+        return [
+            float(f"{DIGITS[n % 2]:g}e{power + n // 2}") for n in range(digit, digit + 6)
+        ]
+
+    @property
+    def name(self) -> str:
+        """Such as ``gemma largest full c16 K1 n60``."""
+        adapter = f"lora{self.rank}" if self.rank else "full"
+        refresh = self.minibatches * self.epochs
+        words = [self.model, self.task, adapter, f"c{self.completions}", f"K{refresh}"]
+        words += [f"G{self.group}"] if self.group != 8 else []
+        words += [f"clip{self.clip:g}"] if self.clip != 0.2 else []
+        return " ".join([*words, f"n{self.steps}"])
+
+    def run(self, rate: float, seed: int) -> Planned:
+        """The run of a rate and a seed."""
+        adapter = {"lora": True, "rank": self.rank} if self.rank else {}
+        own = Configuration(
+            rate,
+            self.group,
+            self.minibatches,
+            self.epochs,
+            completions=self.completions,
+            clip=self.clip,
+            **adapter,
+        )
+        return Planned(self.task, own, self.steps, seed, CELLS_PART, self.model)
+
+    def ladder(self) -> list[Planned]:
+        """One run a rate; in an order by seed, so that a part of a ladder spans it."""
+        runs = [self.run(rate, 1) for rate in self.rates]
+        return sorted(runs, key=lambda one: random.Random(f"{CELL_SEED} {one.name}").random())
+
+    def repeats(self, ends: Mapping[float, float]) -> list[Planned]:
+        """Second seeds, at the rates that end highest once the ladder is trained."""
+        if not set(self.rates) <= ends.keys():
+            return []
+        best = sorted(self.rates, key=lambda rate: -ends[rate])[:REPEATED_RATES]
+        return [self.run(rate, SECOND_SEED) for rate in sorted(best)]
+
+
+CELLS = (
+    Cell("smollm2", "largest"),
+    Cell("smollm2", "largest", 4),
+    Cell("smollm2", "second", 32),
+    Cell("smollm2", "largest", minibatches=8, epochs=2),
+)
+"""In the order in which they are trained."""
+
+
+def planned_cells(cells: Iterable[Cell] = CELLS) -> list[Planned]:
+    """Ladders of all cells, one after the other."""
+    return [one for cell in cells for one in cell.ladder()]
