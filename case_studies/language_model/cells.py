@@ -1,0 +1,243 @@
+"""Where the best learning rate stands in each cell, what moves it, and what known rates lose there.
+
+    python case_studies/language_model/cells.py [--out cells.json]
+
+Of the cells of `cell_plan.py`, and of the first table's ladders, as far as they are trained. A
+cell's runs are read at every horizon up to their length: the rate is constant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import numpy as np  # noqa: E402
+from cell_plan import CELLS, CONSTANT, HORIZONS, Cell  # noqa: E402
+from later_tasks import ALL_TASKS  # noqa: E402
+from manifest import write_result  # noqa: E402
+from model_weights import MODELS  # noqa: E402
+from run_store import TABLES, unpack  # noqa: E402
+from trained_runs import Trained, final_at, trained  # noqa: E402
+
+PUBLISHED = {"TRL": 1e-6, "verl": 1e-6, "Unsloth": 5e-6}
+"""Defaults of TRL's `GRPOConfig`, of verl's trainer, of Unsloth's GRPO notebooks."""
+
+WIDTH_POWER = {"smollm2": 0.781, "gemma": 0.781, "qwen": 0.0775}
+"""Of Tinker's formula, by family; it has none for Gemma, which gets Llama's."""
+
+BASE_COMPLETIONS = 64
+DRAWS = 2000
+FACTORS = ("model", "task", "adapter", "completions", "refresh", "horizon")
+LEAST_RATES = 5
+FIRST_TABLE = [
+    cell
+    for task in ALL_TASKS
+    for cell in (
+        Cell("", task, completions=32),
+        Cell("", task, completions=128),
+        Cell("", task, 16, completions=32),
+    )
+]
+"""SmolLM2's ladders of before, read the same way."""
+
+
+class Ladder(NamedTuple):
+    """Ends of a cell's runs at one horizon, by rate: those of all seeds."""
+
+    cell: Cell
+    horizon: int
+    ends: Mapping[float, Sequence[float]]
+
+    @property
+    def means(self) -> dict[float, float]:
+        """Mean of the seeds, by rate, in order."""
+        return {rate: float(np.mean(self.ends[rate])) for rate in sorted(self.ends)}
+
+    @property
+    def factors(self) -> dict[str, Any]:
+        """What tells this ladder from the others."""
+        cell = self.cell
+        return {
+            "model": cell.model or "smollm2",
+            "task": cell.task,
+            "adapter": f"LoRA {cell.rank}" if cell.rank else "full",
+            "completions": cell.completions,
+            "refresh": cell.minibatches * cell.epochs,
+            "horizon": self.horizon,
+        }
+
+    def at(self, rate: float) -> float:
+        """Mean end at a rate, between those of the ladder by log rate; beyond it that of its end."""
+        means = self.means
+        return float(np.interp(np.log(rate), np.log(list(means)), list(means.values())))
+
+
+def ladders(cell: Cell) -> list[Ladder]:
+    """Of a cell at each horizon that its runs reach; none while rates are missing."""
+    place = cell.run(cell.rates[0], 1).place
+    configuration = cell.run(0.0, 1).configuration
+    runs = [
+        one
+        for one in trained(unpack(place))
+        if one.configuration._replace(rate=0.0) == configuration
+        and (one.steps == cell.steps or not cell.model)
+    ]
+    return [
+        Ladder(cell, horizon, ends)
+        for horizon in HORIZONS
+        if horizon <= cell.steps and len(ends := _ends(runs, horizon)) >= LEAST_RATES
+    ]
+
+
+def _ends(runs: Sequence[Trained], horizon: int) -> dict[float, list[float]]:
+    ends: dict[float, list[float]] = {}
+    for run in runs:
+        if run.steps >= horizon:
+            ends.setdefault(run.configuration.rate, []).append(final_at(run, horizon))
+    return ends
+
+
+def seed_deviation(found: Sequence[Ladder]) -> float:
+    """Standard deviation of a run's end over seeds, pooled over all settings that have several."""
+    repeated = [np.array(own) for one in found for own in one.ends.values() if len(own) > 1]
+    squares = sum(((own - own.mean()) ** 2).sum() for own in repeated)
+    return float(np.sqrt(squares / max(1, sum(own.size - 1 for own in repeated))))
+
+
+def best_rates(one: Ladder, deviation: float) -> np.ndarray:
+    """Draws of the log10 rate that ends highest, if another seed moves each end."""
+    rng = np.random.default_rng(0)
+    rates, means = np.log10(list(one.means)), np.array(list(one.means.values()))
+    error = deviation / np.sqrt([len(one.ends[rate]) for rate in sorted(one.ends)])
+    drawn = means + error * rng.standard_normal((DRAWS, means.size))
+    return rates[drawn.argmax(1)]
+
+
+def rules(one: Ladder) -> dict[str, float]:
+    """Rates that are known without a pilot."""
+    model = MODELS[one.cell.model or "smollm2"]
+    lora = one.cell.rank > 0
+    constant = CONSTANT[lora]
+    tinker = 5e-5 * (10 if lora else 1) * (2000 / model.hidden) ** WIDTH_POWER[model.key]
+    root = float(np.sqrt(one.cell.completions / BASE_COMPLETIONS))
+    return {
+        "constant": constant,
+        "constant by root of completions": constant * root,
+        "Tinker, a tenth for RL": tinker / 10,
+        **PUBLISHED,
+    }
+
+
+def described(one: Ladder, deviation: float) -> dict[str, Any]:
+    """One row of the result."""
+    means = one.means
+    best = max(means, key=lambda rate: means[rate])
+    low, high = np.quantile(best_rates(one, deviation), [0.1, 0.9], method="nearest")
+    known = rules(one)
+    return {
+        **one.factors,
+        "ends": {f"{rate:g}": round(end, 4) for rate, end in means.items()},
+        "seeds": sum(map(len, one.ends.values())),
+        "best": best,
+        "best_80": [float(f"{10**low:.3g}"), float(f"{10**high:.3g}")],
+        "best_end": round(means[best], 4),
+        "rates": {name: float(f"{rate:.3g}") for name, rate in known.items()},
+        "loss": {name: round(means[best] - one.at(rate), 4) for name, rate in known.items()},
+    }
+
+
+def moved(found: Sequence[Ladder], deviation: float) -> list[dict[str, Any]]:
+    """By how much the best rate moves between ladders that one factor tells apart, in decades."""
+    pairs: dict[tuple[str, Any, Any], list[np.ndarray]] = {}
+    drawn = [best_rates(one, deviation) for one in found]
+    for (a, first), (b, second) in combinations(zip(found, drawn, strict=True), 2):
+        own, other = a.factors, b.factors
+        apart = [name for name in FACTORS if own[name] != other[name]]
+        if len(apart) == 1 and apart != ["task"]:
+            name = apart[0]
+            low, high = sorted((own[name], other[name]))
+            shift = second - first if own[name] == low else first - second
+            pairs.setdefault((name, low, high), []).append(shift)
+    rows = []
+    for (name, low, high), shifts in sorted(pairs.items(), key=str):
+        mean = np.mean(shifts, 0)
+        quantiles = np.quantile(mean, [0.1, 0.5, 0.9])
+        rows.append(
+            {"factor": name, "from": low, "to": high, "pairs": len(shifts)}
+            | {"decades_80": [round(float(value), 2) for value in quantiles]}
+        )
+    return rows
+
+
+def deaths(runs: Sequence[Trained]) -> dict[str, int]:
+    """How many died, and when: a run is late that was at its best after half of its steps."""
+    died = [one for one in runs if one.died_at is not None]
+    late = [one for one in died if one.died_at >= one.steps / 2]
+    diverged = sum(one.own["diverged"] for one in runs)
+    return {"runs": len(runs), "died": len(died), "late": len(late), "diverged": diverged}
+
+
+def result() -> dict[str, Any]:
+    """All of it, of the runs that are there."""
+    first = [one for cell in FIRST_TABLE for one in ladders(cell)]
+    new = [one for cell in CELLS for one in ladders(cell)]
+    # Seeds of both tables: the new one alone has few.
+    deviation = seed_deviation([*first, *new])
+    rows = [described(one, deviation) for one in new]
+    earlier = [described(one, deviation) for one in first]
+    places = dict.fromkeys(cell.run(cell.rates[0], 1).place for cell in CELLS)
+    by_model: dict[str, list[Trained]] = {}
+    for place in places:
+        by_model.setdefault(place.split("/")[0], []).extend(trained(unpack(place)))
+    return {
+        "runs": {model: deaths(runs) for model, runs in by_model.items()},
+        "cells_trained": len({one.cell.name for one in new}),
+        "cells_planned": len(CELLS),
+        "seed_deviation": round(deviation, 4),
+        "loss": {"new cells": _mean_loss(rows), "first table": _mean_loss(earlier)},
+        "best_rates": {
+            kind: dict(Counter(f"{row['best']:g}" for row in own))
+            for kind, own in (("new cells", rows), ("first table", earlier))
+        },
+        "moved_by": moved([*first, *new], deviation),
+        "cells": rows,
+        "first_table": earlier,
+    }
+
+
+def _mean_loss(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    if not rows:
+        return {}
+    return {
+        name: round(float(np.mean([row["loss"][name] for row in rows])), 4)
+        for name in rows[0]["loss"]
+    }
+
+
+def main() -> None:
+    """Read, describe, draw, keep."""
+    from cells_figure import draw
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, default=HERE / "cells.json")
+    out = parser.parse_args().out
+    document = result()
+    write_result(out, document, Path(__file__), sorted(TABLES.glob("**/*.jsonl.gz")))
+    draw(document["cells"], out.with_suffix(".svg"))
+    for row in document["cells"]:
+        low, high = row["best_80"]
+        words = " ".join(str(row[name]) for name in FACTORS)
+        print(f"{words}: {row['best']:g} [{low:g}, {high:g}] {row['best_end']:.2f}", row["loss"])
+    print({name: document[name] for name in ("runs", "loss", "best_rates")})
+
+
+if __name__ == "__main__":
+    main()
