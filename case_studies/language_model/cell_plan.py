@@ -117,10 +117,10 @@ def _of(model: str) -> list[Cell]:
     """Six cells that SmolLM2 and Gemma have in common: what moves the best rate between models."""
     return [
         Cell(model, "largest"),
-        Cell(model, "second", steps=30),
+        Cell(model, "reversed", steps=30),
         Cell(model, "largest", 32, steps=30),
         Cell(model, "largest", completions=64, steps=30),
-        Cell(model, "second", 4, steps=30),
+        Cell(model, "reversed", 4, steps=30),
         Cell(model, "largest", minibatches=8, epochs=2),
     ]
 
@@ -141,8 +141,8 @@ CELLS = (
     Cell("gemma", "three_sum", completions=64, steps=120),
     Cell("qwen", "two_steps", completions=64),
     Cell("qwen", "three_sum", minibatches=4),
-    Cell("smollm2", "largest", completions=256, steps=30),
-    Cell("gemma", "second", completions=256, steps=30),
+    Cell("smollm2", "second", completions=256, steps=30),
+    Cell("gemma", "reversed", completions=256, steps=30),
     Cell("smollm2", "sorting", 4, steps=300),
 )
 """In the order in which they are trained."""

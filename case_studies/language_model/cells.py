@@ -36,7 +36,9 @@ WIDTH_POWER = {"smollm2": 0.781, "gemma": 0.781, "qwen": 0.0775}
 BASE_COMPLETIONS = 64
 DRAWS = 2000
 FACTORS = ("model", "task", "adapter", "completions", "refresh", "horizon")
-LEAST_RATES = 5
+LEAST_RATES, LEAST_STEPS, LEAST_REPEATS = 5, 6, 6
+"""Rates of a ladder; steps of the mean by which it is read; repeats that a deviation rests on."""
+
 FIRST_TABLE = [
     cell
     for task in ALL_TASKS
@@ -101,15 +103,32 @@ def _ends(runs: Sequence[Trained], horizon: int) -> dict[float, list[float]]:
     ends: dict[float, list[float]] = {}
     for run in runs:
         if run.steps >= horizon:
-            ends.setdefault(run.configuration.rate, []).append(final_at(run, horizon))
+            ends.setdefault(run.configuration.rate, []).append(final_at(run, horizon, LEAST_STEPS))
     return ends
 
 
-def seed_deviation(found: Sequence[Ladder]) -> float:
-    """Standard deviation of a run's end over seeds, pooled over all settings that have several."""
+def seed_deviation(found: Sequence[Ladder]) -> tuple[float, int]:
+    """Standard deviation of a run's end over seeds, of settings that have several; repeats."""
     repeated = [np.array(own) for one in found for own in one.ends.values() if len(own) > 1]
-    squares = sum(((own - own.mean()) ** 2).sum() for own in repeated)
-    return float(np.sqrt(squares / max(1, sum(own.size - 1 for own in repeated))))
+    squares = float(sum(((own - own.mean()) ** 2).sum() for own in repeated))
+    repeats = sum(own.size - 1 for own in repeated)
+    return float(np.sqrt(squares / max(1, repeats))), repeats
+
+
+def deviations(found: Sequence[Ladder]) -> list[float]:
+    """The same of each ladder: of all that have its horizon and completions, where these repeat."""
+    of_all, _ = seed_deviation(found)
+
+    def of(one: Ladder) -> float:
+        like = [
+            other
+            for other in found
+            if (other.horizon, other.cell.completions) == (one.horizon, one.cell.completions)
+        ]
+        deviation, repeats = seed_deviation(like)
+        return deviation if repeats >= LEAST_REPEATS else of_all
+
+    return [of(one) for one in found]
 
 
 def best_rates(one: Ladder, deviation: float) -> np.ndarray:
@@ -140,12 +159,14 @@ def described(one: Ladder, deviation: float) -> dict[str, Any]:
     """One row of the result."""
     means = one.means
     best = max(means, key=lambda rate: means[rate])
-    low, high = np.quantile(best_rates(one, deviation), [0.1, 0.9], method="nearest")
+    drawn = best_rates(one, deviation)
+    low, high = np.quantile(drawn, [0.1, 0.9], method="nearest")
     known = rules(one)
     return {
         **one.factors,
         "ends": {f"{rate:g}": round(end, 4) for rate, end in means.items()},
-        "seeds": sum(map(len, one.ends.values())),
+        "runs": sum(map(len, one.ends.values())),
+        "seed_deviation": round(deviation, 4),
         "best": best,
         "best_80": [float(f"{10**low:.3g}"), float(f"{10**high:.3g}")],
         "best_end": round(means[best], 4),
@@ -154,10 +175,10 @@ def described(one: Ladder, deviation: float) -> dict[str, Any]:
     }
 
 
-def moved(found: Sequence[Ladder], deviation: float) -> list[dict[str, Any]]:
+def moved(found: Sequence[Ladder], noise: Sequence[float]) -> list[dict[str, Any]]:
     """By how much the best rate moves between ladders that one factor tells apart, in decades."""
     pairs: dict[tuple[str, Any, Any], list[np.ndarray]] = {}
-    drawn = [best_rates(one, deviation) for one in found]
+    drawn = [best_rates(one, deviation) for one, deviation in zip(found, noise, strict=True)]
     for (a, first), (b, second) in combinations(zip(found, drawn, strict=True), 2):
         own, other = a.factors, b.factors
         apart = [name for name in FACTORS if own[name] != other[name]]
@@ -190,9 +211,9 @@ def result() -> dict[str, Any]:
     first = [one for cell in FIRST_TABLE for one in ladders(cell)]
     new = [one for cell in CELLS for one in ladders(cell)]
     # Seeds of both tables: the new one alone has few.
-    deviation = seed_deviation([*first, *new])
-    rows = [described(one, deviation) for one in new]
-    earlier = [described(one, deviation) for one in first]
+    noise = deviations([*first, *new])
+    described_all = [described(*one) for one in zip([*first, *new], noise, strict=True)]
+    earlier, rows = described_all[: len(first)], described_all[len(first) :]
     places = dict.fromkeys(cell.run(cell.rates[0], 1).place for cell in CELLS)
     by_model: dict[str, list[Trained]] = {}
     for place in places:
@@ -201,13 +222,12 @@ def result() -> dict[str, Any]:
         "runs": {model: deaths(runs) for model, runs in by_model.items()},
         "cells_trained": len({one.cell.name for one in new}),
         "cells_planned": len(CELLS),
-        "seed_deviation": round(deviation, 4),
         "loss": {"new cells": _mean_loss(rows), "first table": _mean_loss(earlier)},
         "best_rates": {
             kind: dict(Counter(f"{row['best']:g}" for row in own))
             for kind, own in (("new cells", rows), ("first table", earlier))
         },
-        "moved_by": moved([*first, *new], deviation),
+        "moved_by": moved([*first, *new], noise),
         "cells": rows,
         "first_table": earlier,
     }

@@ -109,11 +109,12 @@ class Trained:
         return bool(find_final_fall(*self.rewards, 0.0)[0].unstable)
 
 
-def final_at(run: Trained, horizon: int) -> float:
-    """Mean train reward of the last tenth of a run that ends after so many steps."""
+def final_at(run: Trained, horizon: int, least: int = 1) -> float:
+    """Mean train reward of the last tenth of a run's first steps, ``least`` of them or more."""
     step, reward = run.rewards
     seen = step <= horizon
-    last = step[seen] > (1 - FINAL_SHARE) * step[seen][-1]
+    end = step[seen][-1]
+    last = step[seen] > end - max(FINAL_SHARE * end, least)
     return float(reward[seen][last].mean())
 
 

@@ -366,6 +366,107 @@ def _batch(trainer, old):
     return batch
 
 
+@pytest.fixture(params=["gemma", "qwen"])
+def whole_and_cut(request):
+    """A random model of twenty tokens, the same cut to twelve of them, and these tokens."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from vocabulary import cut_model
+
+    kind, settings = {
+        "gemma": (transformers.Gemma3ForCausalLM, transformers.Gemma3TextConfig),
+        "qwen": (transformers.Qwen2ForCausalLM, transformers.Qwen2Config),
+    }[request.param]
+    shape = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 20,
+        "initializer_range": 0.3,
+        "pad_token_id": 0,
+        "eos_token_id": 3,
+        "bos_token_id": 2,
+    }
+    torch.manual_seed(0)
+    whole = kind(settings(**shape, tie_word_embeddings=True)).eval()
+    tokens = [0, 2, 3, 5, 6, 9, 10, 11, 14, 15, 17, 19]
+    return whole, cut_model(whole, tokens).eval(), tokens
+
+
+def _loss_and_gradient(model, ids, kept):
+    """Of a policy gradient on one batch; tokens that are not kept have no probability."""
+    import torch
+
+    model.zero_grad()
+    logits = model(ids).logits[:, :-1].float()
+    removed = torch.ones(logits.shape[-1], dtype=torch.bool)
+    removed[kept] = False
+    scores = torch.log_softmax(logits.masked_fill(removed, -torch.inf), -1)
+    chosen = scores.gather(-1, ids[:, 1:, None])[..., 0]
+    advantages = torch.linspace(-1, 1, len(ids))[:, None]
+    loss = -(advantages * chosen).mean()
+    loss.backward()
+    return loss.item(), {name: one.grad.clone() for name, one in model.named_parameters()}
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("wrong", [False, True], ids=["", "control"])
+def test_a_cut_model_has_the_loss_and_gradient_of_the_whole_one(whole_and_cut, wrong):
+    import torch
+
+    whole, cut, tokens = whole_and_cut
+    torch.manual_seed(1)
+    places = torch.randint(len(tokens), (6, 9))
+    if wrong:
+        # The control: one row of the embedding that stands for another token.
+        rows = cut.get_input_embeddings().weight.data
+        rows[[4, 5]] = rows[[5, 4]]
+    loss, gradient = _loss_and_gradient(whole, torch.tensor(tokens)[places], tokens)
+    own_loss, own = _loss_and_gradient(cut, places, list(range(len(tokens))))
+    embedding = "model.embed_tokens.weight"
+    gradient[embedding] = gradient[embedding][tokens]
+    assert own.keys() == gradient.keys()
+    apart = sum((own[name] - gradient[name]).square().sum() for name in own).sqrt()
+    size = sum(one.square().sum() for one in gradient.values()).sqrt()
+    agrees = abs(own_loss - loss) < 1e-5 * abs(loss) and apart < 1e-4 * size
+    assert size > 1e-3
+    assert agrees != wrong
+    assert cut.get_output_embeddings().weight is cut.get_input_embeddings().weight
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("key", ["gemma", "qwen"])
+def test_what_is_cut_hardly_moves_loss_and_gradient_of_the_real_weights(key):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from harder_tasks import EVERY_TASK
+    from model_folder import CACHE, cut, whole
+    from model_weights import MODELS
+    from vocabulary import kept_tokens
+
+    own = MODELS[key]
+    if not (CACHE / f"{key}.gguf").exists():
+        pytest.skip("the weights are not there: case_studies/language_model/run.py model")
+    model, tokenizer = whole(own)
+    tokenizer.padding_side = "left"
+    tokens = kept_tokens(key)
+    rows = EVERY_TASK["largest"].prompts(4, held_out=True, chat=own.chat)
+    ids = tokenizer([f"{one['prompt']} {one['answer']}" for one in rows], return_tensors="pt")
+    ids = ids["input_ids"]
+    small, small_tokenizer = cut(model, tokenizer, tokens)
+    again = small_tokenizer([f"{one['prompt']} {one['answer']}" for one in rows])["input_ids"]
+    assert torch.tensor(tokens)[torch.tensor(again)].tolist() == ids.tolist()
+    loss, gradient = _loss_and_gradient(model.eval(), ids, list(range(model.config.vocab_size)))
+    own_loss, mine = _loss_and_gradient(small.eval(), torch.tensor(again), list(range(len(tokens))))
+    assert own_loss == pytest.approx(loss, rel=0.02)
+    body = [name for name in mine if "layers" in name]
+    apart = sum((mine[name] - gradient[name]).square().sum() for name in body).sqrt()
+    size = sum(gradient[name].square().sum() for name in body).sqrt()
+    assert apart < 0.02 * size
+
+
 def test_the_command_shows_its_help_without_a_trainer():
     done = subprocess.run(
         [sys.executable, str(STUDY / "run.py"), "--help"],
