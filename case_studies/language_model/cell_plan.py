@@ -69,9 +69,7 @@ class Cell(NamedTuple):
         lowest = LOWEST[self.model or "smollm2"][self.rank > 0]
         first = f"{lowest:e}".split("e")
         power, digit = int(first[1]), DIGITS.index(float(first[0]))
-        return [
-            float(f"{DIGITS[n % 2]:g}e{power + n // 2}") for n in range(digit, digit + 6)
-        ]
+        return [float(f"{DIGITS[n % 2]:g}e{power + n // 2}") for n in range(digit, digit + 6)]
 
     @property
     def name(self) -> str:

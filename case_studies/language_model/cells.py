@@ -77,7 +77,7 @@ class Ladder(NamedTuple):
         }
 
     def at(self, rate: float) -> float:
-        """Mean end at a rate, between those of the ladder by log rate; beyond it that of its end."""
+        """Mean end at a rate, interpolated by log rate; outside the ladder that of its end."""
         means = self.means
         return float(np.interp(np.log(rate), np.log(list(means)), list(means.values())))
 

@@ -16,7 +16,9 @@ def draw(rows: Sequence[dict[str, Any]], out: Path) -> None:
     """A line a cell and horizon, by model and adapter; dots are best rates, bars 80 % intervals."""
     from matplotlib.figure import Figure
 
-    order = sorted(rows, key=lambda row: (row["adapter"] != "full", list(COLOURS).index(row["model"])))
+    order = sorted(
+        rows, key=lambda row: (row["adapter"] != "full", list(COLOURS).index(row["model"]))
+    )
     figure = Figure(figsize=(9.0, 1.2 + 0.24 * max(1, len(order))), layout="constrained")
     axes = figure.subplots()
     for place, row in enumerate(order):

@@ -97,7 +97,7 @@ def main() -> None:
     alphabet = {
         token
         for text, token in description["model"]["vocab"].items()
-        if len(text) == 1 and text.isprintable() and ord(text) < 324 or text[:3] == "<0x"
+        if (len(text) == 1 and text.isprintable() and ord(text) < 324) or text[:3] == "<0x"
     }
     shares, _ = continued(model, tokenizer, False, own.chat)
     order = shares.argsort(descending=True)

