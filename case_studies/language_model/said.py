@@ -312,8 +312,9 @@ def carried_on(pilot: advisor.PilotRun, steps: int) -> dict[str, list[float]]:
 def with_every_seed(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same forecasts, beside every seed of their settings that has been trained since."""
     told = [one for one in found if "refused" in one]
+    places = {cell.name: cell.run(0.0, 1).place for cell in CELLS}
     for task, own in _by_task(one for one in found if "said" in one).items():
-        runs = trained(unpack(task))
+        runs = trained(unpack(places.get(task, task)))
         by_name = {run.name: run for run in runs}
         for one in own:
             first = by_name[one["run"]]
@@ -531,7 +532,7 @@ def main() -> None:
         # What is there was forecast before anything was learned from it: it is not made again.
         there = {one["task"] for one in found}
         for cell in CELLS:
-            if cell.name not in there:
+            if cell.name not in there and not given.every_seed:
                 found += cell_records(cell, given.pilots_of)
                 print(f"{cell.name}: {len(found)} forecasts so far", file=sys.stderr)
         keep(given.out, found, summary(found), Path(__file__))
