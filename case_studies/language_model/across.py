@@ -46,9 +46,14 @@ def replayed(source: str, cell: Cell) -> list[dict[str, Any]]:
     """A row a set of pilots: each method's rate and what it loses to the best of the ladder."""
     others, own = named_in(OTHERS[source]), named_in(OWN)
     at_end = [one for one in ladders(cell) if one.horizon == cell.steps]
-    if not at_end:
+    if not at_end or not any(name == cell.name for name, _ in others):
         return []
-    ladder, small = at_end[0], cell._replace(model=source)
+    ladder = at_end[0]
+    small = next(
+        one
+        for one in CELLS
+        if one.model == source and one._replace(model=cell.model, steps=cell.steps) == cell
+    )
     rows = []
     for (name, pilots), row in others.items():
         if name != cell.name or (small.name, pilots) not in own:

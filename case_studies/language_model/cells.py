@@ -25,7 +25,7 @@ from later_tasks import ALL_TASKS  # noqa: E402
 from manifest import write_result  # noqa: E402
 from model_weights import MODELS  # noqa: E402
 from run_store import TABLES, unpack  # noqa: E402
-from trained_runs import Trained, final_at, trained  # noqa: E402
+from trained_runs import LEAST_STEPS, Trained, final_at, trained  # noqa: E402
 
 PUBLISHED = {"TRL": 1e-6, "verl": 1e-6, "Unsloth": 5e-6}
 """Defaults of TRL's `GRPOConfig`, of verl's trainer, of Unsloth's GRPO notebooks."""
@@ -36,8 +36,8 @@ WIDTH_POWER = {"smollm2": 0.781, "gemma": 0.781, "qwen": 0.0775}
 BASE_COMPLETIONS = 64
 DRAWS = 2000
 FACTORS = ("model", "task", "adapter", "completions", "refresh", "horizon")
-LEAST_RATES, LEAST_STEPS, LEAST_REPEATS = 5, 6, 6
-"""Rates of a ladder; steps of the mean by which it is read; repeats that a deviation rests on."""
+LEAST_RATES, LEAST_REPEATS = 5, 6
+"""Rates of a ladder; repeats that a deviation rests on."""
 
 FIRST_TABLE = [
     cell
@@ -199,11 +199,11 @@ def moved(found: Sequence[Ladder], noise: Sequence[float]) -> list[dict[str, Any
 
 
 def deaths(runs: Sequence[Trained]) -> dict[str, int]:
-    """How many died, and when: a run is late that was at its best after half of its steps."""
+    """How many died, late where the best came after half of the steps; by the advisor's rule."""
     died = [one for one in runs if one.died_at is not None]
     late = [one for one in died if one.died_at >= one.steps / 2]
-    diverged = sum(one.own["diverged"] for one in runs)
-    return {"runs": len(runs), "died": len(died), "late": len(late), "diverged": diverged}
+    unstable = sum(one.unstable for one in runs)
+    return {"runs": len(runs), "died": len(died), "late": len(late), "fell for good": unstable}
 
 
 def result() -> dict[str, Any]:
@@ -229,7 +229,6 @@ def result() -> dict[str, Any]:
         },
         "moved_by": moved([*first, *new], noise),
         "cells": rows,
-        "first_table": earlier,
     }
 
 

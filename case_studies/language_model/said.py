@@ -200,10 +200,11 @@ def cell_records(cell: Cell, pilots_of_model: str | None) -> list[dict[str, Any]
     """Every forecast on one cell, by its own pilots or by those of the same cell of a model."""
     pilots = None
     if pilots_of_model is not None:
-        of_model = cell._replace(model=pilots_of_model)
-        if of_model == cell or of_model not in CELLS:
+        # Their length may be another: pilots are a share of their own cell's steps.
+        like = [one for one in CELLS if one._replace(model=cell.model, steps=cell.steps) == cell]
+        pilots = next((one for one in like if one.model == pilots_of_model != cell.model), None)
+        if pilots is None:
             return []
-        pilots = of_model
     constant = {"constant": CONSTANT[cell.rank > 0]}
     place = cell.run(0.0, 1).place
     return [one | constant for one in records(place, None, OfCell(cell), pilots)]

@@ -22,8 +22,8 @@ FINAL_SHARE = 0.1
 FALL, LEAST_FALL = 1 / 3, 0.1
 """A run died that ends below this share less of its best ten steps, and by this much at least."""
 
-SMOOTHED = 10
-"""Optimizer steps of a mean."""
+SMOOTHED, LEAST_STEPS = 10, 6
+"""Optimizer steps of a mean, and of the end of a run that is asked whether it died."""
 
 
 class Trained:
@@ -100,7 +100,9 @@ class Trained:
         levels = np.concatenate([self.evaluations()[1][:1], means])
         ends = np.concatenate([[0.0], step[width - 1 :]])
         best = levels.argmax()
-        fallen = self.final < (1 - FALL) * levels[best] and levels[best] - self.final > LEAST_FALL
+        # Three rows of 16 completions fall by a third by chance: six at least are the end.
+        end = final_at(self, int(step[-1]), LEAST_STEPS)
+        fallen = end < (1 - FALL) * levels[best] and levels[best] - end > LEAST_FALL
         return float(ends[best]) if fallen else None
 
     @cached_property
