@@ -1,0 +1,163 @@
+"""Cells of three language models: the best rate, its interval, what moves it, and known rules."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+STUDY = Path(__file__).parents[2] / "case_studies" / "language_model"
+sys.path[:0] = [str(STUDY), str(STUDY.parent)]
+
+import cells  # noqa: E402
+from cell_plan import Cell  # noqa: E402
+from cells import Ladder, best_rates, deaths, deviations, moved, rules, seed_deviation  # noqa: E402
+
+SHARP = (0.1, 0.3, 0.9, 0.6, 0.2, 0.0)
+FLAT = (0.50, 0.51, 0.52, 0.52, 0.51, 0.50)
+
+
+def _ladder(ends, seeds=2, spread=0.02, horizon=60, **cell):
+    """Ends by rate; seeds lie symmetrically about them."""
+    own = Cell(**({"model": "gemma", "task": "largest"} | cell))
+    away = spread * np.linspace(-1, 1, seeds) if seeds > 1 else np.zeros(1)
+    return Ladder(
+        own, horizon, {rate: end + away for rate, end in zip(own.rates, ends, strict=True)}
+    )
+
+
+def test_a_sharp_ladder_has_one_best_rate_and_a_flat_one_does_not():
+    sharp, flat = _ladder(SHARP), _ladder(FLAT)
+    assert set(best_rates(sharp, 0.05).round(6)) == {-6.0}
+    low, high = np.quantile(best_rates(flat, 0.05), [0.1, 0.9])
+    assert high - low >= 1.5
+    # More seeds tell the same rates apart.
+    many = best_rates(_ladder(FLAT, seeds=2000), 0.05)
+    assert np.ptp(np.quantile(many, [0.1, 0.9])) <= 0.5 + 1e-9
+
+
+def test_the_deviation_is_that_of_seeds_and_not_of_rates():
+    rng = np.random.default_rng(1)
+    drawn = [
+        Ladder(
+            one.cell,
+            60,
+            {rate: end + 0.08 * rng.standard_normal(2) for rate, end in one.means.items()},
+        )
+        for one in [_ladder(SHARP)] * 60
+    ]
+    found, repeats = seed_deviation(drawn)
+    assert repeats == 360
+    assert found == pytest.approx(0.08, rel=0.1)
+    assert seed_deviation([_ladder(SHARP, seeds=1)]) == (0.0, 0)
+
+
+def test_a_ladder_without_repeats_gets_the_deviation_of_all():
+    quiet, loud = _ladder(SHARP, spread=0.01), _ladder(SHARP, spread=0.2, horizon=30)
+    alone = _ladder(SHARP, seeds=1, completions=256)
+    of_all, _ = seed_deviation([quiet, loud, alone])
+    found = deviations([quiet, loud, alone])
+    assert found[0] < found[2] == of_all < found[1]
+
+
+def test_what_moves_the_best_rate_is_read_from_pairs_that_one_factor_tells_apart():
+    base = _ladder(SHARP)
+    higher = _ladder((0.0, *SHARP[:5]), completions=64)
+    elsewhere = _ladder(SHARP, completions=64, task="reversed")
+    rows = moved([base, higher, elsewhere], [0.02] * 3)
+    assert [(one["factor"], one["from"], one["to"], one["pairs"]) for one in rows] == [
+        ("completions", 16, 64, 1)
+    ]
+    assert rows[0]["decades_80"] == pytest.approx([0.48] * 3, abs=0.01)
+    # The control: the same ladder at another batch has not moved.
+    same = moved([base, _ladder(SHARP, completions=64)], [0.02] * 2)
+    assert same[0]["decades_80"] == [0.0, 0.0, 0.0]
+
+
+def test_known_rules_are_what_their_authors_publish():
+    full, adapter = rules(_ladder(SHARP)), rules(_ladder(SHARP, rank=32, completions=256))
+    assert full["constant"] == 1e-5
+    assert full["constant by root of completions"] == pytest.approx(5e-6)
+    assert adapter["constant by root of completions"] == pytest.approx(2e-4)
+    assert adapter["Tinker, a tenth for RL"] == pytest.approx(10 * full["Tinker, a tenth for RL"])
+    wide = rules(_ladder(SHARP, model="qwen"))["Tinker, a tenth for RL"]
+    assert wide == pytest.approx(5e-6 * (2000 / 896) ** 0.0775)
+
+
+def test_a_rate_between_two_of_the_ladder_is_between_their_ends():
+    one = _ladder(SHARP)
+    assert one.at(1e-6) == pytest.approx(0.9)
+    assert one.at(float(np.sqrt(1e-6 * 3e-6))) == pytest.approx(0.75)
+    assert one.at(1e-9) == pytest.approx(0.1)
+
+
+def test_deaths_are_late_where_the_best_came_after_half():
+    class Run:
+        steps = 60
+
+        def __init__(self, died_at):
+            self.died_at, self.unstable = died_at, died_at == 10.0
+
+    found = deaths([Run(None), Run(10.0), Run(30.0), Run(44.0)])
+    assert found == {"runs": 4, "died": 3, "late": 2, "fell for good": 1}
+
+
+def test_a_rate_is_transferred_by_the_ratio_of_the_formula():
+    from across import transferred
+
+    assert transferred(1e-5, "smollm2", "smollm2") == 1e-5
+    assert transferred(1e-5, "smollm2", "gemma") == pytest.approx(1e-5 * (576 / 640) ** 0.781)
+    assert transferred(1e-5, "gemma", "qwen") < transferred(1e-5, "gemma", "smollm2")
+
+
+def test_pilots_of_a_cell_are_rates_of_its_ladder_and_a_share_of_its_steps():
+    from said import OfCell
+
+    own = OfCell(Cell("gemma", "largest", steps=60))
+    assert own.pilots == {
+        "four of a fifth": ((3e-7, 1e-6, 3e-6, 1e-5), 12),
+        "three low of a third": ((1e-7, 3e-7, 1e-6), 20),
+    }
+
+
+@pytest.mark.parametrize("deep", [0.0, 0.8], ids=["rises", "falls: the control"])
+def test_only_a_run_that_rises_is_asked_what_the_closed_form_explains(deep):
+    from rising import record
+
+    class Run:
+        name, died_at = "run", None
+        configuration = Cell("gemma", "largest").run(1e-6, 1).configuration
+        step = np.arange(1.0, 61.0)
+
+    rng = np.random.default_rng(0)
+    rise = 0.8 * (1 - np.exp(-Run.step / 15))
+    Run.rewards = Run.step, np.clip(abs(deep - rise) + 0.02 * rng.standard_normal(60), 0, 1)
+    found = record("gemma", Run())
+    if deep:
+        assert found is None
+    else:
+        assert found["bins"] > 0.95 > 0.6 > found["bins of noise"]
+
+
+def test_ladders_are_read_at_every_horizon_of_their_runs(tmp_path, monkeypatch):
+    cell = Cell("gemma", "largest")
+
+    class Run:
+        steps = 60
+
+        def __init__(self, rate):
+            self.configuration = cell.run(rate, 1).configuration
+            step = np.arange(1.0, 61.0)
+            self.rewards = step, step * rate * 1e3
+
+    monkeypatch.setattr(cells, "unpack", lambda place: tmp_path)
+    monkeypatch.setattr(cells, "trained", lambda folder: [Run(rate) for rate in cell.rates])
+    short, whole = cells.ladders(cell)
+    assert (short.horizon, whole.horizon) == (30, 60)
+    assert short.means[1e-6] == pytest.approx(27.5e-3)
+    assert whole.means[1e-6] == pytest.approx(57.5e-3)
+    # Half of a ladder is not read: its best rate may be among those that lack.
+    monkeypatch.setattr(cells, "trained", lambda folder: [Run(rate) for rate in cell.rates[:4]])
+    assert cells.ladders(cell) == []
