@@ -207,6 +207,8 @@ def cell_records(cell: Cell, pilots_of_model: str | None) -> list[dict[str, Any]
             return []
     constant = {"constant": CONSTANT[cell.rank > 0]}
     place = cell.run(0.0, 1).place
+    if any(not (unpack(place) / one.name).is_dir() for one in cell.ladder()):
+        return []
     return [one | constant for one in records(place, None, OfCell(cell), pilots)]
 
 
