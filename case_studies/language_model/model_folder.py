@@ -57,6 +57,9 @@ def whole(model: LanguageModel, cache: Path = CACHE) -> tuple[Any, Any]:
         tokenizer.eos_token = LINE_END
     quantised = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
     quantised.config.eos_token_id = tokenizer.eos_token_id
+    # Qwen's file has the embedding a second time, quantised otherwise, as its output matrix.
+    quantised.config.tie_word_embeddings = True
+    quantised.lm_head.weight = quantised.model.embed_tokens.weight
     return quantised, tokenizer
 
 

@@ -393,16 +393,16 @@ def whole_and_cut(request):
     return whole, cut_model(whole, tokens).eval(), tokens
 
 
-def _loss_and_gradient(model, ids, kept):
-    """Of a policy gradient on one batch; tokens that are not kept have no probability."""
+def _loss_and_gradient(model, ids, kept, prompt=1):
+    """Of a policy gradient on what follows the prompt; tokens not kept have no probability."""
     import torch
 
     model.zero_grad()
-    logits = model(ids).logits[:, :-1].float()
+    logits = model(ids).logits[:, prompt - 1 : -1].float()
     removed = torch.ones(logits.shape[-1], dtype=torch.bool)
     removed[kept] = False
     scores = torch.log_softmax(logits.masked_fill(removed, -torch.inf), -1)
-    chosen = scores.gather(-1, ids[:, 1:, None])[..., 0]
+    chosen = scores.gather(-1, ids[:, prompt:, None])[..., 0]
     advantages = torch.linspace(-1, 1, len(ids))[:, None]
     loss = -(advantages * chosen).mean()
     loss.backward()
@@ -451,13 +451,17 @@ def test_what_is_cut_hardly_moves_loss_and_gradient_of_the_real_weights(key):
     tokenizer.padding_side = "left"
     tokens = kept_tokens(key)
     rows = EVERY_TASK["largest"].prompts(4, held_out=True, chat=own.chat)
-    ids = tokenizer([f"{one['prompt']} {one['answer']}" for one in rows], return_tensors="pt")
-    ids = ids["input_ids"]
+    space = "" if own.chat else " "
+    texts = [f"{one['prompt']}{space}{one['answer']}" for one in rows]
+    ids = tokenizer(texts, return_tensors="pt")["input_ids"]
+    prompt = len(tokenizer(rows[0]["prompt"])["input_ids"])
     small, small_tokenizer = cut(model, tokenizer, tokens)
-    again = small_tokenizer([f"{one['prompt']} {one['answer']}" for one in rows])["input_ids"]
-    assert torch.tensor(tokens)[torch.tensor(again)].tolist() == ids.tolist()
-    loss, gradient = _loss_and_gradient(model.eval(), ids, list(range(model.config.vocab_size)))
-    own_loss, mine = _loss_and_gradient(small.eval(), torch.tensor(again), list(range(len(tokens))))
+    again = torch.tensor(small_tokenizer(texts)["input_ids"])
+    assert torch.tensor(tokens)[again].tolist() == ids.tolist()
+    every = list(range(model.config.vocab_size))
+    loss, gradient = _loss_and_gradient(model.eval(), ids, every, prompt)
+    kept = list(range(len(tokens)))
+    own_loss, mine = _loss_and_gradient(small.eval(), again, kept, prompt)
     assert own_loss == pytest.approx(loss, rel=0.02)
     body = [name for name in mine if "layers" in name]
     apart = sum((mine[name] - gradient[name]).square().sum() for name in body).sqrt()
