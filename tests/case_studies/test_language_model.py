@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from studies import modules_of
 
 STUDY = Path(__file__).parents[2] / "case_studies" / "language_model"
 sys.path.append(str(STUDY))
@@ -212,11 +214,9 @@ def test_packed_runs_are_laid_out_as_they_were(tmp_path, monkeypatch):
 
 
 def test_a_run_that_another_command_trains_is_left_to_it(tmp_path):
-    import os
-
-    from run import Job
-
-    job = Job(tmp_path / "lr1e-05_n60_s1", ())
+    with modules_of("language_model", ("run",)) as found:
+        job_of = found["run"].Job
+    job = job_of(tmp_path / "lr1e-05_n60_s1", ())
     assert job.lacks()
     killed = tmp_path / "lr1e-05_n60_s1.4194305.part"
     killed.mkdir()
