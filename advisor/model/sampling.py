@@ -84,19 +84,19 @@ def converged(
     cohort: Cohort, preset: Priors, family: Family, settings: Sampling, progress: FitClock
 ) -> Posterior:
     """Posterior of one family that passes the gate; a note says where only the loose one."""
-    asked, complaint, over, has_diverged, only_diverged = settings.draws, None, "", False, False
+    asked, complaint, over, has_diverged, agrees = settings.draws, None, "", False, False
     first_look = note(Kind.FIRST_LOOK)
     attempts = MORE_DRAWS[:1] if settings.is_first_look else MORE_DRAWS
     for attempt, times in enumerate(attempts):
         if attempt:
             # Chains that agree and diverge here and there need smaller steps, not more draws.
-            draws = settings.draws if only_diverged else asked * times
-            what = "smaller steps" if only_diverged else f"{times} times the draws"
+            draws = settings.draws if agrees else asked * times
+            what = "smaller steps" if agrees else f"{times} times the draws"
             progress(SAMPLING_AGAIN, None, f"{complaint}{over}; {what}, from other starts")
             settings = settings.model_copy(
                 update={
                     "draws": draws,
-                    "tune": 2 * settings.tune if attempt == 1 else settings.tune,
+                    "tune": 2 * settings.tune,
                     "target_accept": CAREFUL if has_diverged else settings.target_accept,
                     "seed": settings.seed + 1,
                 }
@@ -111,9 +111,6 @@ def converged(
         if complaint is None:
             return posterior.with_note(first_look) if settings.is_first_look else posterior
         agrees = found.complaint(RHAT_LIMIT, ESS_LIMIT, LOOSE_DIVERGENT_SHARE) is None
-        if agrees and only_diverged:  # smaller steps were tried: more of them would not help
-            break
-        only_diverged = agrees
     if settings.is_first_look and found.complaint(FIRST_RHAT, 0.0, 1.0) is None:
         return posterior.with_note(first_look).with_note(
             note(Kind.CHAINS_LOOSE, complaint=complaint, attempts=attempt + 1)
