@@ -39,7 +39,7 @@ from advisor.advice.trade_offs import (
     trade_offs,
 )
 from advisor.advice.wording import INFORMED
-from advisor.common import Kind, Note, Progress, kinds, note, progress_of, stated
+from advisor.common import Kind, Note, Progress, by_weight, kinds, note, progress_of, stated
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
 from advisor.model import Posterior, informed_share, outside_evidence
@@ -308,12 +308,7 @@ def explain(
         pilots_cost=float(sum(run.completions for run in meta.runs)),
         longest_pilot=meta.longest,
         reach=reach_of(forecaster),
-        notes=tuple(
-            sorted(
-                (*cautions(forecaster, last, silent, beyond), *question.notes, *notes),
-                key=lambda one: one.weight,
-            )
-        ),
+        notes=by_weight(*cautions(forecaster, last, silent, beyond), *question.notes, *notes),
         kl_coefficients=tuple(sorted({run.settings.kl_coefficient for run in meta.runs})),
         devices=request.devices,
         choices=question.lattice.axes,

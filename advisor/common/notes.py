@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
+from operator import attrgetter
 from typing import Any
 
 
@@ -131,6 +132,11 @@ def of_saved(given: Any) -> Any:
         return given
     is_known = given == words()[Kind.NONE_MOVED]["saved_as"]
     return Note(Kind.NONE_MOVED) if is_known else stated(given)
+
+
+def by_weight(*notes: Note) -> tuple[Note, ...]:
+    """Remarks, the weightiest first."""
+    return tuple(sorted(notes, key=attrgetter("weight")))
 
 
 def kinds(notes: Iterable[Note]) -> set[Kind]:

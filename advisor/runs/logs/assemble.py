@@ -135,26 +135,22 @@ class _Attempt:
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
-        train, sorted_ = one_row_a_step(train, step_key, self.path)
-        rewards, absurd = read_rewards(train, keys.found["reward"], self.path)
         # The rate may change in each row, or in none.
-        others = [train.column(key) for name, key in keys.found.items() if name not in COUNTERS]
-        measured = measured_rows([rewards, *others, *map(train.column, keys.parts.values())])
+        others = [key for name, key in keys.found.items() if name not in COUNTERS]
+        train, count, sorted_ = one_row_a_step(train, step_key, self.path)
+        rewards, absurd = read_rewards(train, keys.found["reward"], self.path)
+        measured = measured_rows([rewards, *map(train.column, [*others, *keys.parts.values()])])
         if measured is not None:
             repeated = f"{len(train) - measured.size} of {len(train)} rows repeat the row before"
             sorted_.append(f"{repeated} in all that is measured, and were left out")
-            train, rewards = train.take(measured), rewards[measured]
+            train, rewards, count = train.take(measured), rewards[measured], count[measured]
         unit = unit_of(step_key, self.framework, self.columns, self.known)
         spacing = self.logged.logging_steps
-        placed = place_rows(train, step_key, unit, self.known, self.path, spacing)
+        placed = place_rows(train, count, step_key, unit, self.known, self.path, spacing)
         if placed.kept != list(range(len(train))):
             train, rewards = train.take(placed.kept), rewards[placed.kept]
-        series, missing, unusable = read_series(train, rewards, keys.found, self.known)
-        broken = {
-            name: placed.step[train.has(key) & ~np.isfinite(train.column(key))]
-            for name, key in keys.found.items()
-            if name in PilotRun.SERIES
-        }
+        series, missing, lost, unusable = read_series(train, rewards, keys.found, self.known)
+        broken = {name: placed.step[rows] for name, rows in lost.items()}
         borrowed = self._borrow(series, missing, broken, train, step_key, placed)
         is_own_loop = self.framework in (COMMON_KEYS, own_loop.KEY_TABLE)
         add_derived(series, train, keys.found["reward"], times_parts=is_own_loop)

@@ -58,6 +58,7 @@ class Placed:
 
 def place_rows(
     table: Table,
+    count: FloatArray,
     key: str | None,
     unit: StepUnit,
     known: Mapping[str, Any],
@@ -74,7 +75,6 @@ def place_rows(
         line = f"step = row number{by} assumed (no step is logged)"
         rows = np.arange(1.0, len(table) + 1)
         return Placed([*range(len(table))], rows * window, unit, window, 0, stated, window, (line,))
-    count = read_counts(table, key, path)
     kept, warnings = keep_increasing(count, table, path, key)
     window, remark = row_window(np.unique(count), logging_steps)
     assumptions: list[str] = []
@@ -146,10 +146,12 @@ def is_shuffled(count: FloatArray) -> bool:
     return not is_reversed and back > 0 and (not twice or is_mixed)
 
 
-def one_row_a_step(table: Table, key: str | None, path: Path) -> tuple[Table, list[str]]:
-    """Rows in the order of their steps, those of one step averaged, and what was done."""
+def one_row_a_step(
+    table: Table, key: str | None, path: Path
+) -> tuple[Table, FloatArray, list[str]]:
+    """Rows in the order of their steps, those of one step averaged; counter; what was done."""
     if key is None:
-        return table, []
+        return table, np.arange(1.0, len(table) + 1), []
     count, notes = read_counts(table, key, path), list[str]()
     is_filled = not np.array_equal(count, table.column(key), equal_nan=True)
     if is_mixed := is_shuffled(count):
@@ -165,8 +167,8 @@ def one_row_a_step(table: Table, key: str | None, path: Path) -> tuple[Table, li
             raise wrong_at(np.argmax(np.diff(count) == 0) + 1, table, path, sample, problem, advice)
         notes.append(f"{count.size} rows at {count.size - repeated} steps: averaged by step")
         starts = np.flatnonzero(np.append(True, np.diff(count) != 0))
-        table = table.averaged(starts, key, count[starts])
-    return table, notes
+        table, count = table.averaged(starts, key, count[starts]), count[starts]
+    return table, count, notes
 
 
 def wrong_at(
@@ -257,12 +259,13 @@ def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[s
 
 def read_series(
     table: Table, reward: FloatArray, keys: Mapping[str, str], known: Mapping[str, Any]
-) -> tuple[dict[str, FloatArray], dict[str, Missing], list[str]]:
-    """Every series of the rows, why others are absent or have holes, and which mean other things.
+) -> tuple[dict[str, FloatArray], dict[str, Missing], dict[str, BoolArray], list[str]]:
+    """Series of the rows, why others are absent, rows that are not finite, what means other things.
 
     Infinities become NaN.
     """
     series: dict[str, FloatArray] = {}
+    lost: dict[str, BoolArray] = {}
     missing: dict[str, Missing] = {}
     for name in PilotRun.SERIES:
         key = keys.get(name)
@@ -276,9 +279,11 @@ def read_series(
             is_cut = bool(written.any() and np.all(table.cut[absent]))
             why: Missing = "cut" if is_cut else "not logged"
             missing[name] = why if absent.any() else "not finite"
+            # An absurd reward was left out, and is finite.
+            lost[name] = ~absent & ~np.isfinite(table.column(key))
         if written.any() or name == "reward":
             series[name] = np.where(written, values, np.nan)
-    return series, missing, _drop_unusable(series, missing, table, keys, known)
+    return series, missing, lost, _drop_unusable(series, missing, table, keys, known)
 
 
 def is_batch_spread(
@@ -372,13 +377,13 @@ def add_derived(
         for name in parts:
             shares = series.pop(name) / np.where(total > 0, total, np.nan)
             series |= {name: shares} if np.isfinite(shares).any() else {}
-    most, least = (
-        train.column(reward.replace("mean", end) if "mean" in reward else f"{reward}_{end}")
-        for end in ("max", "min")
-    )
-    # Of a batch whose rewards differ it does not show in how many groups they do.
-    if "silent_group_share" not in series and np.mean(most == least) >= 0.95:
-        series["silent_group_share"] = np.where(most == least, 1.0, np.nan)
+    if "silent_group_share" not in series:
+        mean = "mean" if "mean" in reward else reward
+        ends = ("max", "min") if mean == "mean" else (f"{reward}_max", f"{reward}_min")
+        most, least = map(train.column, [reward.replace(mean, end) for end in ends])
+        # Of a batch whose rewards differ it does not show in how many groups they do.
+        if np.mean(most == least) >= 0.95:
+            series["silent_group_share"] = np.where(most == least, 1.0, np.nan)
     if "silent_group_share" not in series and {"all_right_share", "all_wrong_share"} <= set(series):
         series["silent_group_share"] = series["all_right_share"] + series["all_wrong_share"]
     if "step_time_seconds" in series or not times_parts:
