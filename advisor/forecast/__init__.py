@@ -5,6 +5,8 @@ from advisor.forecast.analogues import Corpus as Corpus
 from advisor.forecast.analogues import corpus_for as corpus_for
 from advisor.forecast.analogues import ended_lower as ended_lower
 from advisor.forecast.analogues import final_rows as final_rows
+from advisor.forecast.begun_run import LATEST_ROWS as LATEST_ROWS
+from advisor.forecast.begun_run import BegunRun as BegunRun
 from advisor.forecast.fitting import fit as fit
 from advisor.forecast.fitting import fitted_or_none as fitted_or_none
 from advisor.forecast.forecaster import SUPPORT as SUPPORT
@@ -15,19 +17,16 @@ from advisor.forecast.interval import band_of as band_of
 from advisor.forecast.interval import central as central
 from advisor.forecast.interval import interval_of as interval_of
 from advisor.forecast.new_configuration import RunEffect as RunEffect
+from advisor.forecast.predictions import predict as predict
 from advisor.forecast.predictive import RestOfRun as RestOfRun
 from advisor.forecast.predictive import evaluation as evaluation
-from advisor.forecast.predictive import final_of_rest as final_of_rest
 from advisor.forecast.predictive import final_reward as final_reward
 from advisor.forecast.predictive import final_steps as final_steps
 from advisor.forecast.predictive import final_train_reward as final_train_reward
 from advisor.forecast.predictive import fitted_curve as fitted_curve
-from advisor.forecast.predictive import level_of_fallen_run as level_of_fallen_run
-from advisor.forecast.predictive import moved_to as moved_to
 from advisor.forecast.predictive import outcome_paths as outcome_paths
 from advisor.forecast.predictive import peak as peak
 from advisor.forecast.predictive import probability_as_low as probability_as_low
-from advisor.forecast.predictive import rest_of_run as rest_of_run
 from advisor.forecast.run_in_progress import DRAWS as DRAWS
 from advisor.forecast.run_in_progress import EXPONENTIAL as EXPONENTIAL
 from advisor.forecast.run_in_progress import TIME as TIME
@@ -35,7 +34,6 @@ from advisor.forecast.run_in_progress import Curve as Curve
 from advisor.forecast.run_in_progress import curve_fit as curve_fit
 from advisor.forecast.run_in_progress import curve_of_begun_run as curve_of_begun_run
 from advisor.forecast.run_in_progress import end_of_begun_run as end_of_begun_run
-from advisor.forecast.run_in_progress import p_unstable_of_begun_run as p_unstable_of_begun_run
 from advisor.forecast.run_likelihood import ObservedRun as ObservedRun
 from advisor.forecast.run_likelihood import ReweightedDraws as ReweightedDraws
 from advisor.forecast.run_likelihood import observe as observe
@@ -55,3 +53,4 @@ from advisor.forecast.target import MOST_PARAMETERS as MOST_PARAMETERS
 from advisor.forecast.target import Target as Target
 from advisor.forecast.target import named_target as named_target
 from advisor.forecast.target import pilots_of as pilots_of
+from advisor.forecast.target import resolve_group as resolve_group

@@ -91,8 +91,17 @@ def final_steps(steps: int) -> IntArray:
 
 def outcome_paths(forecaster: Forecaster, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
     """Outcome of a stable run with its slow residual, for each step by itself, (draws, times)."""
-    residual = (forecaster.misfit * forecaster.outcome_range * forecaster.residual)[:, None]
-    return np.clip(forecaster.outcome(settings, steps) + residual, *forecaster.outcome_bounds)
+    share = (
+        forecaster.outcome(settings, steps) - forecaster.outcome_bounds[0]
+    ) / forecaster.outcome_range
+    return forecaster.outcome_bounds[0] + forecaster.outcome_range * slow_residual(
+        forecaster, share
+    )
+
+
+def slow_residual(forecaster: Forecaster, level: FloatArray) -> FloatArray:
+    """Levels of shape (draws, times) with the run's slow residual, as shares of the range."""
+    return np.clip(level + (forecaster.misfit * forecaster.residual)[:, None], 0.0, 1.0)
 
 
 def logged_mean(

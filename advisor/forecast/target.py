@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from advisor.errors import InputError
-from advisor.model import Posterior, RunSummary
+from advisor.model import Meta, Posterior, RunSummary
 from advisor.runs import PilotRun
 
 MOST_PARAMETERS = 1e14
@@ -99,3 +99,47 @@ def named_target(
             advice="Give all parameters of the base model, for example 7e9",
         )
     return Target(task, model, size, start_reward)
+
+
+def resolve_group(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
+    """Name task, model and size of a run where the posterior leaves no choice, with notes."""
+    groups = meta.groups
+    fitting = [
+        (task, model)
+        for task, model in groups
+        if run.task in (None, task) and run.model in (None, model)
+    ]
+    known = run.task if run.task in meta.tasks else None
+    if run.task is None and len(meta.tasks) == 1:
+        known = meta.tasks[0]
+    if not fitting and run.model is not None and known is not None:
+        if run.parameters is None:
+            raise InputError(
+                f"no pilot trained {run.model} on {known}, and its size is not known",
+                path=run.path,
+                argument="parameters",
+                advice="Give `parameters`, or another `model` if it has another name there",
+            )
+        return run.with_updates(task=known), [
+            f"no pilot trained {run.model}: its forecast rests on the other models and its own rows"
+        ]
+    if len(fitting) != 1:
+        problem = "the log does not name its task and model"
+        advice = "Give `task` and `model` (--set task=NAME --set model=NAME)"
+        if not fitting:
+            model = run.model or "a model without a name"
+            problem = f"no pilot trained {model} on {run.task or 'a task without a name'}"
+            advice = "Name them as the pilots do, or pilot this one"
+        held = ", ".join(Target(task, model, 0.0).subject for task, model in groups)
+        raise InputError(
+            f"{problem}; the posterior holds {held}",
+            path=run.path,
+            argument="task, model",
+            advice=advice,
+        )
+    task, model = fitting[0]
+    size = meta.group_parameters[groups.index((task, model))]
+    only = Target(task, model, size).subject
+    is_named = run.task is not None and run.model is not None
+    notes = [] if is_named else [f"taken for {only}, the only one the posterior holds"]
+    return run.with_updates(task=task, model=model, parameters=size), notes

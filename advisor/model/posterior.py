@@ -29,6 +29,7 @@ from advisor.model.parameters import (
 )
 from advisor.model.priors import Family, Priors
 from advisor.model.storage import (
+    Variable,
     from_netcdf,
     inference_groups,
     labels,
@@ -36,11 +37,13 @@ from advisor.model.storage import (
     one_by_one,
     to_netcdf,
 )
-from advisor.runs import Settings
+from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
+    import xarray as xr
 
 SCHEMA = 4
 """Version of the saved format; another number is refused on loading."""
@@ -193,8 +196,59 @@ class Posterior(FittedDraws):
 
     meta: Meta
 
-    def to_arviz(self) -> Any:
+    def predict(
+        self,
+        settings: Settings | Sequence[Settings] | None,
+        steps: npt.ArrayLike,
+        *,
+        given: PilotRun | None = None,
+        **how: Any,
+    ) -> xr.Dataset:
+        """Draw the rewards of runs, and whether they stay stable: what answers are made of.
+
+        Parameters
+        ----------
+        settings : Settings, sequence of Settings or None
+            Of runs that have not begun, completed; None with ``given``.
+        steps : int or array_like of shape (steps,)
+            Optimizer steps of the run, or some on its way, of which the last is its end.
+        given : PilotRun, optional
+            A run that has begun: it goes on with its own settings, from its latest step.
+        **how
+            ``target`` (`Target`) [default: the largest piloted model, on its task], ``draws``
+            [4000; at most 1000 of a begun run] and ``seed``.
+
+        Returns
+        -------
+        predictions : xarray.Dataset
+            Over ``configuration``, ``draw`` and ``step``, in reward units: ``train_reward`` (the
+            way of one run with its slow residual, without the noise of batches; given that it
+            stays stable), ``held_out_reward`` where the pilots were evaluated; over configuration
+            and draw: ``final_train_reward`` and ``final_held_out_reward`` (what is logged over the
+            last tenth, as answers print it) and ``is_stable`` (by the end; its mean is the printed
+            P(stable)).
+
+        Raises
+        ------
+        InputError
+            The steps are none of a run, or of one that has begun and is over; a target or a
+            setting is unknown.
+
+        Examples
+        --------
+        ``posterior.predict(settings, 300).final_train_reward.quantile([0.1, 0.5, 0.9], "draw")``
+        """
+        from advisor.forecast import predict
+
+        return predict(self, settings, steps, given=given, **how)
+
+    def to_arviz(self, predictions: xr.Dataset | None = None) -> Any:
         """Everything that ArviZ can work with, labelled by task, model and run.
+
+        Parameters
+        ----------
+        predictions : xarray.Dataset, optional
+            Of :meth:`predict`: they become the group of that name.
 
         Returns
         -------
@@ -202,9 +256,9 @@ class Posterior(FittedDraws):
             The former under ArviZ 0.23, the latter under 1.x; groups as in
             `model.storage.inference_groups`. Every shared parameter is a variable, as in
             ``az.summary(data, var_names=["curvature_exponent", "plateau", "stiffness"])``; laws
-            are vectors with labelled terms. There are several observed variables: name one, as in
-            ``az.plot_ppc(data, var_names=["train_reward"])`` and, run by run,
-            ``az.loo(data, var_name="whole_run")``.
+            are vectors with labelled terms. ``az.loo(data)`` leaves out run by run. There are
+            several observed variables: name one, as in
+            ``az.plot_ppc(data, var_names=["train_reward"])``.
         """
         from advisor.model.compat import as_inference_data
 
@@ -212,7 +266,15 @@ class Posterior(FittedDraws):
             raise StudyError("this posterior was made by hand, without pilots", advice="Fit pilots")
         groups = inference_groups(self)
         named = {name: one_by_one(groups[name]) for name in ("posterior", "prior")}
-        return as_inference_data(groups | named, labels(self.observations))
+        coordinates = labels(self.observations)
+        if predictions is not None:
+            moved = predictions.expand_dims("chain").transpose("chain", "draw", ...)
+            named["predictions"] = {
+                str(name): Variable(tuple(map(str, own.dims)), own.values)
+                for name, own in moved.items()
+            }
+            coordinates = coordinates | {"step": predictions.step.values.tolist()}
+        return as_inference_data(groups | named, coordinates)
 
     @property
     def convergence(self) -> Convergence:

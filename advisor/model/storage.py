@@ -47,8 +47,8 @@ Group = dict[str, Variable]
 def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
     """Every group of ArviZ's schema that a posterior with its observations can fill.
 
-    ``train_reward`` is each bin given those before it in its run; ``whole_run`` is the sum of the
-    other log likelihoods by run: name it, or them, wherever ArviZ adds up what it finds.
+    ``log_likelihood`` is that of each whole run, as ``az.loo`` needs it; its parts, of which
+    ``train_reward`` is each bin given those before it in its run, stand in ``log_likelihood_parts``.
     """
     seen = posterior.observations
     if seen is None:
@@ -87,7 +87,8 @@ def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
         "sample_stats": _by_dimension(statistics, {}),
         "prior": posterior_group(prior | summaries_of(prior, seen)),
         "log_prior": _by_dimension(_log_prior(posterior), parameters.DIMS),
-        "log_likelihood": _by_dimension(likelihood, dims),
+        "log_likelihood": _by_dimension({"whole_run": likelihood.pop("whole_run")}, dims),
+        "log_likelihood_parts": _by_dimension(likelihood, dims),
         "posterior_predictive": _by_dimension(predicted, dims),
         "observed_data": {
             name: Variable(dims[name], values) for name, values in observed.items() if values.size

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from advisor.advice import CostModel, learn_cost, level_text, percent
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast import Target, fit
+from advisor.forecast import LATEST_ROWS, Target, fit, resolve_group
 from advisor.model import Posterior
-from advisor.monitoring.watcher import LATEST_ROWS, Update, Watch, resolve_group
+from advisor.monitoring.watcher import Update, Watch
 from advisor.runs import Diagnosis, PilotRun, diagnose
 
 Action = Literal["stop", "change", "go on"]

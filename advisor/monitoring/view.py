@@ -14,9 +14,9 @@ from rich.text import Text
 
 from advisor.advice import percent
 from advisor.common import harmless
-from advisor.forecast import Interval
+from advisor.forecast import LATEST_ROWS, Interval
 from advisor.monitoring.decision import WatchReport
-from advisor.monitoring.watcher import LATEST_ROWS, Update
+from advisor.monitoring.watcher import Update
 
 COLOURS = {"stop": "red", "change": "yellow", "go on": "green"}
 STATUS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan"}

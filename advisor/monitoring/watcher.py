@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,16 +11,13 @@ from pydantic import BaseModel
 
 from advisor import forecast
 from advisor.errors import InputError
-from advisor.forecast import Forecaster, Interval, ObservedRun, RestOfRun
+from advisor.forecast import LATEST_ROWS, BegunRun, Forecaster, Interval, ObservedRun, RestOfRun
 from advisor.model import TRUSTED_K, Meta, Posterior, smoothed_weights
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray
 
 DRAWS = 1000
 """Population draws that are weighted at each step."""
-
-LATEST_ROWS = 5
-"""Rows that tell where a run is, as for a collapse, and that may surprise."""
 
 
 class Update(BaseModel, frozen=True):
@@ -136,7 +133,7 @@ class Watch:
             setting or the length of the run is unknown.
         """
         started = time.perf_counter()
-        run, notes = resolve_group(run, self.posterior.meta)
+        run, notes = forecast.resolve_group(run, self.posterior.meta)
         planned = self.planned_steps or run.hyperparameters.planned_steps
         if planned is None:
             raise InputError(
@@ -151,28 +148,15 @@ class Watch:
         base, fewer = self._base(run)
         fall = observed.fall
         weighed = base.weighed(observed, has_fallen=fall.unstable)
-        draws = weighed.resampled(1000)
-        own = forecast.RunEffect.given(draws.effect, draws.draw)
-        forecaster = base.forecaster.with_run_effect(own)
-        rest = forecast.rest_of_run(draws, observed, seed=self.seed)
+        begun = BegunRun.of(run, observed, weighed, base.forecaster)
+        forecaster, rest, p_unstable = begun.forecaster, begun.rest, begun.p_unstable
         rewards = run.reward[np.isfinite(run.reward)]
         latest = float(rewards[-LATEST_ROWS:].mean())
-        gentler = None
-        if fall.unstable:
-            rest = self._fallen(rest, forecaster.as_share(latest), observed)
-            p_unstable = meta.priors.discrepancy.unstable_fallen
-        rest, ends = self._ends(rest, observed, forecaster, run)
-        if not fall.unstable:
-            now, last = rest.curve[:, 0], rest.curve[:, -1]
-            p_unstable = self._p_unstable(run, forecaster, observed, observed.settings, last)
-            if 1 - p_unstable < self.level:
-                gentler = self._gentler(run, forecaster, observed, now)
-        reward = np.clip(forecaster.in_reward_units(rest.path), meta.floor, meta.ceiling)
-        final = forecast.interval_of(np.clip(ends, meta.floor, meta.ceiling))
+        is_risky = not fall.unstable and 1 - p_unstable < self.level
+        final = forecast.interval_of(begun.ends)
         held_out = None
-        if forecaster.is_evaluated and not fall.unstable:
-            end = forecaster.outcome_of(rest.curve[:, -1:])[:, 0]
-            held_out = forecast.interval_of(forecast.evaluation(forecaster, end), mean=end.mean())
+        if (tested := begun.held_out) is not None:
+            held_out = forecast.interval_of(tested)
         start = float(forecaster.in_reward_units(forecaster.group.start.mean()))
         left = _left_to_gain(rewards, final, meta.ceiling - meta.floor)
         if held_out is not None and run.eval_reward.size:
@@ -187,7 +171,7 @@ class Watch:
             planned_steps=planned,
             reward=latest,
             start=start,
-            band=forecast.band_of(rest.step, reward),
+            band=forecast.band_of(rest.step, begun.path),
             final=final,
             final_eval=held_out,
             p_reach=self._p_reach(rest, observed, forecaster, final),
@@ -198,7 +182,7 @@ class Watch:
             surprise=None if fall.unstable else self._surprise(fewer, run, planned),
             lost_rows=_lost_rows(run),
             fallen_since=fall.shown_onset(run),
-            gentler_rate=gentler,
+            gentler_rate=self._gentler(begun) if is_risky else None,
             pareto_k=weighed.pareto_k,
             refit_due=not weighed.pareto_k <= TRUSTED_K,
             seconds=time.perf_counter() - started,
@@ -222,7 +206,7 @@ class Watch:
         """Weigh the rows that the posterior was fitted to, which must not count twice."""
         if self.fitted is None:
             return _Base(forecaster, 0.0)
-        run, _ = resolve_group(self.fitted, self.posterior.meta)
+        run, _ = forecast.resolve_group(self.fitted, self.posterior.meta)
         observed = forecast.observe(run, self.posterior.meta, int(run.step[-1]))
         draws = forecast.reweighted(forecaster, observed, has_fallen=observed.fall.unstable)
         return _Base(forecaster, draws.log_marginal)
@@ -238,63 +222,12 @@ class Watch:
         mean = float(base.forecaster.as_share(run.reward[latest].mean()))
         return forecast.probability_as_low(draws, observed, run.step[latest], mean)
 
-    def _fallen(self, rest: RestOfRun, level: float, observed: ObservedRun) -> RestOfRun:
-        """Paths of a run that has collapsed: where it stands, with a spread."""
-        rng, size = np.random.default_rng(self.seed), rest.path.shape[0]
-        stands = forecast.level_of_fallen_run(level, LATEST_ROWS, observed.settings, size, rng)
-        return replace(rest, path=np.broadcast_to(stands[:, None], rest.path.shape))
-
-    def _ends(
-        self, rest: RestOfRun, observed: ObservedRun, forecaster: Forecaster, run: PilotRun
-    ) -> tuple[RestOfRun, FloatArray]:
-        """Paths of the rest and their ends, the mean over the last tenth in reward units.
-
-        For a language model, curves are pooled with the ends of similar runs, and the paths end
-        there. Some of the last tenth may be logged already.
-        """
-        rows = (run.step > (1 - forecast.FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
-        logged = forecaster.as_share(run.reward[rows])
-        share = forecast.final_of_rest(rest, observed, forecaster, logged)
-        ends = forecaster.in_reward_units(share)
-        meta, corpus = self.posterior.meta, forecast.corpus_for([run])
-        if corpus is None or logged.size or observed.fall.unstable:
-            return rest, ends
-        pooled = forecast.end_of_begun_run(
-            run,
-            forecast.final_steps(observed.end).astype(float),
-            corpus=corpus,
-            bounds=(meta.floor, meta.ceiling),
-            curve=ends,
-            rules=meta.priors.discrepancy,
-        ).draws
-        return forecast.moved_to(rest, observed, share, forecaster.as_share(pooled)), pooled
-
-    def _p_unstable(
-        self,
-        run: PilotRun,
-        forecaster: Forecaster,
-        observed: ObservedRun,
-        settings: Settings,
-        level: FloatArray,
-    ) -> float:
-        """Of ending unstable: as others that stood so; of small models, as the pilots say."""
-        corpus, found = forecast.corpus_for([run]), None
-        if corpus is not None:
-            found = forecast.p_unstable_of_begun_run(
-                run, observed.end, settings.learning_rate, corpus
-            )
-        if found is not None:
-            return found
-        stable = forecast.rest_stable(forecaster, settings, observed.exposure_left, level)
-        return float(1 - stable.mean())
-
-    def _gentler(
-        self, run: PilotRun, forecaster: Forecaster, observed: ObservedRun, level: FloatArray
-    ) -> float | None:
-        rate = observed.settings.learning_rate
+    def _gentler(self, begun: BegunRun) -> float | None:
+        settings, now = begun.observed.settings, begun.rest.curve[:, 0]
+        rate = settings.learning_rate
         for share in (0.7, 0.5, 0.3, 0.2, 0.1, 0.05):
-            settings = observed.settings.model_copy(update={"learning_rate": share * rate})
-            if 1 - self._p_unstable(run, forecaster, observed, settings, level) >= self.level:
+            gentler = settings.model_copy(update={"learning_rate": share * rate})
+            if 1 - begun.p_unstable_at(gentler, now) >= self.level:
                 return share * rate
         return None
 
@@ -339,50 +272,6 @@ def _lost_rows(run: PilotRun) -> int:
     usual = int(np.diff(finite).max()) - 1 if finite.size > 1 else 0
     lost = run.reward.size - 1 - int(finite[-1])
     return lost if lost > usual else 0
-
-
-def resolve_group(run: PilotRun, meta: Meta) -> tuple[PilotRun, list[str]]:
-    """Name task, model and size of a run where the posterior leaves no choice, with notes."""
-    groups = meta.groups
-    fitting = [
-        (task, model)
-        for task, model in groups
-        if run.task in (None, task) and run.model in (None, model)
-    ]
-    known = run.task if run.task in meta.tasks else None
-    if run.task is None and len(meta.tasks) == 1:
-        known = meta.tasks[0]
-    if not fitting and run.model is not None and known is not None:
-        if run.parameters is None:
-            raise InputError(
-                f"no pilot trained {run.model} on {known}, and its size is not known",
-                path=run.path,
-                argument="parameters",
-                advice="Give `parameters`, or another `model` if it has another name there",
-            )
-        return run.with_updates(task=known), [
-            f"no pilot trained {run.model}: its forecast rests on the other models and its own rows"
-        ]
-    if len(fitting) != 1:
-        problem = "the log does not name its task and model"
-        advice = "Give `task` and `model` (--set task=NAME --set model=NAME)"
-        if not fitting:
-            model = run.model or "a model without a name"
-            problem = f"no pilot trained {model} on {run.task or 'a task without a name'}"
-            advice = "Name them as the pilots do, or pilot this one"
-        held = ", ".join(forecast.Target(task, model, 0.0).subject for task, model in groups)
-        raise InputError(
-            f"{problem}; the posterior holds {held}",
-            path=run.path,
-            argument="task, model",
-            advice=advice,
-        )
-    task, model = fitting[0]
-    size = meta.group_parameters[groups.index((task, model))]
-    only = forecast.Target(task, model, size).subject
-    is_named = run.task is not None and run.model is not None
-    notes = [] if is_named else [f"taken for {only}, the only one the posterior holds"]
-    return run.with_updates(task=task, model=model, parameters=size), notes
 
 
 def differences(run: PilotRun, observed: ObservedRun, meta: Meta, *, is_fitted: bool) -> list[str]:

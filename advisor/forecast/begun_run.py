@@ -1,0 +1,108 @@
+"""A run that has begun: the posterior given its rows, its way from now on, and its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from advisor.forecast.analogues import FINAL_SHARE, corpus_for
+from advisor.forecast.forecaster import Forecaster
+from advisor.forecast.new_configuration import RunEffect
+from advisor.forecast.predictive import (
+    RestOfRun,
+    evaluation,
+    final_of_rest,
+    final_steps,
+    level_of_fallen_run,
+    moved_to,
+    rest_of_run,
+)
+from advisor.forecast.run_in_progress import end_of_begun_run, p_unstable_of_begun_run
+from advisor.forecast.run_likelihood import ObservedRun, ReweightedDraws
+from advisor.forecast.survival import rest_stable
+from advisor.runs import PilotRun, Settings
+from advisor.theory import FloatArray
+
+DRAWS = 1000
+"""Draws that are kept of those that were weighed."""
+
+LATEST_ROWS = 5
+"""Rows that tell where a run is, as for a collapse, and that may surprise."""
+
+
+@dataclass(frozen=True)
+class BegunRun:
+    """Forecast of the rest of a run, given what it has logged."""
+
+    run: PilotRun
+    observed: ObservedRun
+    forecaster: Forecaster  # with the run's own effects
+    rest: RestOfRun
+    ends: FloatArray  # (draws,), means over the last tenth, in reward units
+
+    @classmethod
+    def of(
+        cls, run: PilotRun, observed: ObservedRun, weighed: ReweightedDraws, population: Forecaster
+    ) -> BegunRun:
+        """Forecast from the population's draws, weighed by the rows of the run."""
+        draws, seed = weighed.resampled(DRAWS), population.seed
+        forecaster = population.with_run_effect(RunEffect.given(draws.effect, draws.draw))
+        rest = rest_of_run(draws, observed, seed=seed)
+        if observed.fall.unstable:
+            latest = float(run.reward[np.isfinite(run.reward)][-LATEST_ROWS:].mean())
+            rng, size = np.random.default_rng(seed), rest.path.shape[0]
+            stands = forecaster.as_share(latest)
+            level = level_of_fallen_run(stands, LATEST_ROWS, observed.settings, size, rng)
+            rest = replace(rest, path=np.broadcast_to(level[:, None], rest.path.shape))
+        rows = (run.step > (1 - FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
+        logged = forecaster.as_share(run.reward[rows])
+        share = final_of_rest(rest, observed, forecaster, logged)
+        ends = forecaster.in_reward_units(share)
+        meta, corpus = forecaster.posterior.meta, corpus_for([run])
+        # For a language model, curves are pooled with the ends of similar runs.
+        if not (corpus is None or logged.size or observed.fall.unstable):
+            ends = end_of_begun_run(
+                run,
+                final_steps(observed.end).astype(float),
+                corpus=corpus,
+                bounds=(meta.floor, meta.ceiling),
+                curve=ends,
+                rules=meta.priors.discrepancy,
+            ).draws
+            rest = moved_to(rest, observed, share, forecaster.as_share(ends))
+        return cls(run, observed, forecaster, rest, np.clip(ends, meta.floor, meta.ceiling))
+
+    @property
+    def path(self) -> FloatArray:
+        """Reward from now to the end, shape (draws, steps of ``rest``), in its units."""
+        meta = self.forecaster.posterior.meta
+        paths = self.forecaster.in_reward_units(self.rest.path)
+        return np.clip(paths, meta.floor, meta.ceiling)
+
+    @property
+    def held_out(self) -> FloatArray | None:
+        """Held-out reward at the end, shape (draws,), where pilots of the model were evaluated."""
+        if not self.forecaster.is_evaluated or self.observed.fall.unstable:
+            return None
+        return evaluation(
+            self.forecaster, self.forecaster.outcome_of(self.rest.curve[:, -1:])[:, 0]
+        )
+
+    @property
+    def p_unstable(self) -> float:
+        """Probability of being unstable at the end."""
+        if self.observed.fall.unstable:
+            return self.forecaster.posterior.meta.priors.discrepancy.unstable_fallen
+        return self.p_unstable_at(self.observed.settings, self.rest.curve[:, -1])
+
+    def p_unstable_at(self, settings: Settings, level: FloatArray) -> float:
+        """The same with other settings for the rest, of a run that lives and ends at a level."""
+        corpus = corpus_for([self.run])
+        rate, end = settings.learning_rate, self.observed.end
+        # As others that stood so; of small models, as the pilots say.
+        found = None if corpus is None else p_unstable_of_begun_run(self.run, end, rate, corpus)
+        if found is not None:
+            return found
+        exposure = self.observed.exposure_left
+        return float(1 - rest_stable(self.forecaster, settings, exposure, level).mean())
