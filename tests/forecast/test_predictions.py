@@ -73,7 +73,7 @@ def test_a_begun_run_goes_on_as_watch_has_it(posterior):
 
 
 def test_rows_that_were_fitted_do_not_count_twice(posterior):
-    """A pilot goes on from draws that are weighed no more; a run that was not fitted weighs them."""
+    """A pilot weighs no draws again; a run that was not fitted does."""
     run = PLANS[0].run(rising(60, end=0.6))
     pilot, *others = posterior.meta.runs
     pilots = (pilot.model_copy(update={"fingerprint": run.fingerprint}), *others)
