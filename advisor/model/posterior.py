@@ -241,7 +241,7 @@ class Posterior(FittedDraws):
         """
         # By name: what predicts is built on this room, and this one door leads up to it.
         door = import_module("advisor.forecast").predict
-        return door(self, settings, steps, given=given, **how)  # type: ignore[no-any-return]
+        return door(self, settings, steps, given=given, **how)
 
     def to_arviz(self, predictions: xr.Dataset | None = None) -> Any:
         """Everything that ArviZ can work with, labelled by task, model and run.
