@@ -6,7 +6,7 @@
 
 Pilots are the first steps of four runs of a ladder. Answers are those of ``advisor advise``, kept
 before the advised runs are trained. Beside them: the small model's best pilot, Tinker's transfer of
-it, the constant, TRL's default, and advice from the larger model's own pilots at the same steps.
+it, the constant, TRL's default, and advice from the larger model's own pilots of as many steps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import numpy as np  # noqa: E402
 from across import transferred  # noqa: E402
 from cell_plan import CELLS, Cell  # noqa: E402
-from cells import rules  # noqa: E402
+from cells import ladders, rules  # noqa: E402
 from manifest import write_result  # noqa: E402
 from model_weights import MODELS  # noqa: E402
 from run_store import RUNS, TABLES, unpack  # noqa: E402
@@ -225,45 +225,47 @@ def runs_at(cell: Cell, rate: float) -> list[Trained]:
     ]
 
 
-def ends(cell: Cell, rate: float) -> list[float]:
-    """Ends of every seed."""
-    return [final_at(one, cell.steps, LEAST_STEPS) for one in runs_at(cell, rate)]
-
-
 def told(loop: Loop, answers: dict[str, Any]) -> dict[str, Any]:
-    """What each method came to, against the mean of the best rate of the target."""
+    """What each method came to, against the mean of the best rate of the target's ladder.
+
+    Advised runs were trained for it. The others' rates are read from the ladder, between two of its
+    rates by log rate, and their deaths from the next rate of it.
+    """
     target = loop.target
-    tried = {rate for _, rate in methods(loop, answers).values()} | set(target.rates)
-    means = {rate: float(np.mean(own)) for rate in tried if (own := ends(target, rate))}
+    ladder = next(one for one in ladders(target) if one.horizon == target.steps)
+    best = max(ladder.means, key=lambda rate: ladder.means[rate])
     rows = {}
     for name, (cell, rate) in methods(loop, answers).items():
-        runs = runs_at(cell, rate)
+        row: dict[str, Any] = {"rate": rate}
         if name in (ADVICE, OWN):
-            runs = [one for one in runs if one.own["seed"] in SEEDS]
-        came = [final_at(one, cell.steps, LEAST_STEPS) for one in runs]
-        row = {"rate": rate, "ends": [round(end, 3) for end in came]}
-        if cell != target:
-            row["settings"] = cell.name
-        if came:
-            row["regret"] = round(max(means.values()) - float(np.mean(came)), 4)
+            runs = [one for one in runs_at(cell, rate) if one.own["seed"] in SEEDS]
+            row |= of_advice(runs, cell, answers[name])
+        else:
+            nearest = min(target.rates, key=lambda own: abs(np.log(own / rate)))
+            runs = runs_at(target, nearest)
+            row["end"] = round(ladder.at(rate), 4)
+        if runs:
+            row["regret"] = round(ladder.means[best] - row["end"], 4)
+            row["runs"] = len(runs)
             row["died"] = sum(one.died_at is not None for one in runs)
             row["fell for good"] = sum(one.unstable for one in runs)
-        if name in (ADVICE, OWN):
-            said = answers[name]
-            row |= {"kind": said["kind"], "p_stable": said["p_stable"], "reward": said["reward"]}
-            row["held"] = (
-                [said["reward"]["low"] <= end <= said["reward"]["high"] for end in came]
-                if said["reward"]
-                else []
-            )
         rows[name] = row
-    best = max(means, key=lambda rate: means[rate])
     return {
         "loop": loop.name,
-        "best": {"rate": best, "end": round(means[best], 4), "seeds": len(ends(target, best))},
+        "best": {"rate": best, "end": round(ladder.means[best], 4)},
         "methods": rows,
         "core_seconds": answers["core_seconds"],
     }
+
+
+def of_advice(runs: list[Trained], cell: Cell, said: dict[str, Any]) -> dict[str, Any]:
+    """Ends of advised runs beside what was said of them."""
+    came = [final_at(one, cell.steps, LEAST_STEPS) for one in runs]
+    row = {name: said[name] for name in ("kind", "p_stable", "reward")} | {"cell": cell.name}
+    if came:
+        row |= {"end": float(np.mean(came)), "ends": [round(end, 4) for end in came]}
+        row["held"] = [said["reward"]["low"] <= end <= said["reward"]["high"] for end in came]
+    return row
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -276,7 +278,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         found[name] = {
             "loops": len(own),
             "regret": round(float(np.mean([one["regret"] for one in own])), 4),
-            "runs": sum(len(one["ends"]) for one in own),
+            "runs": sum(one["runs"] for one in own),
             "died": sum(one["died"] for one in own),
             "fell for good": sum(one["fell for good"] for one in own),
         }

@@ -1,4 +1,4 @@
-"""Train planned runs in long-lived processes: on an accelerator starting one costs as much as a run.
+"""Train planned runs in long-lived processes: starting one for each run costs up to half of it.
 
     python case_studies/language_model/workers.py [--workers 14] [--device cuda] [--seconds 1500]
         [--model gemma qwen] [--also runs.jsonl]
