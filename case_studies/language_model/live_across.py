@@ -202,15 +202,14 @@ class _Of(NamedTuple):
 
 
 def jobs() -> Iterator[dict[str, Any]]:
-    """Advised runs that are not there: what the small models' pilots say comes first."""
+    """Advised runs that are not there: one of each loop, then the second seeds."""
     answers = asked()
     told: list[tuple[Cell, float, int]] = []
-    for method in (ADVICE, OWN):
-        for seed in SEEDS:
-            for loop in LOOPS:
-                launch = loop.name in answers and methods(loop, answers[loop.name]).get(method)
-                if launch and not run_of(*launch, seed).folder.is_dir():
-                    told.append((*launch, seed))
+    for seed in SEEDS:
+        for loop in LOOPS:
+            launch = loop.name in answers and methods(loop, answers[loop.name]).get(ADVICE)
+            if launch and not run_of(*launch, seed).folder.is_dir():
+                told.append((*launch, seed))
     for cell, rate, seed in dict.fromkeys(told):
         yield cell._asdict() | {"rate": rate, "seed": seed}
 
@@ -228,8 +227,8 @@ def runs_at(cell: Cell, rate: float) -> list[Trained]:
 def told(loop: Loop, answers: dict[str, Any]) -> dict[str, Any]:
     """What each method came to, against the mean of the best rate of the target's ladder.
 
-    Advised runs were trained for it. The others' rates are read from the ladder, between two of its
-    rates by log rate, and their deaths from the next rate of it.
+    Runs advised by the small models' pilots were trained for it. The others' rates are read from
+    the ladder, between two of its rates by log rate, and their deaths from the next rate of it.
     """
     target = loop.target
     ladder = next(one for one in ladders(target) if one.horizon == target.steps)
@@ -237,12 +236,13 @@ def told(loop: Loop, answers: dict[str, Any]) -> dict[str, Any]:
     rows = {}
     for name, (cell, rate) in methods(loop, answers).items():
         row: dict[str, Any] = {"rate": rate}
-        if name in (ADVICE, OWN):
+        if name == ADVICE or cell != target:
             runs = [one for one in runs_at(cell, rate) if one.own["seed"] in SEEDS]
             row |= of_advice(runs, cell, answers[name])
         else:
             nearest = min(target.rates, key=lambda own: abs(np.log(own / rate)))
             runs = runs_at(target, nearest)
+            row |= of_advice(runs, cell, answers[name]) if name == OWN else {}
             row["end"] = round(ladder.at(rate), 4)
         if runs:
             row["regret"] = round(ladder.means[best] - row["end"], 4)
