@@ -43,6 +43,7 @@ TARGETS = (
     (Cell("gemma", "largest"), ("smollm2",)),
     (Cell("gemma", "reversed", steps=30), ("smollm2",)),
     (Cell("gemma", "largest", 32, steps=30), ("smollm2",)),
+    (Cell("qwen", "largest", steps=30), ("smollm2",)),
     (Cell("qwen", "largest", steps=30), ("gemma",)),
     (Cell("qwen", "largest", steps=30), ("smollm2", "gemma")),
     (Cell("gemma", "largest", minibatches=8, epochs=2), ("smollm2",)),
