@@ -15,7 +15,7 @@ _NAMES = {
     "advisor.advice.pilot_plan": "PilotPlan plan",
     "advisor.advice.piloting": "pilots",
     "advisor.backtesting": "backtest",
-    "advisor.runs.diagnosis": "diagnose find_collapse",
+    "advisor.diagnosis": "diagnose find_collapse",
     "advisor.errors": "AdvisorError CannotTellError InputError NotConvergedError StudyError",
     "advisor.findings.text": "describe",
     "advisor.forecast.fitting": "fit",

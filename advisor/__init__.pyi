@@ -17,6 +17,8 @@ from advisor.advice.pilot_plan import plan as plan
 from advisor.advice.piloting import pilots as pilots
 from advisor.backtesting import backtest as backtest
 from advisor.common import Progress as _Progress
+from advisor.diagnosis import diagnose as diagnose
+from advisor.diagnosis import find_collapse as find_collapse
 from advisor.errors import AdvisorError as AdvisorError
 from advisor.errors import CannotTellError as CannotTellError
 from advisor.errors import InputError as InputError
@@ -37,8 +39,6 @@ from advisor.monitoring import Watch as Watch
 from advisor.monitoring import watch as watch
 from advisor.reporting import plot as plot
 from advisor.reporting import report as report
-from advisor.runs.diagnosis import diagnose as diagnose
-from advisor.runs.diagnosis import find_collapse as find_collapse
 from advisor.runs.logs import Inspection as Inspection
 from advisor.runs.logs import demo_folder as demo_folder
 from advisor.runs.logs import inspect as inspect

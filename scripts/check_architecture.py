@@ -220,7 +220,8 @@ class House:
     def arrows(self) -> dict[str, set[str]]:
         """Modules that each module imports, anywhere in its text."""
         return {
-            name: {to for to in self._imported(name, file, tree) if (name, to) not in DOORS} - {name}
+            name: {to for to in self._imported(name, file, tree) if (name, to) not in DOORS}
+            - {name}
             for name, (file, tree) in self.modules.items()
         }
 

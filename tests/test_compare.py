@@ -22,9 +22,9 @@ from undrawn import draw_nothing
 import advisor.reporting
 from advisor.advice import advise
 from advisor.cli import main
+from advisor.diagnosis import diagnose
 from advisor.errors import InputError
 from advisor.model import cohort_of
-from advisor.runs import diagnose
 from advisor.runs.logs import demo_folder
 from advisor.study.comparison import compare, compare_runs, compare_studies
 from advisor.study.outcomes import compared, rounded, written

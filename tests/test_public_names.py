@@ -132,7 +132,7 @@ def test_errors_of_the_call_itself_stay_as_they_are(monkeypatch):
     def failing(run: advisor.PilotRun):
         raise TypeError("our own")
 
-    monkeypatch.setattr(importlib.import_module("advisor.runs.diagnosis"), "diagnose", failing)
+    monkeypatch.setattr(importlib.import_module("advisor.diagnosis"), "diagnose", failing)
     with pytest.raises(TypeError, match="our own"):
         advisor.diagnose(TWO_RUNS[0])
 

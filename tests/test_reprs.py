@@ -14,7 +14,7 @@ import advisor
 from advisor.advice import advise
 from advisor.backtesting import Backtest
 from advisor.backtesting.scores import Prediction
-from advisor.runs.diagnosis import diagnose
+from advisor.diagnosis import diagnose
 from advisor.runs.logs import Inspection
 from advisor.study.comparison import compare_studies
 

@@ -25,9 +25,9 @@ import advisor.reporting
 from advisor.advice import advise, export, next_pilot, what_if
 from advisor.common import saving
 from advisor.common.saving import replacing
+from advisor.diagnosis import diagnose
 from advisor.errors import InputError, KeptElsewhereError, StudyError
 from advisor.model.posterior import SCHEMA, Posterior
-from advisor.runs.diagnosis import diagnose
 from advisor.runs.pilot_run import PilotRun
 from advisor.study import study as study_module
 from advisor.study.study import (

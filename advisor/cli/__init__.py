@@ -141,9 +141,11 @@ def _called(argv: Sequence[str]) -> int:
 
         message = harmless(str(error.message))  # type: ignore[attr-defined]
         # Typer suggests what is spelt much the same, and for `next` no `next-pilot`.
-        typed = re.match("No such command '(.+?)'", message)
-        meant = typed and flags.meant(typed[1], command.commands)  # type: ignore[attr-defined]
-        error.message = f"{typed[0]}. Did you mean '{meant}'?" if typed and meant else message  # type: ignore[attr-defined]
+        typed = next((word for word in argv if not word.startswith("-")), "")
+        known = command.commands  # type: ignore[attr-defined]
+        if typed and typed not in known and (meant := flags.meant(typed, known)):
+            message = harmless(f"No such command '{typed}'. Did you mean '{meant}'?")
+        error.message = message  # type: ignore[attr-defined]
         rich_format_error(error)  # type: ignore[arg-type]
         return int(error.exit_code)  # type: ignore[attr-defined]
 

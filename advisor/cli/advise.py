@@ -19,8 +19,9 @@ from advisor.errors import AdvisorError, CannotTellError, KeptElsewhereError
 if TYPE_CHECKING:
     from advisor.advice import Request, Search
     from advisor.cli.terminal import HarmlessConsole
+    from advisor.diagnosis import Diagnosis
     from advisor.model import Sampling
-    from advisor.runs import Diagnosis, PilotRun
+    from advisor.runs import PilotRun
     from advisor.study import Study
 
 COLOURS = {"recommendation": "green", "next_pilot": "yellow", "infeasible": "red"}
@@ -201,8 +202,9 @@ def _run(
     """
     from advisor.advice import advise, check_storage
     from advisor.cli.terminal import Reporter, noted
+    from advisor.diagnosis import diagnose
     from advisor.forecast import fit
-    from advisor.runs import diagnose, read_runs
+    from advisor.runs import read_runs
     from advisor.study import Study, check_place
 
     check_place(out)

@@ -44,7 +44,7 @@ def compare(
     else:
         for head, path in zip(found.heads, found.paths, strict=False):
             output().say(f"{head}: {path}")
-        show(found, output(), everything=everything or found.kind == "study and runs")
+        show(found, output(), everything=everything or found.is_whole)
 
 
 def show(found: Comparison, console: HarmlessConsole, *, everything: bool) -> None:

@@ -15,8 +15,9 @@ from advisor.errors import AdvisorError, CannotTellError, InputError
 
 if TYPE_CHECKING:
     from advisor.cli.terminal import HarmlessConsole
+    from advisor.diagnosis import Diagnosis
     from advisor.monitoring import Growth, View, WatchReport
-    from advisor.runs import Diagnosis, Inspection, PilotRun
+    from advisor.runs import Inspection, PilotRun
 
 FAILED = 5
 """Exit code where a run fails a check, or something is wrong with one that goes on."""
@@ -44,6 +45,7 @@ def inspect(
 
     [bold]Example[/]: advisor inspect runs/ --explain
     """
+    from advisor.cli.inspection import explain, show
     from advisor.cli.terminal import output
     from advisor.runs import inspect as inspect_logs
 
@@ -52,11 +54,11 @@ def inspect(
         echo(found.to_json())
     else:
         console = output()
-        found.show(console, quiet=quiet)
+        show(found, console, quiet=quiet)
         if found.runs and not quiet:
             echo(_advised(found))
         if explained:
-            found.explain(console)
+            explain(found, console)
     require_runs(found, logs)
     if found.is_flat:
         raise typer.Exit(CannotTellError.exit_code)
@@ -100,7 +102,7 @@ def diagnose(
     [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --fail-on warning
     """
     from advisor.cli.terminal import output
-    from advisor.runs import Diagnosis
+    from advisor.diagnosis import Diagnosis
     from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **stated.keywords)
@@ -110,7 +112,7 @@ def diagnose(
         echo(Diagnosis.json_of(judged))
     else:
         _show(judged, output(), with_cards=not quiet)
-    for path, reason in found.unread_logs:
+    for path, reason, _ in found.unread_logs:
         echo(f"Not read: {path}: {reason}", err=True)
     failing = {"fail": ("FAIL",), "warning": ("FAIL", "WARNING"), "never": ()}[fail_on.value]
     if any(one.verdict in failing for one in judged):
@@ -119,7 +121,7 @@ def diagnose(
 
 def _judge(runs: Sequence[PilotRun], posterior: Path | None, *, quiet: bool) -> list[Diagnosis]:
     """Diagnose runs, with their distance from the refresh limit where a posterior is given."""
-    from advisor.runs import diagnose as judge
+    from advisor.diagnosis import diagnose as judge
 
     if posterior is None:
         return [judge(run, siblings=runs) for run in runs]

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.diagnosis import Level
 from advisor.errors import InputError
 from advisor.model import RunSummary, all_small, preset_folder, sigmoid
-from advisor.runs import Level, PilotRun
+from advisor.runs import PilotRun
 from advisor.theory import BoolArray, FloatArray
 
 FINAL_SHARE = 0.1

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor import model
+from advisor.diagnosis import Collapse
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, RunLaws, scored_steps
 from advisor.forecast.new_configuration import RunEffect
 from advisor.forecast.survival import collapse_rate
 from advisor.model import DEGREES
-from advisor.runs import Collapse, PilotRun, Settings
+from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, IntArray, cumulative_clock
 
 DIFFERENCE = 1e-3

@@ -1,7 +1,7 @@
 """P(stable) and its parts, as pure functions of posterior draws and a configuration.
 
 A run is unstable when its trailing mean reward is more than a third below its best, at the end and
-for one window before (`advisor.runs.diagnosis`). Levels are measured from the reward floor. Three
+for one window before (`advisor.diagnosis`). Levels are measured from the reward floor. Three
 causes have a part each. Rollouts are too stale for the stiffest mode. Task and model do not
 tolerate the learning rate. The fluctuation is as large as the third itself. What temperature takes
 off the plateau belongs to the objective, not here.
@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from advisor.diagnosis import Collapse
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import DEVIATIONS
 from advisor.forecast.target import Target
 from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine
-from advisor.runs import Collapse, PilotRun, Settings
+from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, coefficients, damping_ratio, temperature
 
 LOGITS = 7.0

@@ -20,6 +20,7 @@ from advisor.common import (
     note,
     silent,
 )
+from advisor.diagnosis import Collapse
 from advisor.errors import InputError, NotConvergedError
 from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.fast import shape_of, shapes_of
@@ -28,7 +29,7 @@ from advisor.model.posterior import STACKS, Convergence, Posterior, make_posteri
 from advisor.model.priors import SPECTRUM, Family, Priors
 from advisor.model.run_fit import worst_fits
 from advisor.model.storage import prior_draws
-from advisor.runs import Collapse, PilotRun
+from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 RHAT_LIMIT = 1.01

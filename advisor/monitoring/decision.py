@@ -9,11 +9,12 @@ from typing import Literal
 from pydantic import BaseModel
 
 from advisor.advice import CostModel, learn_cost, level_text, percent
+from advisor.diagnosis import Diagnosis, diagnose
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import LATEST_ROWS, Target, fit, resolve_group
 from advisor.model import Posterior
 from advisor.monitoring.watcher import Update, Watch
-from advisor.runs import Diagnosis, PilotRun, diagnose
+from advisor.runs import PilotRun
 
 Action = Literal["stop", "change", "go on"]
 

@@ -37,11 +37,12 @@ from advisor.advice import (
     stacked,
 )
 from advisor.common import counted
+from advisor.diagnosis import Diagnosis
 from advisor.forecast import SUPPORT, Forecaster, central, final_reward
 from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import Missing, inline_svg, reason_of
-from advisor.runs import Diagnosis, Settings, Trainer
+from advisor.runs import Settings, Trainer
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:

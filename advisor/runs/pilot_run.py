@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from advisor.common import html_table
 from advisor.errors import InputError
+from advisor.runs.arrays import BoolArray, FloatArray
 from advisor.runs.frames import run_fields
 from advisor.runs.settings import REQUIRED, PartialSettings, Positive, PositiveInt
-from advisor.theory import BoolArray, FloatArray
+from advisor.text import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,6 +119,8 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         Optimizer step from which it had, as its user says.
     format, framework : str
         Reader of the file, and trainer whose keys it holds.
+    rewards_are_held_out : bool
+        Whether the rewards are held-out evaluations, for the log has no train rewards.
     copy_of : str or None
         Id of another run with the same numbers; only that one is fitted.
     keys_read, keys_understood, keys_ignored : dict, tuple, tuple
@@ -183,6 +185,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     collapsed_at: float | None = None
     format: str = ""
     framework: str = ""
+    rewards_are_held_out: bool = False
     copy_of: str | None = None
     keys_read: dict[str, str] = Field(default_factory=dict)
     keys_understood: tuple[str, ...] = ()
@@ -520,6 +523,12 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         if found is None:
             return None
         return float(found.group(1)) * {"b": 1e9, "m": 1e6}[found.group(2).lower()]
+
+    @property
+    def to_check(self) -> list[str]:
+        """Warnings of rows that are part of no run, and of what its settings or rewards mean."""
+        shown = re.compile(f"({IN_NO_RUN}|{NOT_GRPO}|{NO_GROUP})$|^({STARTS_APART}|{IN_WARMUP})")
+        return [*filter(shown.search, self.warnings), *self.lost_rewards]
 
     @staticmethod
     def weighty(warnings: Iterable[str]) -> list[str]:

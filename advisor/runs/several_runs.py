@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from advisor.runs.arrays import FloatArray
 from advisor.runs.pilot_run import LEAST_DISTINCT, STARTS_APART, PilotRun
-from advisor.theory import FloatArray
 
 AS_REWARDS = (
     "the rewards are held-out evaluations, for no train reward is logged; one after n steps stands "
@@ -38,6 +38,7 @@ def _with_rewards(run: PilotRun) -> PilotRun | None:
         logging_steps=1,
         keys_read={n if n != "eval_reward" else "reward": k for n, k in run.keys_read.items()},
         assumptions=(*run.assumptions, AS_REWARDS),
+        rewards_are_held_out=True,
     )
 
 
@@ -99,7 +100,7 @@ def warn_of_starts(runs: Sequence[PilotRun]) -> list[PilotRun]:
     least = PilotRun.LEAST_REWARDS
     groups: dict[tuple[str | None, str | None], list[PilotRun]] = {}
     for run in runs:
-        is_known = np.isfinite(run.reward).sum() >= least and AS_REWARDS not in run.assumptions
+        is_known = np.isfinite(run.reward).sum() >= least and not run.rewards_are_held_out
         if is_known and run.copy_of is None:
             groups.setdefault((run.model, run.task), []).append(run)
     warned = {run.id: line for own in groups.values() if (line := _apart(own)) for run in own}

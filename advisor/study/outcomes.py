@@ -11,11 +11,12 @@ import numpy as np
 from pydantic_core import to_json
 
 from advisor.advice import AXES, Recommendation, percent, what_if_rows
+from advisor.diagnosis import diagnose
 from advisor.errors import InputError
 from advisor.forecast import FINAL_SHARE, Forecaster, final_rows
 from advisor.model import Posterior
 from advisor.reporting import Came
-from advisor.runs import PilotRun, Settings, diagnose
+from advisor.runs import PilotRun, Settings
 
 SAME = 1e-6
 """Relative difference below which two learning rates are one: logs round them."""
@@ -60,6 +61,7 @@ class Comparison:
     paths: tuple[str, str]
     sections: tuple[Section, ...]
     heads: tuple[str, str, str] = ("A", "B", "B - A")  # of both sides, and of what lies between
+    is_whole: bool = False  # shown with the lines that do not differ
 
     def __repr__(self) -> str:
         """Paths, and how many lines of each section differ."""
@@ -162,7 +164,9 @@ def compare_outcomes(
     if not any(place == 0 for place, _ in found):
         notes.append("None of these runs has the advised settings.")
     section = Section("Forecast and outcome", tuple(line for _, line in found), tuple(notes))
-    return Comparison("study and runs", paths, (section,), ("forecast", "outcome", "difference"))
+    return Comparison(
+        "study and runs", paths, (section,), ("forecast", "outcome", "difference"), True
+    )
 
 
 def came_of(posterior: Posterior, advice: Recommendation, runs: Sequence[PilotRun]) -> list[Came]:

@@ -25,10 +25,11 @@ from advisor.advice import (
     trainer_configs,
     what_if_rows,
 )
+from advisor.diagnosis import Diagnosis
 from advisor.errors import AdvisorError, InputError, StudyError, writing
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
-from advisor.runs import Diagnosis, Trainer
+from advisor.runs import Trainer
 from advisor.study.outcomes import Comparison, Section, came_of, compare_outcomes
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from simulate import PATHOLOGIES, simulate
 
-from advisor.runs.diagnosis import MODES, Diagnosis, diagnose
-from advisor.runs.diagnosis.collapse import find_collapse, find_final_fall, floor_of, judged_series
-from advisor.runs.diagnosis.levels import SURE
+from advisor.diagnosis import MODES, Diagnosis, diagnose
+from advisor.diagnosis.collapse import find_collapse, find_final_fall, floor_of, judged_series
+from advisor.diagnosis.levels import SURE
 from advisor.runs.logs import read_runs
 from advisor.runs.pilot_run import PilotRun
 

@@ -28,8 +28,8 @@ from manifest import manifest  # noqa: E402
 
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot, plan  # noqa: E402
 from advisor.advice.piloting import Piloting, pilots  # noqa: E402
+from advisor.diagnosis.collapse import find_any_fall  # noqa: E402
 from advisor.forecast.forecaster import Target  # noqa: E402
-from advisor.runs.diagnosis.collapse import find_any_fall  # noqa: E402
 from advisor.runs.logs import read_runs  # noqa: E402
 from advisor.runs.settings import PartialSettings, Settings  # noqa: E402
 

@@ -23,10 +23,11 @@ import numpy as np  # noqa: E402
 from said import METHODS, carried_on, keep, quantiles, scores  # noqa: E402
 from trained_tasks import runs_of_tasks  # noqa: E402
 
+from advisor.diagnosis import Collapse  # noqa: E402
 from advisor.forecast.analogues import final_rows, mark_of, shipped_corpus  # noqa: E402
 from advisor.forecast.run_in_progress import end_of_begun_run  # noqa: E402
 from advisor.model import load_priors  # noqa: E402
-from advisor.runs import Collapse, PilotRun  # noqa: E402
+from advisor.runs import PilotRun  # noqa: E402
 
 SHARES = (0.1, 0.2, 0.35, 0.5)
 RULES = load_priors("full_finetuning").discrepancy

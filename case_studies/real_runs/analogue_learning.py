@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.diagnosis.collapse import find_final_fall
 from advisor.errors import InputError
 from advisor.forecast.analogues import (
     DEATH_TERMS,
@@ -35,7 +36,6 @@ from advisor.forecast.analogues import (
 )
 from advisor.forecast.survival import log_update_norm
 from advisor.model import sigmoid
-from advisor.runs.diagnosis.collapse import find_final_fall
 from advisor.runs.pilot_run import PilotRun
 from advisor.theory.arrays import BoolArray, FloatArray
 

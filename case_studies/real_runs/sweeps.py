@@ -25,13 +25,13 @@ from advisor.advice.candidates import place_of
 from advisor.advice.request import Request, Search
 from advisor.backtesting.cases import is_lora
 from advisor.common import silent
+from advisor.diagnosis.collapse import find_final_fall
 from advisor.forecast.analogues import Corpus, final_rows
 from advisor.forecast.fitting import fitted_or_none
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.predictive import final_reward
 from advisor.forecast.survival import stability
 from advisor.model.priors import Priors
-from advisor.runs.diagnosis.collapse import find_final_fall
 
 SEEN = 0.25
 PILOTS = 4

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from advisor.diagnosis.collapse import dead_from_the_start, find_any_fall
 from advisor.forecast.forecaster import Target
-from advisor.runs.diagnosis.collapse import dead_from_the_start, find_any_fall
 from advisor.runs.logs import read_runs
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import Settings

@@ -9,7 +9,7 @@ import numpy as np
 from contexts import Record, train
 from scenarios import EVERY, HELD, Scenario, scenarios
 
-from advisor.runs.diagnosis import MODES, diagnose
+from advisor.diagnosis import MODES, diagnose
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import PartialSettings
 

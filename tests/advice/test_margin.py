@@ -9,9 +9,9 @@ from simulated_runs import (
     made_up_posterior,
 )
 
+from advisor.diagnosis import diagnose
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.survival import refresh_contracts, refresh_margin, stiffness_left
-from advisor.runs.diagnosis import diagnose
 from advisor.theory import oscillatory_onset
 
 STIFF = {"log_slope": 0.0, "uncorrected_log_odds": 20.0}

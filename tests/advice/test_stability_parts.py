@@ -19,6 +19,7 @@ from theory_oracles import (
     held_limit,
 )
 
+from advisor.diagnosis.levels import LOST_SHARE
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.survival import (
     fluctuation,
@@ -29,7 +30,6 @@ from advisor.forecast.survival import (
     stiffness_left,
 )
 from advisor.model.equations import MOST_HAZARD
-from advisor.runs.diagnosis.levels import LOST_SHARE
 
 TARGET = Target("sort", "tiny-s", 1e5)
 STIFF = {"log_slope": -1.0, "headroom_logit": 1.0}

@@ -8,9 +8,9 @@ import re
 import numpy as np
 from made_runs import falling, make, noise, rising
 
-from advisor.runs.diagnosis import diagnose
-from advisor.runs.diagnosis.card import printable
-from advisor.runs.diagnosis.diagnose import Diagnosis
+from advisor.diagnosis import diagnose
+from advisor.diagnosis.card import printable
+from advisor.diagnosis.verdict import Diagnosis
 
 ROWS = 60
 BAD = "<script>|"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
-from advisor.runs.diagnosis.dynamical_instability import TIMES, dynamical_instability, find_growth
+from advisor.diagnosis.dynamical_instability import TIMES, dynamical_instability, find_growth
 
 ROWS = 100
 GROWN = np.clip((np.arange(ROWS) - 60) / 10, 0, 1)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.diagnosis import diagnose
 from advisor.model.sampling import cohort_of
-from advisor.runs.diagnosis import diagnose
 from advisor.runs.settings import PartialSettings
 
 CASE = Path(__file__).parents[2] / "case_studies" / "diagnose"

@@ -107,7 +107,7 @@ def studies(place: Path) -> list[Example]:
     from simulated_runs import PLANS, made_up_posterior, rising
 
     from advisor.advice import advise
-    from advisor.runs.diagnosis import diagnose
+    from advisor.diagnosis import diagnose
     from advisor.study.study import MANIFEST
 
     posterior = made_up_posterior(draws=DRAWS)
@@ -185,8 +185,8 @@ def others(place: Path) -> list[Example]:
 
 def read_log(folder: Path) -> str:
     """Inspect and diagnose."""
-    from advisor.runs import Diagnosis, inspect
-    from advisor.runs.diagnosis import diagnose
+    from advisor.diagnosis import Diagnosis, diagnose
+    from advisor.runs import inspect
 
     found = inspect([folder])
     json.loads(found.to_json())

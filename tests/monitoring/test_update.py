@@ -13,11 +13,11 @@ from simulated_runs import (
 )
 from watched import PLAN, PLANS
 
+from advisor.diagnosis import diagnose
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, Target
 from advisor.forecast.run_likelihood import observe
 from advisor.monitoring import Watch, watch_report
-from advisor.runs import diagnose
 
 TARGET = Target("sort", "tiny-s", 1e5)
 END = 100

@@ -16,10 +16,10 @@ import pytest
 from advisor.advice import Recommendation
 from advisor.advice.reasons import Leader
 from advisor.advice.wording import in_trainer_names, number, percent
+from advisor.diagnosis import Diagnosis
 from advisor.model.posterior import Posterior
 from advisor.reporting import FIGURES, drawings_made, page, report
 from advisor.reporting.figure import inline_svg
-from advisor.runs import Diagnosis
 
 from .conftest import Pilot
 

@@ -13,7 +13,7 @@ from made_up import TRAINER
 
 from advisor import InputError, read_runs
 from advisor.advice.wording import in_trainer_names
-from advisor.runs.diagnosis import diagnose
+from advisor.diagnosis import diagnose
 from advisor.runs.trainers import Trainer, register, trainers, unregister
 
 REWARDS = [*np.linspace(0.2, 0.8, 40).round(4).tolist(), *[0.05] * 40]

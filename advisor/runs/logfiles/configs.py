@@ -52,9 +52,6 @@ INFIX = re.compile(r"\.config(?=\.(?:ya?ml|json)$)")
 
 STORE = re.compile(r"run-\w{1,80}\.wandb")
 
-BESIDE_SEVERAL = "is read for none of"
-"""What a note says of a config that may describe several logs."""
-
 
 def settings_beside(
     log: LogFile,
@@ -180,7 +177,8 @@ def _source(file: LogFile, kind: str, runs: int = 1) -> ConfigSource:
     name = file.path.name
     if runs > 1:
         what = f"put a copy next to each that it describes: LOG.{name} next to LOG.csv"
-        return ConfigSource(file.path, note=f"{name} {BESIDE_SEVERAL} {runs} logs; {what}")
+        line = f"{name} is read for none of {runs} logs; {what}"
+        return ConfigSource(file.path, note=line, is_of_several=True)
     try:
         source = parse_config(file, kind)
     except InputError as error:

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
+from advisor.runs.arrays import BoolArray, FloatArray, IntArray
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
 from advisor.runs.pilot_run import PilotRun
-from advisor.theory import BoolArray, FloatArray, IntArray
 
 
 @dataclass
@@ -355,10 +355,11 @@ class LogCandidate:
 
 
 class Unread(NamedTuple):
-    """A file that was not read, and why."""
+    """A file that was not read, and why; only a ``log`` was meant to be one."""
 
     path: Path
     reason: str
+    kind: Literal["log", "sidecar", "other"] = "log"
 
 
 def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCandidate]:

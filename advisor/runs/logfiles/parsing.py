@@ -18,7 +18,6 @@ from advisor.runs.logfiles.logged import as_float
 from advisor.runs.pilot_run import IN_NO_RUN
 
 CUT = "Copy the file again (it may have been cut while it was written)"
-TOO_LONG = "Export the logged rows without texts, as CSV or JSONL"
 
 DELIMITED = (".csv", ".tsv")
 JSON_LINES = (".jsonl", ".ndjson")
@@ -47,13 +46,14 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
 def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
     """Objects of a JSONL file; a last line that is cut is noted, or without ``notes`` an error."""
     pending: InputError | None = None
-    rows = 0
+    rows, what = 0, "cut"
     for line in filter(lambda line: line.text.strip(), log.lines()):
         if pending is not None:
             raise pending
         if line.is_cut:  # as ms-swift's last one may be, which repeats all rows
-            problem = "the line is longer than a million characters"
-            pending = InputError(problem, path=log.path, row=line.number, advice=TOO_LONG)
+            what = "longer than a million characters"
+            give = "Export the logged rows without texts, as CSV or JSONL"
+            pending = InputError(f"the line is {what}", path=log.path, row=line.number, advice=give)
             continue
         try:
             cells = parse_json(line.text, log.path, line.number)
@@ -66,8 +66,6 @@ def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
     if pending is not None:
         if not rows or notes is None:
             raise pending
-        is_long = pending.advice == TOO_LONG
-        what = "longer than a million characters" if is_long else "cut"
         notes.append(f"the last line, row {pending.row}, is {what}: {IN_NO_RUN}")
     if notes is not None:
         _note_holes(log, notes)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from advisor.common import counted
 from advisor.errors import InputError
+from advisor.runs.arrays import BoolArray, FloatArray
 from advisor.runs.logfiles.logged import Columns, Logged, Table
 from advisor.runs.logs import row_kinds
 from advisor.runs.logs.located_run import RawRun
@@ -33,6 +33,7 @@ from advisor.runs.logs.stated_settings import column_settings, place_row
 from advisor.runs.pilot_run import IN_NO_RUN, Missing, PilotRun, Score
 from advisor.runs.trainers import Derived, KeyTable, plain, spellings
 from advisor.runs.trainers import generic as own_loop
+from advisor.runs.trainers.derived import PPO
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import (
     EVALUATION,
@@ -44,7 +45,7 @@ from advisor.runs.trainers.keys import (
     reward_key,
     words,
 )
-from advisor.theory import BoolArray, FloatArray
+from advisor.text import counted
 
 COUNTERS = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
 """The reward, and what changes from row to row where nothing else was measured."""
@@ -66,8 +67,10 @@ def assemble(
         for attempt in whole.split():
             fields = attempt.fields()
             assumptions = (*fields["assumptions"], *columns_tell.assumptions)
-            warnings = (*fields["warnings"], *row_kinds.value_model(attempt.table))
-            own = {"observed": observed, "assumptions": assumptions, "warnings": warnings}
+            values = row_kinds.value_model(attempt.table)
+            marked = replace(observed, marks=frozenset({PPO} if values else ()))
+            warnings = (*fields["warnings"], *values)
+            own = {"observed": marked, "assumptions": assumptions, "warnings": warnings}
             runs.append(RawRun.model_construct(**fields | own))
     return runs
 

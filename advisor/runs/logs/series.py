@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
+from advisor.runs.arrays import BoolArray, FloatArray, IntArray
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.logged import Columns, Table
 from advisor.runs.pilot_run import IN_NO_RUN, Missing, PilotRun, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import COMPONENT_STD, DATA, PARTS_OF_A_STEP, UNSURE_STEPS
-from advisor.theory import BoolArray, FloatArray, IntArray
 
 OF_A_SAMPLE = frozenset(DATA["rows"]["of_a_sample"])
 

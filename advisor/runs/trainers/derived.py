@@ -63,6 +63,10 @@ def _spellings(name: str) -> Iterator[str]:
             yield head + each + end
 
 
+PPO, COUNTED = "ppo", "counted"
+"""A run of the older method with a value model; a size that a framework counted as it loads."""
+
+
 @dataclass
 class Derived:
     """Settings in the package's names, and how each was derived."""
@@ -75,6 +79,8 @@ class Derived:
     assumptions: tuple[str, ...] = ()
     # What the user should check.
     warnings: tuple[str, ...] = ()
+    # Of ``PPO`` and ``COUNTED``.
+    marks: frozenset[str] = frozenset()
 
     def put(self, name: str, value: Any, arithmetic: str) -> None:
         """Set a fact and its arithmetic."""
@@ -95,6 +101,10 @@ class Derived:
         """Add an assumption once."""
         if line not in self.assumptions:
             self.assumptions = (*self.assumptions, line)
+
+    def mark(self, mark: str) -> None:
+        """Add a mark."""
+        self.marks |= {mark}
 
     def warn(self, line: str) -> None:
         """Add a warning once."""
@@ -262,7 +272,7 @@ class SettingsExtractor(Derived):
 
     def derived(self) -> Derived:
         """What was derived so far, without the settings."""
-        return Derived(self.facts, self.arithmetic, self.assumptions, self.warnings)
+        return Derived(self.facts, self.arithmetic, self.assumptions, self.warnings, self.marks)
 
     def _spelled(self, names: Iterable[str]) -> list[str]:
         return [spelling for name in names for spelling in self.names.get(name, (name,))]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any, NoReturn
 
-from advisor.common import counted, harmless
 from advisor.errors import InputError
 from advisor.runs.settings import Settings
 from advisor.runs.trainers.derived import FOLDER, read_data
+from advisor.text import counted, harmless
 
 COMMENT = re.compile(r"^\s*#[^\n]*", re.MULTILINE)
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.common import counted
 from advisor.errors import InputError
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
@@ -21,6 +20,7 @@ from advisor.runs.logs.row_kinds import least_rows
 from advisor.runs.logs.stated_settings import derive_settings
 from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers.key_table import COMMON_KEYS
+from advisor.text import counted
 
 SETTINGS_TAG = re.compile(
     r"(?:.*/)?(?:args|arguments|training_args|config|model_config|h?params|hyper_?parameters"

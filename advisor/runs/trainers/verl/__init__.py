@@ -12,7 +12,14 @@ import numpy as np
 
 from advisor.runs.logfiles.logged import Table
 from advisor.runs.pilot_run import NOT_GRPO
-from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, patterns, read_data
+from advisor.runs.trainers.derived import (
+    PPO,
+    Derived,
+    SettingsExtractor,
+    number,
+    patterns,
+    read_data,
+)
 from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse
 from advisor.runs.trainers.registry import read_trainer
 from advisor.runs.trainers.verl import console
@@ -360,6 +367,7 @@ def _put_advantage(extractor: _Settings) -> None:
         extractor.note("advantage_scaling", scaling, f"adv_estimator {estimator}")
     if estimator == "gae":
         extractor.warn(f"adv_estimator gae: {NOT_GRPO}")
+        extractor.mark(PPO)
     if extractor.word("loss"):
         is_weighted = extractor.word("loss") != "gpg"
         extractor.note("importance_ratio", is_weighted, str(extractor.text("loss")))

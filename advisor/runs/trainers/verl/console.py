@@ -202,10 +202,8 @@ class PrintedSettings:
             size = PATTERNS["size"].search(text[:LONGEST_LINE])
             units = {"B": 1e9, "M": 1e6, "K": 1e3}
             self._sizes |= {float(size.group(1)) * units[size.group(2)]} if size else set()
-        elif "Total training steps: " in text:
-            found = PATTERNS["planned"].search(text)
-            if found is not None:
-                self._planned.add(int(found.group(1)))
+        elif found := PATTERNS["planned"].search(text[:LONGEST_LINE]):
+            self._planned.add(int(found.group(1)))
         elif "main_ppo" in text or "verl.trainer" in text:
             self._note_command(text)
 

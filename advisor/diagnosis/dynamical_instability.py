@@ -11,16 +11,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.runs.diagnosis import levels
-from advisor.runs.diagnosis.card import CARDS, Card, Finding, Status, card_of, filled, finding
-from advisor.runs.diagnosis.collapse import (
+from advisor.diagnosis import levels
+from advisor.diagnosis.card import CARDS, Card, Finding, Status, card_of, filled, finding
+from advisor.diagnosis.collapse import (
     UNSURE,
     find_final_fall,
     has_collapsed,
     judged,
     judged_series,
 )
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 FEW_EFFECTIVE = 0.3

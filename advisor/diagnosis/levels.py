@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 Z95 = 1.959964
