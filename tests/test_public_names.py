@@ -18,9 +18,9 @@ from processor_time import times_a_plain_application
 from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
-from advisor.advice.candidates import AXES
+from advisor.advice import AXES
 from advisor.cli import app
-from advisor.reporting.figure import Missing
+from advisor.reporting import Missing
 
 STUB = Path(advisor.__file__).with_suffix(".pyi")
 HEAVY = ("pymc", "arviz", "optuna", "matplotlib", "numba", "scipy", "pandas", "pydantic", "numpy")

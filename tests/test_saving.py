@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from advisor.common import saving
-from advisor.common.saving import (
+from advisor.common import (
     check_output,
     owned,
     replacing,
+    saving,
     standing,
     write_new,
     write_or_keep,

@@ -42,7 +42,7 @@ import numpy as np  # noqa: E402
 from rivals import ADVISED, ALL, FROM, SMALLER, Regrets, difference, summary  # noqa: E402
 
 from advisor.advice.evaluate import utilities  # noqa: E402
-from advisor.forecast.forecaster import Forecaster  # noqa: E402
+from advisor.forecast import Forecaster  # noqa: E402
 
 PILOTS = 5
 GO_ON, TIMES = 2, 3

@@ -11,6 +11,7 @@ import numpy as np
 
 from advisor.diagnosis.collapse import find_final_fall
 from advisor.errors import InputError
+from advisor.forecast import Corpus, final_rows, log_update_norm
 from advisor.forecast.analogues import (
     DEATH_TERMS,
     FEATURES,
@@ -22,22 +23,19 @@ from advisor.forecast.analogues import (
     SIBLING_REACH,
     USUAL_PARAMETERS,
     USUAL_RATE,
-    Corpus,
     Description,
     death_terms,
     describe,
     ends_by,
-    final_rows,
     kind_of,
     log_odds,
     mark_of,
     tabulated,
     weighted_quantiles,
 )
-from advisor.forecast.survival import log_update_norm
 from advisor.model import sigmoid
-from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.runs import PilotRun
+from advisor.theory import BoolArray, FloatArray
 
 FEWEST_REPOSITORIES = 3
 """Repositories from which one can be left out and something be learned from the others."""

@@ -30,8 +30,8 @@ from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
 
 from advisor.backtesting.cases import is_lora
 from advisor.forecast.analogues import NAME
-from advisor.model.presets import preset_toml, prior_entries
-from advisor.model.priors import NormalPrior, Priors, load_priors
+from advisor.model import NormalPrior, Priors, load_priors, prior_entries
+from advisor.model.presets import preset_toml
 from advisor.runs import PilotRun
 
 ROOT = Path(__file__).parents[2]

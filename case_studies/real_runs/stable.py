@@ -41,13 +41,12 @@ from trained_tasks import runs_of_tasks
 from advisor.backtesting.cases import is_lora
 from advisor.common import EngineSettings, Item
 from advisor.diagnosis.collapse import find_final_fall
+from advisor.forecast import Forecaster, fitted_or_none, stability_draws
 from advisor.forecast.analogues import describe, kind_of, shipped_corpus
-from advisor.forecast.fitting import fitted_or_none
-from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.run_in_progress import p_unstable_of_begun_run
-from advisor.forecast.survival import LOGITS, stability_draws
-from advisor.model.priors import Priors
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.forecast.survival import LOGITS
+from advisor.model import Priors
+from advisor.theory import BoolArray, FloatArray
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 

@@ -21,8 +21,8 @@ from scipy.special import expit, logsumexp
 from tables import World, read_worlds
 
 from advisor.diagnosis.collapse import find_final_fall
-from advisor.forecast.survival import log_update_norm
-from advisor.theory.arrays import FloatArray
+from advisor.forecast import log_update_norm
+from advisor.theory import FloatArray
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 LOG_WEIGHTS = np.log(WEIGHTS / WEIGHTS.sum())

@@ -10,8 +10,7 @@ from contexts import Record, train
 from scenarios import EVERY, HELD, Scenario, scenarios
 
 from advisor.diagnosis import MODES, diagnose
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import PartialSettings
+from advisor.runs import PartialSettings, PilotRun
 
 ROWS, EVALUATIONS, ASKED = 200, 20, 200
 FLAGGED = ("WARNING", "FAIL")

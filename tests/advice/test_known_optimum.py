@@ -9,11 +9,10 @@ import pytest
 from decisions import changed
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import Request, advise, answer, trade_offs
+from advisor.advice import Request, Search, advise, answer, trade_offs
 from advisor.advice.answer import p_better, prepare, searched
 from advisor.advice.evaluate import utilities
 from advisor.advice.reasons import Limit
-from advisor.advice.request import Search
 from advisor.advice.trade_offs import best_piloted
 from advisor.common import silent
 from advisor.errors import InputError

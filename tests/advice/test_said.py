@@ -11,19 +11,19 @@ import pytest
 from decisions import decision
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.advice import Cost, advise
-from advisor.advice.answer_fields import WORTH_A_PILOT
-from advisor.advice.reasons import Limit
-from advisor.advice.trade_offs import bound
-from advisor.advice.wording import (
-    _say,
+from advisor.advice import (
+    Cost,
+    advise,
     explanation_text,
     gpu_time,
     launch_notes,
     level_text,
     percent,
-    price,
 )
+from advisor.advice.answer_fields import WORTH_A_PILOT
+from advisor.advice.reasons import Limit
+from advisor.advice.trade_offs import bound
+from advisor.advice.wording import _say, price
 from advisor.common import Kind, Note, note, stated
 
 # Probabilities beside the level ----------------------------------------------------------------

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from advisor.backtesting import Backtest
 from advisor.backtesting.scores import (
     ADVISOR,
     INTERVALS,
     NEW_RUN,
     QUANTILES,
     SIMPLEST,
-    Backtest,
     Question,
     crps,
     predict,

@@ -8,9 +8,8 @@ import re
 import numpy as np
 from made_runs import falling, make, noise, rising
 
-from advisor.diagnosis import diagnose
+from advisor.diagnosis import Diagnosis, diagnose
 from advisor.diagnosis.card import printable
-from advisor.diagnosis.verdict import Diagnosis
 
 ROWS = 60
 BAD = "<script>|"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, rising
 
+from advisor.diagnosis import diagnose
 from advisor.diagnosis.collapse import (
     dead_from_the_start,
     find_any_fall,
@@ -13,8 +14,7 @@ from advisor.diagnosis.collapse import (
     find_passing_fall,
 )
 from advisor.diagnosis.levels import EVALUATION_ROWS
-from advisor.diagnosis.verdict import diagnose
-from advisor.model.sampling import cohort_of
+from advisor.model import cohort_of
 
 STEPS = np.arange(1.0, 201.0)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from advisor.diagnosis import diagnose
-from advisor.model.sampling import cohort_of
-from advisor.runs.settings import PartialSettings
+from advisor.model import cohort_of
+from advisor.runs import PartialSettings
 
 CASE = Path(__file__).parents[2] / "case_studies" / "diagnose"
 COLLAPSES = 13

@@ -11,13 +11,12 @@ from simulated_runs import Plan
 from studies import modules_of
 
 from advisor.errors import InputError
+from advisor.forecast import DRAWS, Corpus, corpus_for, end_of_begun_run
 from advisor.forecast.analogues import (
     COLUMNS,
     FEATURES,
-    Corpus,
     Description,
     Kind,
-    corpus_for,
     describe,
     end_of_run,
     kind_of,
@@ -28,12 +27,7 @@ from advisor.forecast.analogues import (
     weighted_quantiles,
 )
 from advisor.forecast.fitting import is_falling
-from advisor.forecast.run_in_progress import (
-    DRAWS,
-    end_of_begun_run,
-    p_unstable_of_begun_run,
-    pooled,
-)
+from advisor.forecast.run_in_progress import p_unstable_of_begun_run, pooled
 from advisor.model import load_priors
 
 with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:

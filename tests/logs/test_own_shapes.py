@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from advisor import inspect, read_runs
-from advisor.backtesting.cases import finished_runs
+from advisor.backtesting import finished_runs
 from advisor.errors import InputError
 from advisor.runs.trainers.keys import has_reward_key, likely_reward
 

@@ -21,7 +21,7 @@ from advisor.runs.logs.recovered import (
     kl_coefficient_from_loss,
     print_error,
 )
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 Print = Callable[[FloatArray], FloatArray]
 

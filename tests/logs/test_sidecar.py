@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.diagnosis.collapse import Collapse, find_any_fall
-from advisor.diagnosis.verdict import diagnose
+from advisor.diagnosis import Collapse, diagnose
+from advisor.diagnosis.collapse import find_any_fall
 from advisor.errors import InputError
-from advisor.runs.logs import inspect, read_runs
+from advisor.runs import inspect, read_runs
 from advisor.runs.logs.read import SIDECAR
 
 ENTRY = '[[run]]\npath = "x/trainer_state.json"\n'

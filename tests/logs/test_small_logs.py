@@ -12,9 +12,9 @@ import pytest
 from small_logs import SMALL, write_all
 
 from advisor import inspect, read_runs
+from advisor.runs import PilotRun
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logs.readers import readers
-from advisor.runs.pilot_run import PilotRun
 
 TRUTH_FILE = SMALL.with_name("small_truth.json")
 TRUTH: list[dict[str, Any]] = json.loads(TRUTH_FILE.read_text(encoding="utf-8"))

@@ -10,9 +10,8 @@ import pytest
 
 from advisor import inspect
 from advisor.errors import InputError
-from advisor.model.cohort import build_cohort
-from advisor.runs.logs import read_runs
-from advisor.runs.settings import PartialSettings
+from advisor.model import build_cohort
+from advisor.runs import PartialSettings, read_runs
 from advisor.theory import policy_steps, schedule_factors
 
 ALWAYS_NEEDED = ["learning_rate", "group_size", "prompts_per_step", "parameters"]

@@ -7,8 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.runs.logs import read_runs
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun, read_runs
 
 
 def test_every_series_and_fact_is_read(write_state):

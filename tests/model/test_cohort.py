@@ -8,25 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_runs import (
-    Plan,
-    rising,
-)
+from simulated_runs import Plan, rising
 
+from advisor import build_model
 from advisor.common import Kind, kinds
 from advisor.errors import FlatRewardError, InputError
 from advisor.forecast import fitting
-from advisor.model.cohort import (
-    CLOCK_EXPONENTS,
-    MAX_BINS,
-    Cohort,
-    _edges,
-    build_cohort,
-    clock_table,
-)
-from advisor.model.pymc_model import build_model
-from advisor.model.sampling import cohort_of
-from advisor.runs.trainers import Trainer
+from advisor.model import CLOCK_EXPONENTS, build_cohort, clock_table, cohort_of
+from advisor.model.cohort import MAX_BINS, Cohort, _edges
+from advisor.runs import Trainer
 from advisor.theory import policy_steps, schedule_factors
 
 BINARY = Plan(steps=60, group_size=8, prompts=16.0)

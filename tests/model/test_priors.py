@@ -9,15 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.model.parameters import POPULATION
-from advisor.model.priors import (
-    HalfNormalPrior,
-    NormalPrior,
-    Priors,
-    load_priors,
-    preset_folder,
-    preset_names,
-)
+from advisor.model import POPULATION, NormalPrior, Priors, load_priors, preset_folder, preset_names
+from advisor.model.priors import HalfNormalPrior
 
 PRESETS = ("full_finetuning", "lora", "small_models", "theory", "uninformative")
 LEAST_SOURCE = 20

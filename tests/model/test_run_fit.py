@@ -10,13 +10,12 @@ from scipy.stats import binom
 from simulated_runs import Plan, made_up_posterior, simulate_runs
 
 from advisor.advice.support import cautions
-from advisor.findings.text import describe
-from advisor.forecast.fitting import fit
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.model import run_fit
+from advisor.findings import describe
+from advisor.forecast import Forecaster, Target, fit
+from advisor.model import POPULATION, RUN_EFFECTS, misfit_caution, run_fit
 from advisor.model.likelihood import covariance, draw_run, expectation
-from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
-from advisor.model.run_fit import misfit_caution, run_fits, strays, worst_fits
+from advisor.model.parameters import GROUP_EFFECTS, LEVELS
+from advisor.model.run_fit import run_fits, strays, worst_fits
 
 CHECKS = ("level", "change", "swings", "spread")
 RUNS, BINS = 1500, 14

@@ -9,23 +9,14 @@ import numpy as np
 import pytest
 from cohorts import PRIORS, simulated
 
+from advisor.model import FAMILIES, GROUP_LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS
 from advisor.model import compat as _compat
 from advisor.model.fast import shape_of, shapes_of
 from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.sampler_coordinates import place
 from advisor.model.likelihood import observations
-from advisor.model.parameters import (
-    ALONE,
-    GROUP_EFFECTS,
-    GROUP_LEVELS,
-    POPULATION,
-    RUN_EFFECTS,
-    STACKED,
-    TASK_LEVELS,
-    named_draws,
-)
+from advisor.model.parameters import ALONE, GROUP_EFFECTS, STACKED, named_draws
 from advisor.model.posterior import STACKS
-from advisor.model.priors import FAMILIES
 
 COHORT = "two tasks"
 
@@ -139,7 +130,7 @@ def test_definition_samples_and_predicts_in_pymc():
     import pymc
     from pytensor.compile.mode import Mode
 
-    from advisor.model.pymc_model import build_model
+    from advisor import build_model
 
     cohort, plain = simulated("one run"), Mode(linker="py", optimizer=None)
     with warnings.catch_warnings(), build_model(cohort, PRIORS):
@@ -173,7 +164,7 @@ def test_definition_and_kernel_sample_the_same_posterior():
     """A whole fit of the PyMC model, means and spreads against the kernel's."""
     import nutpie
 
-    from advisor.model.pymc_model import build_model
+    from advisor import build_model
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -212,7 +203,7 @@ def test_graph_of_the_definition_names_its_variables():
     pytest.importorskip("graphviz")
     import pymc
 
-    from advisor.model.pymc_model import build_model
+    from advisor import build_model
 
     drawn = pymc.model_to_graphviz(build_model(simulated("one run"), PRIORS)).source
     for name in ("train_reward", "held_out_reward", "collapse_exposure", "plateau", "shared"):

@@ -7,16 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from processor_time import at_most
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import Plan, made_up_posterior
 from watched import PLAN, PLANS
 
 from advisor.diagnosis import diagnose
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.run_likelihood import observe
+from advisor.forecast import Forecaster, Target, observe
 from advisor.monitoring import Watch, watch_report
 
 TARGET = Target("sort", "tiny-s", 1e5)

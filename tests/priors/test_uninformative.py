@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.presets import prior_entries, prior_predictive
-from advisor.model.priors import Priors, load_priors, preset_names
+from advisor.model import Priors, load_priors, preset_names, prior_entries, prior_predictive
 
 OTHERS = sorted(set(preset_names()) - {"uninformative"})
 LEARNED = ("full_finetuning", "lora")

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from reader_conformance import ReaderConformance
 
-from advisor.diagnosis import diagnose
-from advisor.diagnosis.card import Card
+from advisor.diagnosis import Card, diagnose
 from advisor.runs import read_runs
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged

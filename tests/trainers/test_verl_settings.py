@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
+from advisor.runs import PartialSettings
 from advisor.runs.logfiles.config_files import parse_overrides
 from advisor.runs.logfiles.logged import Table, TableBuilder
 from advisor.runs.logs.stated_settings import KEYS, check_settings
-from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.verl import TRAINER, bare_name
 
