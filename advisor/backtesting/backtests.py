@@ -14,8 +14,8 @@ from advisor.backtesting.scores import (
     NEW_RUN,
     SIMPLEST,
     Backtest,
+    ForecastTask,
     Prediction,
-    Question,
     predict,
 )
 from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, mapped, progress_of
@@ -206,7 +206,7 @@ def _forecasts(
     for number, case in enumerate(cohort.cases):
         if case.seen.id in copies:
             continue
-        question = Question(cohort.name, case.seen.id, seen, cohort.bounds, case.target)
+        question = ForecastTask(cohort.name, case.seen.id, seen, cohort.bounds, case.target)
         asked = case.seen, case.steps
         pooled = None
         if posterior is not None:
@@ -241,7 +241,7 @@ def new_run_of(
 
 
 def _held_out(
-    posterior: Posterior, question: Question, case: Case, draws: FloatArray | None
+    posterior: Posterior, question: ForecastTask, case: Case, draws: FloatArray | None
 ) -> list[Prediction]:
     """Held-out rewards at the end of a run that logs them: forecast, and the last that is seen."""
     if draws is None or case.held_out is None or not case.seen.eval_reward.size:

@@ -214,7 +214,7 @@ def watch(
     if len(runs) > 1:
         problem = f"there are {len(runs)} runs"
         raise InputError(problem, path=log, advice="Give the log of one of them")
-    forecast = Forecast(posterior, pilots or [], gpus, asked)
+    forecast = RunForecast(posterior, pilots or [], gpus, asked)
     read = reader(forecast.settings, **stated.keywords)
     runs = read(log) if any(run.needs for run in runs) else runs
     last: WatchReport | None = None
@@ -262,7 +262,7 @@ def stopper(command: str, *, is_dry: bool) -> Callable[[], str]:
     return run
 
 
-class Forecast:
+class RunForecast:
     """What a run's rows say under the posterior, fitted again with the run where that is due."""
 
     def __init__(
@@ -299,7 +299,7 @@ class Forecast:
         return found
 
 
-def _grown(forecast: Forecast, growth: Growth, view: View) -> WatchReport | None:
+def _grown(forecast: RunForecast, growth: Growth, view: View) -> WatchReport | None:
     """Show what a look at a growing log found."""
     for line in growth.said:
         view.say(line)

@@ -151,7 +151,7 @@ def _not_finite(run: PilotRun, broken: list[Lost]) -> Finding:
 
 
 def _unstable_updates(
-    run: PilotRun, warnings: list[str], growths: list[Growth], *, has_collapsed: bool
+    run: PilotRun, warnings: list[str], growths: list[SeriesGrowth], *, has_collapsed: bool
 ) -> Finding:
     """Series that blew up, few effective samples, or a refresh map that diverges."""
     what = _capital(warnings[0]) if warnings else "The refresh map diverges under the posterior"
@@ -174,7 +174,7 @@ def _effective_samples(run: PilotRun) -> levels.Level | None:
 
 
 def _judged(
-    growths: list[Growth], effective: levels.Level | None, diverging: float | None
+    growths: list[SeriesGrowth], effective: levels.Level | None, diverging: float | None
 ) -> tuple[float | None, str, float | None]:
     """Number, unit and threshold of what weighs most."""
     if diverging is not None:
@@ -217,7 +217,7 @@ def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
     return tuple(filled(texts[name], run, {"key": key}) for name, is_so in lacking.items() if is_so)
 
 
-class Growth(NamedTuple):
+class SeriesGrowth(NamedTuple):
     """A series that rose from its calmest stretch."""
 
     name: str
@@ -230,7 +230,7 @@ class Growth(NamedTuple):
         return f"{_words(self.name)} {self.calm:.3g} -> {self.high:.3g} from step {self.since:.0f}"
 
 
-def find_growth(run: PilotRun, name: str) -> Growth | None:
+def find_growth(run: PilotRun, name: str) -> SeriesGrowth | None:
     """Growth of a series from its calmest stretch to the highest one after it, beyond noise."""
     found = levels.series_of(run, name)
     if found is None:
@@ -253,7 +253,7 @@ def find_growth(run: PilotRun, name: str) -> Growth | None:
         return None
     limit = 0.5 * (calm.mean + high.mean)
     above = np.flatnonzero(values[calm_at : high_at + width] > limit)
-    return Growth(name, calm.mean, high.mean, float(step[calm_at + above[0]]))
+    return SeriesGrowth(name, calm.mean, high.mean, float(step[calm_at + above[0]]))
 
 
 def _certainty(quiet: FloatArray, wild: FloatArray) -> float:

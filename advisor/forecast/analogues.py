@@ -85,7 +85,7 @@ COLUMNS = ("features", "gain", "span", "odds", "by_odds", "run", "repository")
 """What a corpus holds by row."""
 
 
-class Kind(NamedTuple):
+class RunKind(NamedTuple):
     """What a run is, whatever it logs."""
 
     is_share: bool  # its reward lies between 0 and 1
@@ -94,13 +94,13 @@ class Kind(NamedTuple):
     learning_rate: float | None = None
 
 
-def kind_of(run: PilotRun) -> Kind:
+def kind_of(run: PilotRun) -> RunKind:
     """Kind of a run: its reward is a share as stated, or else as logged."""
     low = np.nanmin(run.reward) if run.reward_floor is None else run.reward_floor
     high = np.nanmax(run.reward) if run.reward_ceiling is None else run.reward_ceiling
     given = run.hyperparameters
     is_share = bool(low >= 0 and high <= 1)
-    return Kind(is_share, run.parameters, given.adapter == "lora", given.learning_rate)
+    return RunKind(is_share, run.parameters, given.adapter == "lora", given.learning_rate)
 
 
 class Description(NamedTuple):
@@ -122,7 +122,7 @@ class Description(NamedTuple):
 
 
 def describe(
-    step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind, *, thinned: int = 1
+    step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: RunKind, *, thinned: int = 1
 ) -> Description:
     """Describe a run that has begun, of which one in so many rows is given."""
     steps, rewards = np.asarray(step, dtype=float), np.asarray(reward, dtype=float)

@@ -16,7 +16,7 @@ from advisor.forecast.analogues import (
     COLUMNS,
     FEATURES,
     Description,
-    Kind,
+    RunKind,
     describe,
     end_of_run,
     kind_of,
@@ -71,7 +71,7 @@ def corpus():
 
 def test_a_long_run_of_which_one_in_three_rows_is_kept_is_described_as_if_all_were():
     run = run_of(0.4, "a", rows=1200)
-    kind = Kind(is_share=True)
+    kind = RunKind(is_share=True)
     whole = describe(run.step, run.reward, 1200, kind)
     kept = describe(run.step[::3], run.reward[::3], 1200, kind, thinned=3)
     assert kept.error == pytest.approx(whole.error, rel=0.1)
@@ -82,24 +82,24 @@ def test_a_long_run_of_which_one_in_three_rows_is_kept_is_described_as_if_all_we
 def test_a_description_does_not_turn_on_the_scale_of_a_reward():
     run = run_of(0.4, "a")
     seen = run.step <= 40
-    one = describe(run.step[seen], run.reward[seen], ROWS, Kind(is_share=False))
-    two = describe(run.step[seen], 50 * run.reward[seen] - 7, ROWS, Kind(is_share=False))
+    one = describe(run.step[seen], run.reward[seen], ROWS, RunKind(is_share=False))
+    two = describe(run.step[seen], 50 * run.reward[seen] - 7, ROWS, RunKind(is_share=False))
     assert two.features == pytest.approx(one.features, abs=1e-6)
     assert two.level == pytest.approx(50 * one.level - 7)
     assert two.unit == pytest.approx(50 * one.unit)
     # What is a share by definition is told apart by its level.
-    share = describe(run.step[seen], run.reward[seen], ROWS, Kind(is_share=True))
+    share = describe(run.step[seen], run.reward[seen], ROWS, RunKind(is_share=True))
     assert share.features[FEATURES.index("level")] == pytest.approx(2 * share.level)
     assert len(share.features) == len(FEATURES)
 
 
 def test_trend_and_bend_are_those_of_a_curve():
     step = np.arange(1.0, 31.0)
-    straight = describe(step, 0.1 * step, 60, Kind(is_share=False))
+    straight = describe(step, 0.1 * step, 60, RunKind(is_share=False))
     assert straight.features[FEATURES.index("trend")] == pytest.approx(2 / 2.9, rel=0.02)
     assert straight.features[FEATURES.index("bend")] == pytest.approx(0.0, abs=1e-9)
     assert straight.features[FEATURES.index("log_share")] == pytest.approx(np.log(0.5))
-    saturating = describe(step, 1 - np.exp(-step / 5), 60, Kind(is_share=False))
+    saturating = describe(step, 1 - np.exp(-step / 5), 60, RunKind(is_share=False))
     assert saturating.features[FEATURES.index("bend")] < -0.2
 
 

@@ -42,7 +42,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read a console log: one run, or several attempts at it, in the order of the file."""
     (log,) = logs
     builder = TableBuilder(log.path)
-    rows, printed = Rows(builder), PrintedSettings()
+    rows, printed = Rows(builder), VerlPrintedSettings()
     for line in log.lines(strict=False):
         if not rows.take(line):
             printed.feed(line.text)
@@ -179,7 +179,7 @@ class PrintedDict:
         self._depth += sum(map(bare.count, "{[(")) - sum(map(bare.count, "}])"))
 
 
-class PrintedSettings:
+class VerlPrintedSettings:
     """Collects settings line by line: configurations, command lines, counts and sizes."""
 
     def __init__(self) -> None:
