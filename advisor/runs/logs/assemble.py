@@ -20,7 +20,6 @@ from advisor.runs.logs.series import (
     add_derived,
     is_shuffled,
     measured_evaluations,
-    measured_rows,
     one_row_a_step,
     place_rows,
     read_counts,
@@ -46,9 +45,6 @@ from advisor.runs.trainers.keys import (
     words,
 )
 from advisor.text import counted
-
-COUNTERS = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
-"""The reward, and what changes from row to row where nothing else was measured."""
 
 
 def assemble(
@@ -138,15 +134,8 @@ class _Attempt:
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
-        # The rate may change in each row, or in none.
-        others = [key for name, key in keys.found.items() if name not in COUNTERS]
         train, count, sorted_ = one_row_a_step(train, step_key, self.path)
         rewards, absurd = read_rewards(train, keys.found["reward"], self.path)
-        measured = measured_rows([rewards, *map(train.column, [*others, *keys.parts.values()])])
-        if measured is not None:
-            repeated = f"{len(train) - measured.size} of {len(train)} rows repeat the row before"
-            sorted_.append(f"{repeated} in all that is measured, and were left out")
-            train, rewards, count = train.take(measured), rewards[measured], count[measured]
         unit = unit_of(step_key, self.framework, self.columns, self.known)
         spacing = self.logged.logging_steps
         placed = place_rows(train, count, step_key, unit, self.known, self.path, spacing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -320,22 +320,6 @@ def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
         return False
     ratio = spread[kept] ** 2 / (reward[kept] * (1 - reward[kept]))
     return bool(ratio.min() > 1 - NEAR and np.ptp(ratio) < NEAR)
-
-
-def measured_rows(columns: Iterable[FloatArray]) -> IntArray | None:
-    """Rows in which something changed, where these come in a rhythm: others repeat the one before.
-
-    A reward that is logged every tenth step and filled forward would count ten times.
-    """
-    varied = np.array([one for one in columns if np.unique(one[np.isfinite(one)]).size > 1])
-    if not varied.size:
-        return None
-    same = (varied[:, 1:] == varied[:, :-1]) | (np.isnan(varied[:, 1:]) & np.isnan(varied[:, :-1]))
-    places = np.flatnonzero(np.append(True, ~same.all(axis=0)))
-    is_rhythm = places.size > LEAST_CHANGES and _gap(places) > 1
-    # A run that has died repeats its last row for far longer.
-    is_alive = is_rhythm and same.shape[1] - places[-1] <= 5 * np.median(np.diff(places))
-    return places if is_alive else None
 
 
 def measured_evaluations(reward: FloatArray) -> BoolArray:
