@@ -30,7 +30,15 @@ from cell_plan import CELLS, CELLS_PART, Cell, planned_cells  # noqa: E402
 from harder_tasks import EVERY_TASK  # noqa: E402
 from later_tasks import ALL_TASKS  # noqa: E402
 from model_weights import MODELS  # noqa: E402
-from run_plan import LATER_PARTS, PARTS, STEPS, Configuration, Planned, planned, planned_later  # noqa: E402
+from run_plan import (  # noqa: E402
+    LATER_PARTS,
+    PARTS,
+    STEPS,
+    Configuration,
+    Planned,
+    planned,
+    planned_later,
+)
 from run_store import RUNS, pack, unpack  # noqa: E402
 
 ENVIRONMENT = {

@@ -20,25 +20,25 @@ from simulated_runs import (
 
 from advisor.common import Kind, kinds, note, silent
 from advisor.errors import InputError, NotConvergedError, StudyError
-from advisor.findings.text import describe
-from advisor.forecast.fitting import fit
-from advisor.model import SPECTRUM, sampling
+from advisor.findings import describe
+from advisor.forecast import fit
+from advisor.model import (
+    POPULATION,
+    RUN_EFFECTS,
+    SPECTRUM,
+    FitClock,
+    Posterior,
+    Sampling,
+    cohort_of,
+    load_priors,
+    sampling,
+)
 from advisor.model import compat as _compat
 from advisor.model.fast import Shape, data_of, shape_of, shapes_of
 from advisor.model.fast.density import density_of, pack
 from advisor.model.fast.sampler_coordinates import place
-from advisor.model.parameters import POPULATION, RUN_EFFECTS
-from advisor.model.posterior import SCHEMA, Posterior
-from advisor.model.priors import load_priors
-from advisor.model.sampling import (
-    CAREFUL,
-    DIVERGENT_SHARE,
-    ESS_LIMIT,
-    RHAT_LIMIT,
-    FitClock,
-    Sampling,
-    cohort_of,
-)
+from advisor.model.posterior import SCHEMA
+from advisor.model.sampling import CAREFUL, DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT
 from advisor.model.storage import META
 
 
