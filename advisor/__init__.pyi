@@ -25,9 +25,9 @@ from advisor.errors import InputError as InputError
 from advisor.errors import NotConvergedError as NotConvergedError
 from advisor.errors import StudyError as StudyError
 from advisor.findings.text import describe as describe
+from advisor.forecast import Forecaster as Forecaster
+from advisor.forecast import Target as Target
 from advisor.forecast.fitting import fit as fit
-from advisor.forecast.forecaster import Forecaster as Forecaster
-from advisor.forecast.target import Target as Target
 from advisor.model.posterior import Posterior as Posterior
 from advisor.model.priors import Priors as Priors
 from advisor.model.priors import load_priors as load_priors

@@ -38,18 +38,12 @@ from advisor.advice.trade_offs import (
     shortfall,
     trade_offs,
 )
-from advisor.advice.wording import INFORMED
+from advisor.advice.wording import INFORMED, percent
 from advisor.common import Kind, Note, Progress, by_weight, kinds, note, progress_of, stated
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
-from advisor.model import Posterior, informed_share, outside_evidence
+from advisor.model import Posterior, Priors, informed_share, outside_evidence
 from advisor.runs import Settings, Trainer
-
-SURELY = 0.8
-"""Probability with which settings of a language model must beat piloted ones that are nearer to
-what is known to do best, or gentler, to be advised, and settings that no pilot ran those that
-were: leads of a few steps have been noise, and fast runs fall. In small transformers the expected
-reward decides (case_studies/language_model, case_studies/economics)."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +60,11 @@ class Question:
     outside: str | None
     notes: tuple[Note, ...]
     progress: Progress
+
+    @property
+    def priors(self) -> Priors:
+        """Preset behind the posterior, with what the request says is known."""
+        return self.forecaster.posterior.meta.priors
 
     def evaluator(self, aim: Objective | None = None, goal: float | None = None) -> Evaluator:
         """Judge of configurations by an objective; by default the reward at the end."""
@@ -223,7 +222,7 @@ def searched(question: Question) -> Decision:
     chosen = _cheapest_equal(evaluate, best, level, question.request.indifference)
     kept = _nearest_unless_surely_better(question, at_end, chosen)
     if kept.value < chosen.value:
-        limit = beaten_too_seldom(at_end, kept, chosen, SURELY)
+        limit = beaten_too_seldom(at_end, kept, chosen, question.priors.decision.surely)
     else:
         limit = limiting_factor(evaluate, question.lattice, kept, level)
     return Decision("recommendation", kept, evaluate, at_end, limit)
@@ -243,17 +242,16 @@ def _nearest_unless_surely_better(
         if one.is_feasible(request.level)
         and (named == (None, None, None) or question.lattice.at(place_of(one.settings)))
     ]
-    known = forecaster.posterior.meta.priors.known_optimum
+    priors = question.priors
 
     def daring(one: Evaluation) -> tuple[float, float, float, float]:
-        own = one.settings
-        away = 0.0 if known is None else round(float(known.expected_loss(own)), 4)
+        own, away = one.settings, round(float(priors.expected_loss(one.settings)), 4)
         return away, own.learning_rate, own.refresh_interval, -one.value
 
     trifle = request.indifference * at_end.forecaster.outcome_range  # by one any P may be near 1
     for one in sorted(piloted, key=daring):
         others = [other for other in (chosen, *piloted) if other.value > one.value + trifle]
-        if min(p_better(at_end, one, others), default=1.0) > 1 - SURELY:
+        if min(p_better(at_end, one, others), default=1.0) > 1 - priors.decision.surely:
             return one
     return chosen
 
@@ -308,7 +306,12 @@ def explain(
         pilots_cost=float(sum(run.completions for run in meta.runs)),
         longest_pilot=meta.longest,
         reach=reach_of(forecaster),
-        notes=by_weight(*cautions(forecaster, last, silent, beyond), *question.notes, *notes),
+        notes=by_weight(
+            *cautions(forecaster, last, silent, beyond),
+            *question.notes,
+            *notes,
+            *_beside_the_known(question, decision),
+        ),
         kl_coefficients=tuple(sorted({run.settings.kl_coefficient for run in meta.runs})),
         devices=request.devices,
         choices=question.lattice.axes,
@@ -336,6 +339,24 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
         as_alternative(name, at_end, one, goal, chance)
         for (name, one), chance in zip(found, chances, strict=True)
     ]
+
+
+def _beside_the_known(question: Question, decision: Decision) -> list[Note]:
+    """Whether what was chosen, or any pilot, is worth more than the rate that is known anyway."""
+    known, rule, at_end = question.priors.known_optimum, question.priors.decision, decision.at_end
+    if known is None or known.learning_rate is None or decision.kind == "infeasible":
+        return []
+    if question.request.objective.kind != "reward":
+        return []
+    pilots = pilots_of(question.forecaster.posterior, question.forecaster.target)
+    usual = question.fixed.model_copy(update={"learning_rate": known.learning_rate})
+    it, *others = at_end.compared([usual, *settings_run(pilots)])
+    own, *piloted = [1 - p for p in p_better(at_end, it, [decision.chosen, *others])]
+    if max(own, *piloted) >= rule.worthwhile:
+        return [note(Kind.KNOWN_RATE_BEATEN, rate=known.learning_rate, chance=percent(own))]
+    chance = percent(max(own, *piloted))
+    projects, rate = known.projects, known.learning_rate
+    return [note(Kind.KNOWN_RATE_DOES, rate=rate, projects=projects, chance=chance)]
 
 
 def _promotion(question: Question, decision: Decision, planned: Settings) -> Promotion | None:

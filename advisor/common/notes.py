@@ -30,6 +30,8 @@ class Kind(StrEnum):
     REWARD_CEILING = "reward_ceiling"
     PLANNED_STEPS = "planned_steps"
     KNOWN_OPTIMUM = "known_optimum"
+    KNOWN_RATE_DOES = "known_rate_does"
+    KNOWN_RATE_BEATEN = "known_rate_beaten"
     RATES_CAPPED = "rates_capped"
     FIRST_PILOTS = "first_pilots"
     REFRESH_ASSUMED = "refresh_assumed"

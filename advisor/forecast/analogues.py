@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from advisor.diagnosis import Level
 from advisor.errors import InputError
-from advisor.model import RunSummary, all_small, preset_folder, sigmoid
+from advisor.model import Discrepancy, RunSummary, all_small, preset_folder, sigmoid
 from advisor.runs import PilotRun
 from advisor.theory import BoolArray, FloatArray
 
@@ -61,10 +61,6 @@ USUAL_PARAMETERS, USUAL_RATE = 3e9, 5e-6
 
 SIBLING_REACH = 2.0
 """Distance within which siblings resemble, over that of strangers: what they share is unseen."""
-
-SIBLINGS_SPREAD = (0.37, 0.24, 0.11)
-"""Distance of a run's gain from its siblings' median, in ranges seen, at SCORED_SHARES: of all
-public cohorts, counted as two siblings more."""
 
 LEAST_RESEMBLANCE = 1e-6
 """Of any run: one that resembles none is forecast by all."""
@@ -267,12 +263,11 @@ def p_dies(corpus: Corpus, seen: Description, log_norm: float) -> float:
 
 
 def gain_of_siblings(
-    siblings: Sequence[PilotRun], share: float, seen: Description, median: float, most: float
+    siblings: Sequence[PilotRun], share: float, seen: Description, median: float, rules: Discrepancy
 ) -> tuple[FloatArray, float] | None:
     """End of a run by what its finished siblings gained from the same share on, and its weight.
 
     A Student t round their mean, to which the analogues' ``median`` counts as one sibling more.
-    ``most`` is the share of the answer that many siblings have that agree.
     """
     from scipy.special import stdtrit
 
@@ -287,12 +282,14 @@ def gain_of_siblings(
     if not gains:
         return None
     count = len(gains)
-    usual = seen.unit * float(np.interp(np.log(share), np.log(SCORED_SHARES), SIBLINGS_SPREAD))
+    usual = seen.unit * float(
+        np.interp(np.log(share), np.log(SCORED_SHARES), rules.siblings_spread)
+    )
     gain = (sum(gains) + median - seen.level) / (count + 1)
     squares = float(np.sum((np.array(gains) - np.mean(gains)) ** 2)) + 2 * usual**2
     spread = float(np.sqrt(squares / (count + 1) * (1 + 1 / (count + 1))))
     draws = stdtrit(count + 1, (np.arange(1000) + 0.5) / 1000)
-    weight = most / (1 + (spread / seen.unit) ** 2) * count / (count + 2)
+    weight = rules.siblings / (1 + (spread / seen.unit) ** 2) * count / (count + 2)
     return np.asarray(seen.level + gain + spread * draws), weight
 
 

@@ -111,7 +111,7 @@ def end_of_begun_run(
     parts += [] if curve is None else [(curve, shared * weight)]
     parts += [(draws, rules.own_curve * believed(draws)) for draws in alone]
     median = float(np.median(analogues))
-    related = gain_of_siblings(siblings, share, seen, median, rules.siblings)
+    related = gain_of_siblings(siblings, share, seen, median, rules)
     if related is not None:
         parts.append((related[0], related[1] / (1 - related[1]) * sum(part for _, part in parts)))
     of_curve = shared * weight / sum(part for _, part in parts)
