@@ -47,10 +47,7 @@ _OLDER = {
 """Names that 1.0 listed as well; they stay within reach for all of 1.x."""
 
 _HOME = {
-    name: home
-    for of in (_NAMES, _OLDER)
-    for home, names in of.items()
-    for name in names.split()
+    name: home for of in (_NAMES, _OLDER) for home, names in of.items() for name in names.split()
 }
 
 __all__ = sorted([*" ".join(_NAMES.values()).split(), "__version__"])
