@@ -37,8 +37,10 @@ def test_it_sees_what_is_predicted(posterior):
     advised(posterior, constraint=constraint)
     for said in seen:
         assert {"train_reward", "final_train_reward", "is_stable"} <= set(said.data_vars)
-    # Whole batches of rollouts: those of K 4 end at 88.
-    assert sorted(int(said.step[-1]) for said in seen) == [88, 90]
+    # Whole batches of rollouts: those of larger K end before step 90.
+    ends = sorted(int(said.step[-1]) for said in seen)
+    assert ends[-1] == 90
+    assert len(set(ends)) == len(ends) > 1
 
 
 @pytest.mark.parametrize(
