@@ -1,5 +1,6 @@
 """Public names for type checkers; a test holds them to the table in ``__init__.py``."""
 
+from collections.abc import Callable as _Callable
 from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
@@ -74,6 +75,7 @@ class _Fields(TypedDict, total=False):
     learning_rates: tuple[float, ...] | None
     choose_from: tuple[Settings, ...] | None
     indifference: float
+    constraint: _Callable[[Any], Any] | None
     weigh_pilots: bool
     known: Mapping[str, float] | None
     projects: int

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import numpy as np
 
 from advisor.advice.answer_fields import Alternative, NextPilot
 from advisor.advice.candidates import AXES, Lattice, default_lattice, place_of, within_reach
@@ -44,6 +47,9 @@ from advisor.errors import CannotTellError, InputError
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
 from advisor.model import Posterior, Priors, informed_share, outside_evidence
 from advisor.runs import Settings, Trainer
+
+RESTRICTING = ("choose_from", "learning_rates", "group_sizes", "constraint")
+"""Fields of a request that say what may be chosen."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +177,9 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         if meta.largest_surviving_rate is not None:
             notes.append(note(Kind.RATES_CAPPED, outside=outside))
     budget.steps_of(fixed, cost)  # refuses GPU-hours that nothing turns into steps
+    if request.constraint is not None:
+        offered = [(one, budget.steps_of(one, cost)) for one in lattice]
+        lattice = Lattice(_allowed(posterior, target, offered, request.constraint))
     return Question(
         request=request,
         search=search,
@@ -183,6 +192,34 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         notes=tuple(notes),
         progress=progress,
     )
+
+
+def _allowed(
+    posterior: Posterior,
+    target: Target,
+    offered: Sequence[tuple[Settings, int]],
+    constraint: Callable[[Any], Any],
+) -> list[Settings]:
+    """Configurations that a user's constraint allows by what is predicted of them."""
+    found: list[Settings] = []
+    for last in sorted({steps for _, steps in offered if steps}):
+        own = [one for one, steps in offered if steps == last]
+        told = constraint(posterior.predict(own, [last], target=target, draws=1000))
+        is_allowed = np.asarray(told, dtype=bool)
+        if is_allowed.shape != (len(own),):
+            raise InputError(
+                f"the constraint gives shape {is_allowed.shape} for {len(own)} configurations",
+                argument="constraint",
+                advice="Return one bool for each, over the dimension configuration",
+            )
+        found += [one for one, is_one in zip(own, is_allowed, strict=True) if is_one]
+    if not found:
+        raise InputError(
+            f"none of the {len(offered)} configurations meets the constraint",
+            argument="constraint",
+            advice="Ask for less, or offer others",
+        )
+    return found
 
 
 def _where_pilots_differ(posterior: Posterior, target: Target) -> list[Note]:
@@ -235,12 +272,12 @@ def _nearest_unless_surely_better(
     forecaster, request = question.forecaster, question.request
     if forecaster.next_run is None or request.objective.kind != "reward":
         return chosen
-    named = (request.choose_from, request.learning_rates, request.group_sizes)
+    named = [getattr(request, name) for name in RESTRICTING]
     piloted = [
         one
         for one in at_end.compared(settings_run(forecaster.next_run.pilots))
         if one.is_feasible(request.level)
-        and (named == (None, None, None) or question.lattice.at(place_of(one.settings)))
+        and (named == [None] * len(named) or question.lattice.at(place_of(one.settings)))
     ]
     priors = question.priors
 
