@@ -212,7 +212,7 @@ def _forecasts(
         if posterior is not None:
             pooled = forecast.curve_of_begun_run(posterior, *asked, seed=number)
         end = forecast.end_of_begun_run(
-            *asked, corpus=corpus, bounds=bounds, curve=pooled, rules=preset.discrepancy
+            *asked, corpus=corpus, bounds=bounds, curve=pooled, priors=preset
         )
         mine.append(predict(ADVISOR, question, end.draws))
         rng = np.random.default_rng(0)

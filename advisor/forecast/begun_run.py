@@ -68,7 +68,7 @@ class BegunRun:
                 corpus=corpus,
                 bounds=(meta.floor, meta.ceiling),
                 curve=ends,
-                rules=meta.priors.discrepancy,
+                priors=meta.priors,
             ).draws
             rest = moved_to(rest, observed, share, forecaster.as_share(ends))
         return cls(run, observed, forecaster, rest, np.clip(ends, meta.floor, meta.ceiling))

@@ -28,7 +28,8 @@ from advisor.forecast.analogues import (
 )
 from advisor.forecast.predictive import begun_run_reward
 from advisor.forecast.survival import log_update_norm
-from advisor.model import Discrepancy, Posterior
+from advisor.forecast.take_off import with_take_off
+from advisor.model import Posterior, Priors
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
@@ -69,13 +70,14 @@ def end_of_begun_run(
     bounds: tuple[float, float],
     curve: FloatArray | None = None,
     siblings: Sequence[PilotRun] = (),
-    rules: Discrepancy,
+    priors: Priors,
 ) -> EndOfRun:
     """Forecast the end of a run of which a part is seen.
 
     Its median is not below the present level of the run, which a random walk seen through noise
     estimates.
     """
+    rules = priors.discrepancy
     if curve is not None and corpus is None:
         return EndOfRun(curve, 1.0, curve, None)
     known = np.isfinite(run.reward)
@@ -115,7 +117,7 @@ def end_of_begun_run(
     if related is not None:
         parts.append((related[0], related[1] / (1 - related[1]) * sum(part for _, part in parts)))
     of_curve = shared * weight / sum(part for _, part in parts)
-    ends = widened(pooled(parts), widening)
+    ends = with_take_off(widened(pooled(parts), widening), seen, bounds, priors.take_off)
     lacks = float(np.median(alone[1]) - ends[DRAWS // 2])
     return EndOfRun(ends + max(lacks, 0.0), of_curve, curve, analogues)
 

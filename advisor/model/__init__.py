@@ -49,6 +49,7 @@ from advisor.model.priors import KnownOptimum as KnownOptimum
 from advisor.model.priors import NormalPrior as NormalPrior
 from advisor.model.priors import Priors as Priors
 from advisor.model.priors import StabilityLine as StabilityLine
+from advisor.model.priors import TakeOff as TakeOff
 from advisor.model.priors import family_of as family_of
 from advisor.model.priors import load_priors as load_priors
 from advisor.model.priors import preset_folder as preset_folder

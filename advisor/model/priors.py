@@ -86,6 +86,24 @@ class Extrapolation(_Entry):
     runs: int  # distinct trained runs behind it
 
 
+class TakeOff(_Entry):
+    """How likely a run that has begun still rises by a quarter of the reward's range or more.
+
+    Log-odds in terms of how the run stands; levels and gains are shares of floor to ceiling.
+    """
+
+    level: Bounded  # with no term below
+    log_share: Bounded  # of the log of the share seen over a quarter
+    log_headroom: Bounded  # of the log of what lies above the present level, over the range
+    log_level: Bounded  # of the log of the present level
+    signal: Bounded  # of the gain so far over its error, within -4 and 8, over 4
+    gained: Bounded  # of the gain so far
+    log_rows: Bounded  # of the log of the rows seen, less 3
+    log_rate: Bounded  # of the log of the learning rate over 5e-6
+    log_steps: Bounded  # of the log of the planned steps, less 5
+    trust: Share  # of that probability, as far as a forecast says less
+
+
 class Discrepancy(_Entry):
     """How runs depart from the laws: of one run from its settings' mean, of a run from its curve.
 
@@ -189,6 +207,7 @@ class _Preset(BaseModel, frozen=True, extra="forbid"):
     extrapolation: Extrapolation = AS_THE_CURVE
     # Presets of saved studies may be older than this entry.
     discrepancy: Discrepancy = Field(default_factory=lambda: load_priors("theory").discrepancy)
+    take_off: TakeOff = Field(default_factory=lambda: load_priors("theory").take_off)
     decision: DecisionRule = Field(default_factory=lambda: load_priors("theory").decision)
     known_optimum: KnownOptimum | None = None
     domain: Domain | None = None

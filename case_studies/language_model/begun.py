@@ -30,7 +30,7 @@ from advisor.model import load_priors  # noqa: E402
 from advisor.runs import PilotRun  # noqa: E402
 
 SHARES = (0.1, 0.2, 0.35, 0.5)
-RULES = load_priors("full_finetuning").discrepancy
+PRIORS = load_priors("full_finetuning")
 
 LEAST_STEPS = 60
 """Shorter ones are trials of a search, which stop where its pilots do."""
@@ -49,7 +49,7 @@ def asked(task: str, runs: Sequence[PilotRun]) -> Iterable[dict[str, Any]]:
             if seen.step.size < PilotRun.LEAST_REWARDS:
                 continue
             ended = end_of_begun_run(
-                seen, run.step[rows], corpus=corpus, bounds=(0.0, 1.0), rules=RULES
+                seen, run.step[rows], corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS
             )
             yield {
                 "task": task,

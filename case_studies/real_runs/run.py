@@ -216,7 +216,7 @@ def answer(
         bounds=run.bounds,
         curve=curve,
         siblings=() if scene == "all_cut" else siblings,
-        rules=load_priors("theory").discrepancy,
+        priors=load_priors("theory"),
     )
 
 

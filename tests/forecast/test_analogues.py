@@ -37,7 +37,8 @@ with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
     end_of_new_run = found["not_begun"].end_of_new_run
 
 ROWS = 120
-RULES = load_priors("theory").discrepancy
+PRIORS = load_priors("theory")
+RULES = PRIORS.discrepancy
 
 
 def run_of(gain, name, *, seed=0, noise=0.05, start=0.2, rows=ROWS):
@@ -193,14 +194,14 @@ def test_finished_siblings_outweigh_strangers(corpus):
         )
         for k in range(3)
     ]
-    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), rules=RULES).draws
+    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS).draws
     beside = end_of_begun_run(
         part,
         ends,
         corpus=replace(corpus, sibling_weight=100.0),
         bounds=(0.0, 1.0),
         siblings=falls,
-        rules=RULES,
+        priors=PRIORS,
     ).draws
     assert np.median(beside) < 0.3 < np.median(alone)
 
@@ -223,16 +224,16 @@ def test_pool_has_the_quantiles_of_both():
 def test_a_curve_that_no_run_like_this_one_followed_is_not_believed(corpus):
     run = run_of(0.2, "new", seed=3)
     part, ends = run.first_part(0.25), run.step[run.step > 0.9 * ROWS]
-    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), rules=RULES)
+    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS)
     near = np.median(alone.draws) + 0.01 * np.random.default_rng(0).standard_normal(500)
     believed = end_of_begun_run(
-        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near, rules=RULES
+        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near, priors=PRIORS
     )
     shared = 1 - 2 * RULES.own_curve
     assert believed.curve_weight == pytest.approx(shared * corpus.curve_weights[1], rel=0.1)
     assert np.std(believed.draws) < np.std(alone.draws)
     far = end_of_begun_run(
-        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near + 50, rules=RULES
+        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near + 50, priors=PRIORS
     )
     assert far.curve_weight < 0.001
     assert np.median(far.draws) == pytest.approx(np.median(alone.draws), abs=1e-3)
@@ -285,11 +286,11 @@ def test_a_run_without_corpus_or_curve_is_refused(corpus):
     run = run_of(0.2, "a")
     with pytest.raises(InputError, match="no curve is pooled"):
         end_of_begun_run(
-            run.first_part(0.3), run.step[-9:], corpus=None, bounds=(0.0, 1.0), rules=RULES
+            run.first_part(0.3), run.step[-9:], corpus=None, bounds=(0.0, 1.0), priors=PRIORS
         )
     with pytest.raises(InputError, match="shows 2 rewards"):
         end_of_begun_run(
-            run.first_part(2 / ROWS), run.step[-9:], corpus=corpus, bounds=(0.0, 1.0), rules=RULES
+            run.first_part(2 / ROWS), run.step[-9:], corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS
         )
 
 
