@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.forecast.analogues import Kind, describe
+from advisor.forecast.analogues import RunKind, describe
 from advisor.forecast.take_off import RISE, TERMS, take_off_terms, with_take_off
 from advisor.model import load_priors
 
@@ -17,7 +17,7 @@ ENDS = np.linspace(0.05, 0.25, 1000)
 def seen_of(level=0.1, gain=0.05, end=1000.0, rows=100):
     rng = np.random.default_rng(1)
     reward = level + gain * (np.linspace(0, 1, rows) - 1) + 0.01 * rng.standard_normal(rows)
-    return describe(np.arange(rows) + 1.0, reward, end, Kind(True, 1.5e9, False, 1e-6))
+    return describe(np.arange(rows) + 1.0, reward, end, RunKind(True, 1.5e9, False, 1e-6))
 
 
 def share_of_rises(ends, seen):
@@ -57,8 +57,8 @@ def test_more_is_expected_of_a_run_that_rises_and_has_far_to_go():
 
 def test_the_scale_of_a_reward_does_not_matter():
     seen = seen_of()
-    reward = describe(np.arange(100) + 1.0, 10 * np.linspace(0.05, 0.1, 100), 1e3, Kind(False))
-    plain = describe(np.arange(100) + 1.0, np.linspace(0.05, 0.1, 100), 1e3, Kind(False))
+    reward = describe(np.arange(100) + 1.0, 10 * np.linspace(0.05, 0.1, 100), 1e3, RunKind(False))
+    plain = describe(np.arange(100) + 1.0, np.linspace(0.05, 0.1, 100), 1e3, RunKind(False))
     ends = with_take_off(10 * ENDS, reward, (0.0, 10.0), RULE)
     np.testing.assert_allclose(ends, 10 * with_take_off(ENDS, plain, BOUNDS, RULE))
     assert not np.allclose(ends, 10 * with_take_off(ENDS, seen, BOUNDS, RULE))
