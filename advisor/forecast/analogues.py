@@ -65,10 +65,6 @@ SIBLING_REACH = 2.0
 LEAST_RESEMBLANCE = 1e-6
 """Of any run: one that resembles none is forecast by all."""
 
-DEATH_TERMS = ("intercept", "log_time_left", "signal", "log_update_norm")
-"""What the log-odds that a run dies turn on: a level, the log of log(end / now), the trend in its
-standard errors as in FEATURES, and the log norm of an Adam update, rate x root of parameters."""
-
 MOST_GAIN = 4.0
 """Of a run, in ranges seen."""
 
@@ -167,7 +163,6 @@ class Corpus:
     curve_weights: FloatArray  # of the pooled curve, at SCORED_SHARES
     pool_widenings: FloatArray  # of curve and analogues together, at SCORED_SHARES
     new_curve_weight: float  # of the pooled curve for a run that has not begun
-    death_odds: FloatArray  # (len(DEATH_TERMS),), see `p_dies`
 
     @cached_property
     def weight(self) -> FloatArray:
@@ -248,18 +243,6 @@ def ended_lower(corpus: Corpus, share: float, *, has_fallen: bool) -> tuple[int,
     moved = rise < -2 * error if has_fallen else rise > 2 * error
     kept = moved & (np.abs(column["log_share"] - np.log(nearest)) < NEAR_SHARE)
     return int(kept.sum()), int((corpus.gain[kept] < 0).sum())
-
-
-def death_terms(seen: Description, log_norm: float) -> FloatArray:
-    """Values of DEATH_TERMS for a run that lives, shape (4,)."""
-    # Beyond this share of a run the time left is no shorter.
-    left = np.log(-min(seen.features[0], np.log(0.99)))
-    return np.array([1.0, left, seen.features[FEATURES.index("signal")], log_norm])
-
-
-def p_dies(corpus: Corpus, seen: Description, log_norm: float) -> float:
-    """Probability that a run which lives has fallen at its end, as runs that stood so had."""
-    return float(sigmoid(corpus.death_odds @ death_terms(seen, log_norm)))
 
 
 def gain_of_siblings(
@@ -376,7 +359,6 @@ def load_corpus(path: Path) -> Corpus:
             curve_weights=np.array(saved["curve_weights"], dtype=float),
             pool_widenings=np.array(saved["pool_widenings"], dtype=float),
             new_curve_weight=float(saved["new_curve_weight"]),
-            death_odds=np.array([saved["death_odds"][name] for name in DEATH_TERMS], dtype=float),
         )
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise InputError(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from advisor.diagnosis import Collapse
+from advisor.forecast.elsewhere import stable_elsewhere
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import DEVIATIONS
 from advisor.forecast.target import Target
@@ -37,7 +38,7 @@ class Stability(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    probability: float  # by the preset's line, averaged over tables or repositories like its own
+    probability: float  # by the preset's line, beside runs elsewhere (`forecast.elsewhere`)
     low: float  # in 80 % of them it lies from here
     high: float  # to here
     by_model: float
@@ -175,10 +176,16 @@ def stabilities_and_draws(
     survives = forecaster.survival(settings, steps)
     calm = fluctuation_small(forecaster, settings, left, level)
     joint = contracts * survives * calm
-    by_model, line = joint.mean(axis=-1), line_for(forecaster.posterior.meta.priors, settings)
-    norm = log_update_norm(settings.learning_rate, forecaster.target.parameters)
-    expected = recalibrated(by_model, line, norm)
-    low, high = recalibrated(by_model, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]]))
+    meta, size = forecaster.posterior.meta, forecaster.target.parameters
+    by_model, line = joint.mean(axis=-1), line_for(meta.priors, settings)
+    norm = log_update_norm(settings.learning_rate, size)
+    expected, low, high = (
+        stable_elsewhere(one, settings, size, meta.priors.elsewhere, meta.runs)
+        for one in (
+            recalibrated(by_model, line, norm),
+            *recalibrated(by_model, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]])),
+        )
+    )
     columns = {
         "probability": expected,
         # Of a line far from a half both ends lie beyond the mean: tails weigh in it.

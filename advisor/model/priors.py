@@ -131,6 +131,20 @@ class Discrepancy(_Entry):
     unstable_fallen: Share  # P(unstable) of a run that has fallen
 
 
+class Elsewhere(_Entry):
+    """What runs of other projects tell of P(stable): `forecast.elsewhere`."""
+
+    pilots: Positive  # runs that what the pilots predict counts as, beside those elsewhere
+    rate_reach: Positive  # natural log of a learning rate over which outcomes are shared
+    size_reach: Positive  # the same of the parameters of the model
+    signals: dict[str, Bounded]  # log-odds of death by one unit of each, and "intercept"
+    missing: dict[str, Bounded]  # log-odds where a signal is not logged
+    spread: Annotated[float, Field(ge=0, le=MOST)]  # sd of the log-odds between repositories
+    groups: int  # distinct repositories and tasks behind it
+    runs: int  # distinct trained runs behind it
+    deaths: int  # of them, those that died
+
+
 AS_THE_CURVE = Extrapolation(gain=0, groups=0, runs=0, source="What the curve says, as it is.")
 
 
@@ -208,6 +222,7 @@ class _Preset(BaseModel, frozen=True, extra="forbid"):
     # Presets of saved studies may be older than this entry.
     discrepancy: Discrepancy = Field(default_factory=lambda: load_priors("theory").discrepancy)
     take_off: TakeOff = Field(default_factory=lambda: load_priors("theory").take_off)
+    elsewhere: Elsewhere = Field(default_factory=lambda: load_priors("theory").elsewhere)
     decision: DecisionRule = Field(default_factory=lambda: load_priors("theory").decision)
     known_optimum: KnownOptimum | None = None
     domain: Domain | None = None

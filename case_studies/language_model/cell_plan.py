@@ -111,31 +111,24 @@ class Cell(NamedTuple):
         return runs
 
 
-def _of(model: str) -> list[Cell]:
-    """Six cells that SmolLM2 and Gemma have in common: what moves the best rate between models."""
-    return [
-        Cell(model, "largest"),
-        Cell(model, "reversed", steps=30),
-        Cell(model, "largest", 32, steps=30),
-        Cell(model, "largest", completions=64, steps=30),
-        Cell(model, "reversed", 4, steps=30),
-        Cell(model, "largest", minibatches=8, epochs=2),
-    ]
-
-
 CELLS = (
-    *_of("gemma"),
-    *_of("smollm2"),
+    *(Cell(model, "largest") for model in ("gemma", "smollm2")),
+    *(Cell(model, "reversed", steps=30) for model in ("gemma", "smollm2")),
+    *(Cell(model, "largest", 32, steps=30) for model in ("gemma", "smollm2")),
     Cell("qwen", "largest", steps=30),
-    Cell("qwen", "three_sum", steps=30),
-    Cell("qwen", "two_steps", 4, steps=30),
-    Cell("qwen", "largest", 32, steps=30),
-    # From here on it is long or dear: for when the above is there.
-    *(Cell(model, "sorting", steps=120, minibatches=4) for model in ("gemma", "smollm2")),
+    # Rollouts that serve sixteen steps are cheap.
+    *(Cell(model, "largest", minibatches=8, epochs=2) for model in ("gemma", "smollm2")),
     *(
         Cell(model, "reversed", minibatches=8, epochs=2, group=4, clip=10.0)
         for model in ("gemma", "smollm2")
     ),
+    *(Cell(model, "largest", completions=64, steps=30) for model in ("smollm2", "gemma")),
+    *(Cell(model, "reversed", 4, steps=30) for model in ("gemma", "smollm2")),
+    Cell("qwen", "largest", 32, steps=30),
+    Cell("qwen", "three_sum", steps=30),
+    Cell("qwen", "two_steps", 4, steps=30),
+    # From here on it is long or dear: for when the above is there.
+    *(Cell(model, "sorting", steps=120, minibatches=4) for model in ("gemma", "smollm2")),
     Cell("gemma", "three_sum", completions=64, steps=120),
     Cell("qwen", "two_steps", completions=64),
     Cell("qwen", "three_sum", minibatches=4),
@@ -143,7 +136,7 @@ CELLS = (
     Cell("gemma", "reversed", completions=256, steps=30),
     Cell("smollm2", "sorting", 4, steps=300),
 )
-"""In the order in which they are trained."""
+"""In the order in which they are trained; the dearer of those planned come after the cheaper."""
 
 
 def planned_cells(cells: Iterable[Cell] = CELLS) -> list[Planned]:

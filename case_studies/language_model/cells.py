@@ -90,7 +90,7 @@ def ladders(cell: Cell) -> list[Ladder]:
         one
         for one in trained(unpack(place))
         if one.configuration._replace(rate=0.0) == configuration
-        and (one.steps == cell.steps or not cell.model)
+        and (not cell.model or (one.steps == cell.steps and one.configuration.rate in cell.rates))
     ]
     return [
         Ladder(cell, horizon, ends)

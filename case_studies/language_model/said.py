@@ -141,9 +141,9 @@ class OfCell(NamedTuple):
         }
 
     def holds(self, run: Trained) -> bool:
-        """Whether a run is one of the cell."""
-        own = self.cell.run(run.configuration.rate, run.own["seed"])
-        return run.name == own.name
+        """Whether a run is one of the cell's ladder; those that were advised are not."""
+        rate = run.configuration.rate
+        return rate in self.ladder and run.name == self.cell.run(rate, run.own["seed"]).name
 
     on_ladder = holds
 

@@ -252,7 +252,7 @@ def corpora(runs: Sequence[Run], preset: str | None) -> dict[str, Corpus]:
     found = {}
     for fold in range(FOLDS):
         out = set(names[fold::FOLDS])
-        reached = learned_corpus(by_repository(runs, out) | runs_of_tasks(), of, floors(runs))
+        reached = learned_corpus(by_repository(runs, out) | runs_of_tasks(), of)
         for name in out:
             others = by_repository(runs, {name}) | runs_of_tasks()
             found[name] = tabulated_by_odds(others, reached)

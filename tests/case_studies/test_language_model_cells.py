@@ -167,3 +167,114 @@ def test_ladders_are_read_at_every_horizon_of_their_runs(tmp_path, monkeypatch):
     # Half of a ladder is not read: its best rate may be among those that lack.
     monkeypatch.setattr(cells, "trained", lambda folder: [Run(rate) for rate in cell.rates[:4]])
     assert cells.ladders(cell) == []
+
+
+class _Fluctuating:
+    """A run of a group size, with seed, whose rewards are given."""
+
+    steps, died_at, unstable = 60, None, False
+
+    def __init__(self, reward, group=8, completions=16, seed=1):
+        cell = Cell("gemma", "largest", group=group, completions=completions)
+        self.configuration, self.own = cell.run(1e-6, seed).configuration, {"seed": seed}
+        self.rewards = np.arange(1.0, len(reward) + 1), np.asarray(reward, float)
+
+
+def test_fluctuation_is_new_at_each_step_or_goes_on():
+    import group_sizes
+
+    rng = np.random.default_rng(0)
+    rise = np.linspace(0.3, 0.7, 4000)
+    new = 0.1 * rng.standard_normal(4000)
+    goes_on = np.convolve(new, np.ones(8) / np.sqrt(8), "same")
+    variance, covariance = group_sizes.fluctuation(_Fluctuating(rise + new))
+    assert variance == pytest.approx(0.01 / (rise * (1 - rise)).mean(), rel=0.1)
+    assert abs(covariance) < 0.1 * variance
+    # The control: the same noise, drawn out over eight steps.
+    of_drift = group_sizes.fluctuation(_Fluctuating(rise + goes_on))
+    assert of_drift[1] > 0.7 * of_drift[0]
+    assert group_sizes.fluctuation(_Fluctuating(np.ones(60))) is None
+
+
+@pytest.mark.parametrize(("power", "moved_by"), [(-1.0, 0.0), (0.0, 0.2)])
+def test_pairs_of_group_sizes_show_what_was_put_in(power, moved_by):
+    import group_sizes
+
+    rng = np.random.default_rng(1)
+
+    def run(group, seed):
+        noise = 0.1 * np.sqrt((group / 4) ** power) * rng.standard_normal(60)
+        return _Fluctuating(0.5 + moved_by * (group == 16) + noise, group, 2 * group, seed)
+
+    runs = [("task", run(group, seed)) for seed in range(40) for group in (4, 16)]
+    assert not group_sizes.pairs(runs, "completions")
+    found = group_sizes.compared(group_sizes.pairs(runs, "prompts")[4, 16])
+    assert found["pairs"] == 40
+    assert found["curve"]["mean"] == pytest.approx(moved_by, abs=0.02)
+    # It is of the variance in units of p (1 - p), and p has moved.
+    of_level = np.log(0.25 / (0.25 - moved_by**2)) / np.log(4)
+    assert found["variance_power"]["mean"] == pytest.approx(power + of_level, abs=0.1)
+
+
+def test_a_run_is_begun_by_one_process_and_tried_twice(tmp_path, monkeypatch):
+    with modules_of("language_model", ("run", "workers")) as found:
+        workers = found["workers"]
+    monkeypatch.setattr(workers, "CLAIMS", tmp_path)
+    one = Cell("gemma", "largest").run(1e-6, 1)
+    assert workers.claimed(one)
+    assert not workers.claimed(one)
+    workers.failed(one)
+    assert workers.claimed(one)
+    workers.failed(one)
+    assert not workers.claimed(one)
+
+
+def test_runs_that_were_asked_for_come_first_and_only_of_models_that_are_made(
+    tmp_path, monkeypatch
+):
+    with modules_of("language_model", ("run", "workers")) as found:
+        workers = found["workers"]
+    (tmp_path / "gemma-3-270m").mkdir()
+    monkeypatch.setattr(workers, "CACHE", tmp_path)
+    monkeypatch.setattr(workers, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(workers, "lacking", lambda cell: cell.ladder())
+    line = '{"model": "%s", "task": "reversed", "steps": 30, "rate": 2e-5, "seed": 11}\n'
+    (tmp_path / "also").write_text(line % "qwen" + line % "gemma", encoding="utf-8")
+    cells_of = [Cell("smollm2", "largest"), Cell("gemma", "largest")]
+    names = [f"{one.place} {one.seed}" for one in workers.lacked(cells_of, tmp_path / "also")]
+    assert names == ["gemma/reversed 11", *["gemma/largest 1"] * 6]
+
+
+def test_what_is_advised_across_models_is_scored_beside_the_ladder(tmp_path, monkeypatch):
+    import live_across
+
+    loop = live_across.Loop(Cell("gemma", "largest"), ("smollm2",))
+    assert loop.small("smollm2") == Cell("smollm2", "largest")
+    settings = {"group_size": 4, "prompts_per_step": 4.0, "minibatches_per_refresh": 1}
+    settings |= {"epochs_per_refresh": 1, "learning_rate": 2e-6}
+    reward = {"low": 0.4, "median": 0.5, "high": 0.6}
+    answer = {"kind": "recommendation", "settings": settings, "p_stable": 0.9, "reward": reward}
+    answers = {live_across.ADVICE: answer, live_across.OWN: {"refused": "no"}}
+    answers |= {"best pilot": {"model": "smollm2", "rate": 1e-5}, "transferred": 9e-6}
+    answers["core_seconds"] = {}
+
+    class Run(_Fluctuating):
+        def __init__(self, end, rate, seed):
+            super().__init__(np.full(60, end), seed=seed)
+            self.configuration = self.configuration._replace(rate=rate)
+
+    def runs_at(cell, rate):
+        if cell.group == 4:
+            return [Run(0.5, rate, 11), Run(0.7, rate, 12), Run(0.0, rate, 1)]
+        return [Run(0.2, rate, 1)]
+
+    monkeypatch.setattr(live_across, "runs_at", runs_at)
+    monkeypatch.setattr(live_across, "ladders", lambda cell: [_ladder(SHARP)])
+    found = live_across.told(loop, answers)["methods"]
+    assert found[live_across.ADVICE]["regret"] == pytest.approx(0.3)
+    assert found[live_across.ADVICE]["held"] == [True, False]
+    assert live_across.OWN not in found
+    assert found["the constant"]["regret"] == pytest.approx(0.7)
+    assert found["TRL's default"]["regret"] == pytest.approx(0.0)
+    summed = live_across.summary([live_across.told(loop, answers)])
+    assert summed[live_across.ADVICE]["intervals held"] == [1, 2]

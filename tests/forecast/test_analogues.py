@@ -27,12 +27,11 @@ from advisor.forecast.analogues import (
     weighted_quantiles,
 )
 from advisor.forecast.fitting import is_falling
-from advisor.forecast.run_in_progress import p_unstable_of_begun_run, pooled
+from advisor.forecast.run_in_progress import pooled
 from advisor.model import load_priors
 
 with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
     learned_corpus = found["analogue_learning"].learned_corpus
-    learned_death_odds = found["analogue_learning"].learned_death_odds
     corpus_json = found["analogue_learning"].corpus_json
     end_of_new_run = found["not_begun"].end_of_new_run
 
@@ -301,50 +300,3 @@ def test_falling_is_more_than_noise():
     falls = [run_of(-0.9, "a", seed=k, noise=0.1, start=0.9, rows=30) for k in range(50)]
     assert all(is_falling(run) for run in falls)
     assert not any(is_falling(run_of(0.5, "a", seed=k)) for k in range(50))
-
-
-def deaths(names, dealt=None):
-    """Runs of which every other sags at a third, and those fall at last that sagged.
-
-    With ``dealt`` who falls has nothing to do with who sags.
-    """
-    rng = np.random.default_rng(11)
-    runs = {}
-    for number, name in enumerate(names):
-        sags = number % 2 == 0
-        falls = sags if dealt is None else bool(dealt[number])
-        along = np.arange(ROWS) / ROWS
-        reward = 0.3 + 0.4 * along - (0.9 * np.clip(along - 0.25, 0, 0.25) if sags else 0.0)
-        reward = np.where(falls & (along > 0.8), 0.02, reward) + 0.02 * rng.standard_normal(ROWS)
-        run = Plan(1e-6, steps=ROWS, parameters=1.5e9, model="m", task="t").run(reward, name)
-        runs.setdefault(f"r{number % 6}", []).append(run)
-    return runs
-
-
-def test_a_run_that_sags_is_said_to_die_where_those_died_and_not_where_deaths_are_dealt():
-    names = [f"run{number}" for number in range(36)]
-    dealt = np.arange(36) % 4 < 2
-    said = {}
-    for of, runs in (("told", deaths(names)), ("dealt", deaths(names, dealt))):
-        corpus = replace(shipped_corpus(), death_odds=learned_death_odds(runs, {}))
-        members = [run for part in runs.values() for run in part]
-        said[of] = [
-            p_unstable_of_begun_run(run.first_part(0.7), ROWS, 1e-6, corpus)
-            for run in sorted(members, key=lambda run: names.index(run.id))
-        ]
-    sag, rise = np.mean(said["told"][::2]), np.mean(said["told"][1::2])
-    # Early looks, at which none sags yet, count as well: the signs cannot part them wholly.
-    assert sag > rise + 0.25
-    # Control: the same runs, and nothing in them tells who falls.
-    assert abs(np.mean(said["dealt"][::2]) - np.mean(said["dealt"][1::2])) < 0.1
-    assert 0.35 < np.mean(said["dealt"]) < 0.65
-
-
-def test_longer_updates_kill_and_a_run_of_two_rows_says_nothing():
-    run = run_of(0.3, "new")
-    corpus = shipped_corpus()
-    part = run.first_part(0.25)
-    said = [p_unstable_of_begun_run(part, ROWS, rate, corpus) for rate in (1e-7, 1e-5, 1e-3)]
-    assert said == sorted(said)
-    assert said[0] < said[-1]
-    assert p_unstable_of_begun_run(run.before(2), ROWS, 1e-6, corpus) is None

@@ -1,0 +1,178 @@
+"""Group sizes and refresh intervals on language models, against what the paper claims of them.
+
+    python case_studies/language_model/group_sizes.py [--out group_sizes.json]
+
+Runs of one task, rate and seed that differ in the group size alone, at as many completions of a
+step or at as many prompts: by how much the curve moves, and how the fluctuation about it changes.
+Seeds of one configuration are the control: nothing but chance tells them apart. Last, the highest
+rate that lives at refresh intervals of 1 and 16.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import numpy as np  # noqa: E402
+from cell_plan import CELLS, Cell  # noqa: E402
+from later_tasks import ALL_TASKS  # noqa: E402
+from manifest import write_result  # noqa: E402
+from run_store import RUNS, TABLES, unpack  # noqa: E402
+from trained_runs import LEAST_STEPS, Trained, final_at, trained  # noqa: E402
+
+DEGREE, LEAST_ROWS = 3, 30
+"""Of the polynomial that is taken off before rewards are called fluctuation; rows that bear it."""
+SPREAD = 1e-3
+"""Least mean of p(1 - p): a run that has nothing left to learn does not fluctuate."""
+
+Pair = tuple[Trained, Trained]
+"""Runs with the smaller group and with the larger one."""
+
+
+def fluctuation(run: Trained) -> tuple[float, float] | None:
+    """Variance, and covariance of neighbouring steps, about the curve; in units of p(1 - p).
+
+    What prompts and answers add by chance is new at each step: only the covariance can be a policy
+    that strays. None of a run without spread.
+    """
+    _, reward = run.rewards
+    if reward.size < LEAST_ROWS:
+        return None
+    at = np.linspace(-1, 1, reward.size)
+    curve = np.polyval(np.polyfit(at, reward, DEGREE), at)
+    left = reward - curve
+    level = np.clip(curve, 0, 1)
+    spread = float((level * (1 - level)).mean())
+    if spread < SPREAD:
+        return None
+    free = reward.size - DEGREE - 1
+    return float((left**2).sum() / free / spread), float(
+        (left[1:] * left[:-1]).sum() / free / spread
+    )
+
+
+def pairs(runs: Iterable[tuple[str, Trained]], same: str) -> dict[tuple[int, int], list[Pair]]:
+    """Pairs that the group size tells apart, by both sizes.
+
+    Parameters
+    ----------
+    runs : iterable of (str, Trained)
+        With their place.
+    same : {'completions', 'prompts'}
+        Of a step: what both have.
+    """
+    like: dict[Any, list[Trained]] = defaultdict(list)
+    for place, run in runs:
+        own = run.configuration
+        kept = own.completions if same == "completions" else own.completions // own.group
+        key = place, own._replace(group=0, completions=kept), run.steps, run.own["seed"]
+        like[key].append(run)
+    found: dict[tuple[int, int], list[Pair]] = defaultdict(list)
+    for group in like.values():
+        for a, b in combinations(sorted(group, key=lambda run: run.configuration.group), 2):
+            sizes = a.configuration.group, b.configuration.group
+            if sizes[0] != sizes[1]:
+                found[sizes].append((a, b))
+    return found
+
+
+def seeds(runs: Iterable[tuple[str, Trained]]) -> list[Pair]:
+    """The control: first and second seed of one configuration."""
+    like: dict[Any, dict[int, Trained]] = defaultdict(dict)
+    for place, run in runs:
+        like[place, run.configuration, run.steps][run.own["seed"]] = run
+    return [(own[1], own[2]) for own in like.values() if {1, 2} <= own.keys()]
+
+
+def _mean(values: Sequence[float]) -> dict[str, float]:
+    found = np.array(values)
+    error = found.std(ddof=1) / np.sqrt(found.size) if found.size > 1 else float("nan")
+    return {"mean": round(float(found.mean()), 4), "standard_error": round(float(error), 4)}
+
+
+def compared(of: Sequence[Pair]) -> dict[str, Any]:
+    """Larger less smaller group: of the whole curve, of the end; powers of the fluctuation in G."""
+    curve = [float(b.rewards[1].mean() - a.rewards[1].mean()) for a, b in of]
+    end = [final_at(b, b.steps, LEAST_STEPS) - final_at(a, a.steps, LEAST_STEPS) for a, b in of]
+    told: dict[str, Any] = {"pairs": len(of), "curve": _mean(curve), "end": _mean(end)}
+    both = [(a, b, fluctuation(a), fluctuation(b)) for a, b in of]
+    moving = [(a, b, x, y) for a, b, x, y in both if x is not None and y is not None]
+    if len(moving) > 1:
+        powers = []
+        for a, b, x, y in moving:
+            doublings = np.log(b.configuration.group / a.configuration.group)
+            powers.append(float(np.log(y[0] / x[0]) / (doublings or 1)))
+        told["variance_power"] = _mean(powers)
+        told["covariance"] = {
+            "smaller": _mean([x[1] for *_, x, _ in moving]),
+            "larger": _mean([y[1] for *_, y in moving]),
+        }
+    return told
+
+
+def edges(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Of cells that the refresh interval alone tells apart: rates that live and the highest."""
+    rows = []
+    for one in cells:
+        other = one._replace(minibatches=8, epochs=2)
+        if one.minibatches * one.epochs != 1 or other not in cells:
+            continue
+        row: dict[str, Any] = {"model": one.model, "task": one.task, "steps": one.steps}
+        for cell in (one, other):
+            runs = [
+                Trained(RUNS / cell.run(rate, seed).place / cell.run(rate, seed).name)
+                for rate in cell.rates
+                for seed in (1, 2)
+            ]
+            there = [run for run in runs if run.folder.is_dir()]
+            if len({run.configuration.rate for run in there}) < len(cell.rates):
+                break
+            dead = sorted({run.configuration.rate for run in there if run.died_at is not None})
+            lives = [rate for rate in cell.rates if not dead or rate < dead[0]]
+            row[f"K {cell.minibatches * cell.epochs}"] = {
+                "runs": len(there),
+                "died_at_rates": dead,
+                "highest_rate_below_any_death": max(lives, default=None),
+            }
+        else:
+            rows.append(row)
+    return rows
+
+
+def result() -> dict[str, Any]:
+    """All of it, of the runs of both tables."""
+    places = [*ALL_TASKS, *dict.fromkeys(cell.run(0.0, 1).place for cell in CELLS)]
+    runs = [(place, run) for place in places for run in trained(unpack(place))]
+    document: dict[str, Any] = {}
+    for same in ("completions", "prompts"):
+        document[f"as many {same}"] = {
+            f"{small} -> {large}": compared(of)
+            for (small, large), of in sorted(pairs(runs, same).items())
+            if len(of) > 1
+        }
+    document["seeds alone"] = compared(seeds(runs))
+    document["refresh"] = edges(CELLS)
+    return document
+
+
+def main() -> None:
+    """Read, compare, keep."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, default=HERE / "group_sizes.json")
+    out = parser.parse_args().out
+    document = result()
+    write_result(out, document, Path(__file__), sorted(TABLES.glob("**/*.jsonl.gz")))
+    for name, own in document.items():
+        print(name, own)
+
+
+if __name__ == "__main__":
+    main()
