@@ -2,8 +2,8 @@
 
     python docs/howto/symptoms.py [--check]
 
-Writes a picture of each and ``symptoms_output.txt`` into its folder; with ``--check`` it ends with 1
-where the text there is not what ``diagnose`` answers now. The runs are made up, one symptom each,
+Writes a picture of each and ``symptoms_output.txt`` into its folder; with ``--check`` it ends with
+1 where the text there is not what ``diagnose`` answers now. The runs are made up, one symptom each,
 from the numbers that reports of such runs have; their logs have the keys of TRL.
 """
 
@@ -136,7 +136,8 @@ def draw() -> None:
     mpl.rcParams.update({"svg.hashsalt": "symptoms", "svg.fonttype": "none", "font.size": 9})
     for name, (series, cause) in symptoms().items():
         figure, panels = plt.subplots(1, 2, figsize=(7, 2.1), layout="constrained")
-        for panel, key, colour in zip(panels, ("reward", cause), ("#1f5a96", "#b84f00"), strict=True):
+        drawn = (("reward", "#1f5a96"), (cause, "#b84f00"))
+        for panel, (key, colour) in zip(panels, drawn, strict=True):
             panel.plot(STEPS, series[key], color=colour, linewidth=1.2)
             panel.set(title=key, xlabel="optimizer step")
             panel.spines[["top", "right"]].set_visible(False)
