@@ -69,7 +69,7 @@ class Recommendation(AnswerFields):
 
     @property
     def text(self) -> str:
-        """The answer, and what stands behind it."""
+        """The answer, and what it rests on."""
         return f"{self.summary}\n\n{details_text(self)}"
 
     def to_json(self) -> str:

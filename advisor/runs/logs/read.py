@@ -51,7 +51,7 @@ def read_runs(
         to a log or above it, up to two folders above what is given.
     overrides : mapping, optional
         Settings for all runs; they come before the sidecar's, which come before those of config
-        files beside a log and before what its metrics tell.
+        files next to a log and before what its metrics show.
     columns : mapping, optional
         Column map for all files, for keys that no reader knows:
         ``{"reward": "train/acc", "step": "iteration", "step_unit": "refresh"}``.
