@@ -64,10 +64,10 @@ def read_runs(
     Raises
     ------
     InputError
-        A log that was named, a sidecar entry or an override is wrong, no log was found, or a
-        tracker's client is missing, not logged in or without an answer (`SourceError`). What
-        cannot be read in a folder is passed over; the warnings of the first run name it, and
-        `advisor.inspect` lists it.
+        A log that was named, a sidecar entry or an override is wrong. Or no log was found.
+        A tracker's client that is missing, not logged in or without an answer is a `SourceError`.
+        What cannot be read in a folder is passed over; the warnings of the first run name it,
+        and `advisor.inspect` lists it.
     """
     given = _paths(paths)
     found = LogSearch(sidecar, overrides, columns, is_strict=True).run(given)
