@@ -380,7 +380,7 @@ def _check_change(settings: Settings, at_step: int) -> None:
         )
     if settings.schedule != "constant":
         raise InputError(
-            f"the schedule is {settings.schedule}: a trainer that goes on plans it anew",
+            f"the schedule is {settings.schedule}: a trainer that resumes plans it again",
             argument="at_step",
             advice="Ask for the rest as a run of its own, or for one with a constant schedule",
         )

@@ -34,7 +34,7 @@ app = typer.Typer(
     ),
     epilog="[bold]Example[/]: advisor demo, then advisor advise runs/ --steps 500 --out study\n\n"
     "Exit codes: 0 done, 1 our fault, 2 bad input or usage, 3 infeasible or not enough pilots, "
-    "4 not converged, 5 something is wrong with a run (diagnose, watch), 130 stopped by Ctrl-C, "
+    "4 not converged, 5 something is wrong with a run (diagnose, watch). 130 stopped by Ctrl-C, "
     "143 stopped by SIGTERM.",
 )
 

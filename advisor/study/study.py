@@ -47,8 +47,8 @@ DIAGNOSES = "diagnosis.json"
 KIND = "grpo-advisor study"
 
 TOGETHER = (POSTERIOR, ANSWER, DIAGNOSES)
-"""Files of one answer: the manifest holds their hashes. What people edit (a launch config) or write
-anew (the page) stands beside them."""
+"""Files of one answer: the manifest has their hashes. What people edit (a launch config) or write
+again (the page) is next to them."""
 
 LOOKS, PAUSE = 5, 0.1
 """Looks at a study that is being replaced, and seconds between them."""
@@ -118,7 +118,7 @@ class Study:
 
     @classmethod
     def _loaded(cls, path: Path) -> Study:
-        """Load a study as it stands now."""
+        """Load a study as it is now."""
         at = common.standing(path)
         manifest = _manifest(at)
         if manifest is None:
@@ -319,7 +319,7 @@ class Study:
 
     @property
     def _came(self) -> list[Came]:
-        """What the finished runs came to, of those that can be compared."""
+        """How the finished runs ended, of those that can be compared."""
         try:
             return came_of(self.posterior, self.recommendation, self.finished)
         except AdvisorError:  # the page says why
