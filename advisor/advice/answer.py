@@ -44,7 +44,16 @@ from advisor.advice.trade_offs import (
 from advisor.advice.wording import INFORMED, percent
 from advisor.common import Kind, Note, Progress, by_weight, kinds, note, progress_of, stated
 from advisor.errors import CannotTellError, InputError
-from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
+from advisor.forecast import (
+    SUPPORT,
+    Forecaster,
+    Target,
+    checkpoints_of,
+    final_reward,
+    interval_of,
+    peak,
+    pilots_of,
+)
 from advisor.model import Posterior, Priors, informed_share, outside_evidence
 from advisor.runs import Settings, Trainer
 
@@ -322,6 +331,7 @@ def explain(
         cost=chosen.cost,
         cost_model=question.cost,
         steps_to_95=steps_to_share(curve.mean(axis=0), times, 0.95),
+        checkpoints=tuple(checkpoints_of(times, curve, forecaster.outcome_range)),
         limit=decision.limit,
         alternatives=trade_offs(evaluate, chosen, level, gained),
         equal_completions=at_equal_completions(evaluate, chosen, gained, request.devices),

@@ -106,7 +106,7 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
         Raises
         ------
         InputError
-            There is none, or it is one of another version.
+            The folder has no plan, or one of another version.
         """
         file = Path(path) / PLAN
         try:

@@ -53,8 +53,8 @@ class Request(_Asked):
     ----------
     steps, batches, completions, gpu_hours : int, int, float, float or None
         Budget of the full run, one of them: optimizer steps, batches of rollouts (what verl calls
-        steps, each K optimizer steps), generated completions, GPU-hours; by default three times
-        the longest pilot's steps.
+        steps, each K optimizer steps), generated completions, GPU-hours. The default is three
+        times the longest pilot's steps.
     level : float
         P(stable) wanted, in (0, 1).
     to_reward : float or None
@@ -68,7 +68,7 @@ class Request(_Asked):
     model, task : str or None
         What the full run trains; by default the largest piloted model, on its task.
     parameters : float or None
-        Of a model that was not piloted and whose name does not tell its size.
+        Of a model that was not piloted and whose name does not contain its size.
     start_reward : float or None
         Its mean reward before training, in reward units, if known.
     gpus : int

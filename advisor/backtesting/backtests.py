@@ -52,8 +52,8 @@ def backtest(
     runs : sequence of PilotRun
         Finished runs with their settings.
     seen : float or sequence of float
-        Share of each run that the forecasts see; the mean reward over its last tenth is asked. Of
-        several shares each is asked about the same cohorts.
+        Share of each run that the forecasts see; the mean reward over its last tenth is predicted.
+        Several shares are scored on the same cohorts.
     priors : Priors or str, optional
         A preset that has not learned from these runs [default: for each cohort the one whose
         evidence it lies in, `posterior.presets.preset_for`].

@@ -33,8 +33,8 @@ app = typer.Typer(
         "logs, before the full run is launched."
     ),
     epilog="[bold]Example[/]: advisor demo, then advisor advise runs/ --steps 500 --out study\n\n"
-    "Exit codes: 0 done, 1 our fault, 2 bad input or usage, 3 infeasible or cannot tell, "
-    "4 not converged, 5 something is wrong with a run (diagnose, watch), 130 stopped by Ctrl-C, "
+    "Exit codes: 0 done, 1 our fault, 2 bad input or usage, 3 infeasible or not enough pilots, "
+    "4 not converged, 5 something is wrong with a run (diagnose, watch). 130 stopped by Ctrl-C, "
     "143 stopped by SIGTERM.",
 )
 
@@ -90,7 +90,7 @@ def shared(
         bool, typer.Option("--debug", help="Show tracebacks; after any command.")
     ] = False,
 ) -> None:
-    """Take the flags that stand before any command."""
+    """Take the flags that come before any command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -103,7 +103,7 @@ def demo(
     *,
     shown: Shown,
 ) -> None:
-    """Advise on four short pilots of tiny transformers, and show what runs then came to.
+    """Advise on four short pilots of tiny transformers, and show how such runs ended.
 
     The pilots and the full runs come with the package; they were really trained.
 
@@ -135,7 +135,7 @@ def fit(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Fit pilots and say what they tell: plateau, timescale, exponents, and what they leave open.
+    """Fit pilots and print plateau, timescale and exponents, and what the pilots leave open.
 
     [bold]Example[/]: advisor fit runs/ --out posterior.nc
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from advisor.runs import Inspection, PilotRun
 
 FAILED = 5
-"""Exit code where a run fails a check, or something is wrong with one that goes on."""
+"""Exit code where a run fails a check, or something is wrong with one that continues."""
 
 
 class FailOn(StrEnum):
@@ -65,7 +65,7 @@ def inspect(
 
 
 def _advised(found: Inspection) -> str:
-    """What advise says of the runs that lack nothing, where it refuses them."""
+    """What advise answers about the runs that lack nothing, where it refuses them."""
     from advisor.model import cohort_of
 
     ready = [run for run in found.train_runs if not run.needs]
@@ -94,7 +94,7 @@ def diagnose(
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Tell reward hacking, degenerate advantages, lost entropy, instability and collapse apart.
+    """Distinguish reward hacking, dead advantages, lost entropy, instability and collapse.
 
     Ends with code 5 where a run fails, or as --fail-on states. Needs no fit. With --quiet only the
     table is shown.
@@ -188,7 +188,7 @@ def watch(
     Ends when the planned steps are done; exits with 5 where something is wrong with the run. It
     only advises, unless --stop gives a command that ends the run; --dry-run shows when. With
     --quiet it prints only what is not 'go on', with --json one object per update. With --pilots it
-    fits anew, with this run among them, where the pilots alone do not explain it. A run that a
+    fits again, with this run among them, where the pilots alone do not explain it. A run that a
     tracker has (wandb:ENTITY/PROJECT/RUN) is looked at with --once.
 
     [bold]Examples[/]: advisor watch run/trainer_state.json --posterior study --target-reward 0.8
@@ -255,7 +255,7 @@ def stopper(command: str, *, is_dry: bool) -> Callable[[], str]:
             return f"Dry run, so this was not run: {command}"
         done = subprocess.run(words, check=False, stdout=2)  # standard output is ours
         if done.returncode:
-            problem = f"'{command}' ended with code {done.returncode}: the run may go on"
+            problem = f"'{command}' ended with code {done.returncode}: the run may continue"
             raise InputError(problem, key="--stop", advice="End the run by hand")
         return f"Stopped the run: {command}"
 
@@ -282,7 +282,7 @@ class RunForecast:
         self.refused: set[str] = set()
 
     def __call__(self, run: PilotRun, view: View) -> WatchReport:
-        """Judge the run as it stands now, and show it."""
+        """Judge the run as it is now, and show it."""
         from advisor.cli.terminal import noted
         from advisor.monitoring import watch_report
 

@@ -122,10 +122,10 @@ def diagnose(
     ----------
     run : PilotRun
     margin, damping : array_like of shape (draws,), optional
-        Draws from a posterior (`advisor.forecast.survival`): stiffness over the largest that the
-        refresh schedule stands, and the damping ratio of the stiffest mode.
+        Draws from a posterior (`advisor.forecast.survival`): stiffness over the largest that is
+        stable at this schedule, and the damping ratio of the stiffest mode.
     siblings : sequence of PilotRun, optional
-        Other runs: those of the same model and task tell whether this one was dead at once.
+        Other runs. Those of the same model and task show whether this one was dead at once.
 
     Returns
     -------

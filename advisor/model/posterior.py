@@ -369,7 +369,7 @@ class Posterior(FittedDraws):
         Raises
         ------
         OSError
-            It cannot be written; an older file stands as it was.
+            It cannot be written; an older file stays as it was.
         """
         write_whole(Path(path), self.to_bytes())
 
@@ -384,7 +384,7 @@ class Posterior(FittedDraws):
         Raises
         ------
         StudyError
-            The file is none of ours, or has another schema.
+            The file is no saved posterior, or has another schema.
 
         Warns
         -----

@@ -79,7 +79,7 @@ class Score(NamedTuple):
 
 
 class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=True):
-    """One training run as its log tells it.
+    """One training run, read from its log.
 
     Attributes
     ----------
@@ -380,7 +380,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
 
     @property
     def constant_reward(self) -> float | None:
-        """The one reward of all rows and, as far as is logged, of all completions; else None."""
+        """The one reward of all rows and, where logged, of all completions; else None."""
         reward = self.reward[np.isfinite(self.reward)]
         is_one = reward.size > self.LEAST_REWARDS and np.all(reward == reward[0])
         return float(reward[0]) if is_one and not self._groups_differ.any() else None
@@ -436,7 +436,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
 
     @property
     def lost_rewards(self) -> list[str]:
-        """How many rewards are not finite, and where the first of them stands."""
+        """How many rewards are not finite, and the row of the first."""
         lost = np.flatnonzero(~np.isfinite(self.reward))
         many = f"{lost.size} of {self.reward.size} rewards are not finite or absurd: left out"
         return [f"{many}, the first in row {at + 1} at step {self.step[at]:g}" for at in lost[:1]]
@@ -469,7 +469,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
 
     @property
     def questions(self) -> dict[str, str]:
-        """What the run needs, and what it is asked for though a fit can go on without."""
+        """What the run needs, and what is worth giving though a fit works without it."""
         asked = ["adapter"] if self.parameters is not None and self.may_be_lora else []
         is_known = self.framework != "TRL" or self.hyperparameters.kl_coefficient is not None
         if not is_known and np.any(np.nan_to_num(self.series.get("kl", 0.0))):

@@ -194,7 +194,7 @@ def table(runs: Sequence[PilotRun]) -> pd.DataFrame:
     Returns
     -------
     table : pandas.DataFrame
-        With the ids of the runs as its index; what no log tells is missing.
+        With the ids of the runs as its index; what no log contains is missing.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What a comparison is, and that of a study's forecasts with what finished runs came to."""
+"""What a comparison is, and that of a study's forecasts with the ends of finished runs."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def compare_outcomes(
 
 
 def came_of(posterior: Posterior, advice: Recommendation, runs: Sequence[PilotRun]) -> list[Came]:
-    """What finished runs came to, of those that logged it."""
+    """How finished runs ended, of those that logged it."""
     ended = [(run, _came(advice, run)) for run in runs]
     return [
         Came(

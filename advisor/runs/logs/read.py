@@ -51,7 +51,7 @@ def read_runs(
         to a log or above it, up to two folders above what is given.
     overrides : mapping, optional
         Settings for all runs; they come before the sidecar's, which come before those of config
-        files beside a log and before what its metrics tell.
+        files next to a log and before what its metrics show.
     columns : mapping, optional
         Column map for all files, for keys that no reader knows:
         ``{"reward": "train/acc", "step": "iteration", "step_unit": "refresh"}``.
@@ -64,10 +64,10 @@ def read_runs(
     Raises
     ------
     InputError
-        A log that was named, a sidecar entry or an override is wrong, no log was found, or a
-        tracker's client is missing, not logged in or without an answer (`SourceError`). What
-        cannot be read in a folder is passed over; the warnings of the first run name it, and
-        `advisor.inspect` lists it.
+        A log that was named, a sidecar entry or an override is wrong. Or no log was found.
+        A tracker's client that is missing, not logged in or without an answer is a `SourceError`.
+        What cannot be read in a folder is passed over; the warnings of the first run name it,
+        and `advisor.inspect` lists it.
     """
     given = _paths(paths)
     found = LogSearch(sidecar, overrides, columns, is_strict=True).run(given)
