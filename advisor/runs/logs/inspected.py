@@ -31,7 +31,7 @@ class Inspection:
     configs : dict of Path to int
         Files that state settings, and of how many logs.
     unused_configs : list of str
-        What to do with settings beside several logs, each once.
+        What to do with settings next to several logs, each once.
     """
 
     runs: list[PilotRun]
