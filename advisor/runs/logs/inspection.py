@@ -23,7 +23,15 @@ from advisor.runs.logfiles.logged import Unread
 from advisor.runs.logs.readers import known_formats
 from advisor.runs.logs.sidecar import SIDECAR
 from advisor.runs.logs.sources import SOURCE
-from advisor.runs.pilot_run import IN_NO_RUN, IN_WARMUP, NO_GROUP, NOT_GRPO, STARTS_APART, PilotRun
+from advisor.runs.pilot_run import (
+    IN_NO_RUN,
+    IN_WARMUP,
+    NO_GROUP,
+    NO_PILOT,
+    NOT_GRPO,
+    STARTS_APART,
+    PilotRun,
+)
 from advisor.runs.several_runs import AS_REWARDS
 from advisor.runs.trainers.registry import Trainer
 
@@ -252,6 +260,11 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
         elif all(run.is_at_floor for run in own):
             line += " The reward never left its minimum after the first row. Run the next pilot at "
             line += "a third of the smallest learning rate."
+        elif all(np.nanmedian(run.series.get("silent_group_share", 0.0)) > 0.9 for run in own):
+            line += (
+                " Nearly all groups have equal rewards and teach nothing. Take prompts that are "
+            )
+            line += "neither solved nor hopeless before another learning rate."
         else:
             line += " The reward" if len(own) == 1 else f" In all {len(own)} runs the reward"
             line += " moved by no more than its noise: that tells that these settings are slow, and"
@@ -312,7 +325,9 @@ def _bounds_assumed(runs: Sequence[PilotRun]) -> list[str]:
 def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:
     """Rows and files of runs that are part of none, and runs that are known by evaluations."""
     found: dict[str, list[str]] = {}
-    shown = re.compile(f"({IN_NO_RUN}|{NOT_GRPO}|{NO_GROUP})$|^({STARTS_APART}|{IN_WARMUP})")
+    shown = re.compile(
+        f"({IN_NO_RUN}|{NOT_GRPO}|{NO_GROUP}|{NO_PILOT})$|^({STARTS_APART}|{IN_WARMUP})"
+    )
     for run in runs:
         for line in (*filter(shown.search, run.warnings), *run.lost_rewards):
             found.setdefault(line, []).append(run.id)
