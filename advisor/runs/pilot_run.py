@@ -509,6 +509,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         fields = self.model_dump(mode="json", include=DIGESTED)
         # Only where they are stated: digests of other runs are what they were.
         fields |= self.model_dump(include={"collapsed", "collapsed_at"}, exclude_none=True)
+        fields["missing"].pop("kl_max", None)
         fields["path"] = fields["path"].replace("\\", "/").rpartition("/")[2]
         sha = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
         rows = {"step": self.step, "eval_step": self.eval_step, "eval_reward": self.eval_reward}
