@@ -121,6 +121,10 @@ def _apart(runs: Sequence[PilotRun]) -> str:
     # A run that died or rose within its first rows shows where it started in the first alone.
     gap = min(starts[high] - starts[low], rewards[high][0] - rewards[low][0])
     scale = max(1.0, *(r.max() for r in rewards)) - min(0.0, *(r.min() for r in rewards))
+    rates = [runs[place].hyperparameters.learning_rate or 0.0 for place in (low, high)]
+    # Before its first row a run at a higher rate may have come far.
+    if rates[1] > rates[0] and runs[high].step[0] > 1:
+        return ""
     # Says so of 11 of 55 groups of public runs: other data, prompts or versions of a reward.
     if gap <= max(0.4 * scale, 5 * np.hypot(noise[low], noise[high])):
         return ""

@@ -170,3 +170,17 @@ def test_a_log_that_counts_on_is_no_pilot():
     later = later.with_updates(step=later.step + 30)
     warned = warn_of_starts([first, later])
     assert all("'run1' begins where 'run0' ends" in run.warnings[0] for run in warned)
+
+
+@pytest.mark.parametrize(("first", "is_warned"), [(1, True), (5, False)])
+def test_a_fast_run_may_have_come_far_before_its_first_row(first, is_warned):
+    rng = np.random.default_rng(4)
+    runs = [
+        pilot(place, start, rng).with_updates(
+            step=np.arange(first, first + 30.0),
+            hyperparameters=PartialSettings(learning_rate=rate),
+        )
+        for place, (start, rate) in enumerate([(0.05, 5e-6), (0.7, 5e-5)])
+    ]
+    warned = [any(STARTS_APART in line for line in run.warnings) for run in warn_of_starts(runs)]
+    assert warned == [is_warned] * 2

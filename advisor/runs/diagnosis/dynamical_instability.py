@@ -70,8 +70,6 @@ def dynamical_instability(
         found = _unstable_updates(run, warnings, growths, has_collapsed=verdict.unstable)
     elif (high := next(_too_high(run), None)) is not None:
         found = high
-    elif (spike := _spike(run)) is not None:
-        found = spike
     elif never:
         names = ", ".join(map(_words, never))
         found = finding("dynamical_instability.never_finite", run, names=names)
@@ -92,7 +90,7 @@ def dynamical_instability(
 
 
 def _too_high(run: PilotRun) -> Iterator[Finding]:
-    """Series that lie far above what any healthy run logs, from the start or not."""
+    """Series that lie far above what any healthy run logs, throughout or in a row of the KL."""
     for name, limit in CARDS["dynamical_instability"]["limits"].items():
         series = levels.series_of(run, name)
         if series is not None and (level := float(np.median(series[1]))) > limit:
@@ -100,18 +98,13 @@ def _too_high(run: PilotRun) -> Iterator[Finding]:
             highest = float(series[1].max())
             kind = f"dynamical_instability.high_{name}"
             yield finding(kind, run, span, level=level, highest=highest)
-
-
-def _spike(run: PilotRun) -> Finding | None:
-    """A row in which the KL, or its largest of a batch, is a hundred times its median."""
     for name in ("kl_max", "kl"):
-        step, values = levels.series_of(run, name) or (np.zeros(0), np.zeros(0))
-        usual = float(np.median(values[values > 0])) if (values > 0).any() else np.inf
-        if values.size and (highest := float(values.max())) > max(1.0, 100 * usual):
-            at, times = float(step[np.argmax(values)]), highest / usual
-            kind, shown = "dynamical_instability.spike", _words(name)
-            return finding(kind, run, (at, at), name=shown, highest=highest, step=at, times=times)
-    return None
+        step, values = levels.series_of(run, name) or (np.zeros(1), np.zeros(1))
+        usual, at = float(np.median(values[values > 0])) if values.any() else 1.0, values.argmax()
+        if (highest := float(values[at])) > max(1.0, 100 * usual):
+            kind, span, times = "dynamical_instability.spike", (step[at], step[at]), highest / usual
+            named = {"name": _words(name), "highest": highest, "step": step[at], "times": times}
+            yield finding(kind, run, span, None, **named)
 
 
 class Lost(NamedTuple):

@@ -360,7 +360,8 @@ def _show_unread(inspection: Inspection, console: Console) -> None:
     for path, logs in inspection.configs.items():
         if str(path) not in {run.path for run in inspection.runs}:
             names[path.name] = names.get(path.name, 0) + logs
-    listed = ", ".join(f"{name} ({counted(logs, 'run')})" for name, logs in names.items())
+    listed = ", ".join(f"{name} ({counted(logs, 'run')})" for name, logs in [*names.items()][:3])
+    listed += f" and {len(names) - 3} more" if len(names) > 3 else ""
     if listed:
         console.print(Text(f"Settings from {listed}."), soft_wrap=True)
     others = len(unread) - len(shown) - len(sidecars) - len(used)
