@@ -381,8 +381,9 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
         except (OSError, ValueError):  # a name longer than the system allows, or with a NUL
             is_folder = is_file = False
         if is_folder:
-            files, seen = list[Path](), set[str]()
-            for place, folders, names in os.walk(path, followlinks=True):  # without hidden ones
+            files, seen, closed = list[Path](), set[str](), list[OSError]()
+            walk = os.walk(path, followlinks=True, onerror=closed.append)
+            for place, folders, names in walk:  # without hidden ones
                 if (whole := os.path.realpath(place)) in seen:
                     folders[:] = []
                     continue
@@ -399,8 +400,10 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
                 folders[:] = [name for name in folders if not name.startswith(".")]
                 files += [Path(place, name) for name in names if not name.startswith(".")]
             if unread is not None:
-                lost = (file for file in files if not file.exists())
+                lost = (file for file in files if not os.path.exists(file))
                 unread += [Unread(file, "a link that leads nowhere") for file in lost]
+                why = "the folder cannot be entered"
+                unread += [Unread(Path(e.filename), f"{why} ({e.strerror})") for e in closed]
             for file in sorted(filter(os.path.isfile, files)):
                 for log in _members(on_disk(file), unread):
                     found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
