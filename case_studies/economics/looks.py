@@ -1,6 +1,7 @@
 """Two looks at pilots against one at the same price, and pilots on a smaller model.
 
     python case_studies/economics/looks.py records.jsonl.gz TABLE.jsonl[.gz]... [--keep kept]
+    python case_studies/economics/looks.py ... --designs plans --first 20 --out plans.json
 
 The purses of `run.py`, with the constants of its records. One look: five pilots of one length. Two
 looks: pilots of about half that length; then the answer is asked, and either the two that it values
@@ -30,6 +31,7 @@ from run import (
     fitted,
     manifest,
     on_engine,
+    planned,
     read_all,
     results,
     same_in,
@@ -51,6 +53,7 @@ GO_ON, TIMES = 2, 3
 ONE, HALF, NAMED = "one look", "two looks: two go on", "two looks: the named run goes on"
 CHEAP, CHEAP_SHARE, CHEAP_PILOTS = "one look, 8 % of the purse", 0.08, 3
 SMALL = "one look, on a smaller model"
+RATES, EVERY = "its own plan of learning rates", "its own plan of all settings"
 
 Work = tuple[Purse, Purse | None, int, int]
 """A purse, that of a smaller model, the run that is known to be good, and from how many tasks."""
@@ -115,7 +118,16 @@ def small(work: Work) -> list[Record]:
     return [entry(purse, SMALL, *on_smaller(purse, smaller, base, projects))]
 
 
-DESIGNS = {"cheap": cheap, "twice": twice, "small": small}
+def plans(work: Work) -> list[Record]:
+    """Pilots that `advisor plan` names: they differ in the learning rate, or in all settings."""
+    purse, _, base, projects = work
+    return [
+        asked(work, name, planned(purse, base, projects, vary_all=vary_all))
+        for name, vary_all in ((RATES, False), (EVERY, True))
+    ]
+
+
+DESIGNS = {"cheap": cheap, "twice": twice, "small": small, "plans": plans}
 
 
 def looked(task: tuple[Work, str]) -> list[Record]:
@@ -141,6 +153,7 @@ def main() -> None:
     parser.add_argument("records", type=Path)
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--designs", nargs="+", default=list(DESIGNS), choices=list(DESIGNS))
+    parser.add_argument("--first", type=int, help="only so many worlds, one of each task first")
     parser.add_argument("--known", nargs="+", default=["1", ALL], choices=["1", "2", ALL])
     parser.add_argument("--worlds", nargs="+", help="only these [default: all]")
     add_engine_flags(parser)
@@ -158,6 +171,7 @@ def main() -> None:
             items = work_items(purses, records, known, design)
             if given.worlds:
                 items = [one for one in items if one.payload[0][0].world.name in given.worlds]
+            items = items[: given.first]
             found = results(looked, items, f"Looking: {design}", on_engine(given))
             done = [one for part in found for one in part]
             summed[f"{design}, known from {known}"] = summed_up(done, records, known, task_of)
@@ -209,8 +223,10 @@ def summed_up(
         row = regrets.setdefault(one["method"], {})
         row[one["world"]] = [(one["regret"], one["collapsed"])]
         spent.setdefault(one["method"], []).append(one["spent"])
+    both = RATES in regrets and EVERY in regrets
     return {
         "methods": summary(regrets, spent),
+        **({f"{RATES}, less": difference(regrets[RATES], regrets[EVERY], task_of)} if both else {}),
         "less one look": {
             method: difference(own, regrets[ONE], task_of)
             for method, own in regrets.items()
