@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, PositiveFloat, PositiveInt, ValidationError
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.cost import fresh_completions
@@ -27,7 +27,6 @@ from advisor.errors import InputError
 from advisor.forecast import MOST_PARAMETERS, SUPPORT, Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, build_cohort, load_priors, preset_for, prior_posterior
 from advisor.runs import PartialSettings, PilotRun, Settings
-from advisor.runs.settings import Positive, PositiveInt
 
 SHARE = 0.2
 """Share of the full run's price that pilots may cost."""
@@ -73,7 +72,7 @@ class Design(BaseModel, frozen=True):
     pilots: PositiveInt
     model: str
     steps: PositiveInt
-    learning_rates: tuple[Positive, ...] = Field(min_length=1)
+    learning_rates: tuple[PositiveFloat, ...] = Field(min_length=1)
     price: float  # of all, as a share of the full run's
     gain: float  # expected, of the decision, as a share of the reward range
     left: int  # optimizer steps that the same money leaves for the full run
@@ -98,7 +97,7 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
     devices: int  # among which the completions of a step divide
     priors: str
     projects: PositiveInt = 1  # from which the settings are known
-    reach: Positive = SUPPORT  # times as long a run as intervals were tested for elsewhere
+    reach: PositiveFloat = SUPPORT  # times as long a run as intervals were tested for elsewhere
 
     @classmethod
     def load(cls, path: str | Path) -> PilotPlan:

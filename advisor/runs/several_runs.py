@@ -141,16 +141,16 @@ def _chained(runs: Sequence[PilotRun]) -> tuple[str, list[PilotRun]]:
     ends = {run.id: _from_to(run) for run in runs}
     for later in runs:
         of = later.hyperparameters
-        alike = (of.learning_rate, of.group_size, of.refresh_interval)
+        same = (of.learning_rate, of.group_size, of.refresh_interval)
         for one in runs:
             own = one.hyperparameters
-            if (own.learning_rate, own.group_size, own.refresh_interval) != alike or one is later:
+            if (own.learning_rate, own.group_size, own.refresh_interval) != same or one is later:
                 continue
             (start, end, error), (begin, _, noise) = ends[one.id], ends[later.id]
             rise, noise = end - start, float(np.hypot(error, noise))
             goes_on = 0 <= later.step[0] - 1 - one.step[-1] < one.logging_steps + 1
             gap, is_level = begin - start, abs(begin - end) <= max(3 * noise, 0.25 * rise)
-            if goes_on or (alike[0] and gap > max(4.5 * noise, 0.6 * rise) and is_level):
+            if goes_on or (same[0] and gap > max(4.5 * noise, 0.6 * rise) and is_level):
                 found.append(f"'{later.id}' begins where '{one.id}' ends")
                 both += [one, later]
                 break

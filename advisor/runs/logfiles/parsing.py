@@ -185,11 +185,8 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
         yield from held
 
 
-MOST_REMARKS = 200
-"""Lines on top of a table among which its header is."""
-
-REMARKS = ("#", "//")
-"""How lines of a table begin that hold no cells."""
+MOST_REMARKS, REMARKS = 200, ("#", "//")
+"""Lines on top of a table among which its header is, and how those begin that hold no cells."""
 
 
 def _table_from(lines: Sequence[str]) -> tuple[str, int]:

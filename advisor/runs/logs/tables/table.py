@@ -191,7 +191,6 @@ LINE = re.compile(
 """An object with a list of rewards, or with pairs of steps and rewards."""
 
 SHORT = read_toml(__file__, "short_names.toml")
-IDS = ("id", "name", "run")
 OWN_NAMES = (*PartialSettings.model_fields, "model", "task", "parameters")
 
 
@@ -230,10 +229,10 @@ def _run(row: parsing.Row, path: Path, columns: Columns) -> Logged:
     if after is not None and size:
         builder.add(row.number, {"step": steps[-1], "eval_reward": after})
     of_short = (*SHORT["names"], "size", *SHORT["tests"]) if short else ()
-    understood = {*lists, *OWN_NAMES, *IDS, *of_short}
+    ids = {key: row.cells[key] for key in ("id", "name", "run") if row.cells.get(key) is not None}
+    understood = {*lists, *OWN_NAMES, *ids, *of_short}
     builder.seen(name for name in row.cells if name not in understood)
-    named = (row.cells.get(key) for key in IDS)
-    label = next((name for name in named if name is not None), None)
+    label = next(iter(ids.values()), None)
     return Logged(
         builder.build(),
         label=str(row.number if label is None else label),
