@@ -164,6 +164,12 @@ def test_a_spike_of_the_kl_is_named(name):
         assert dynamical_instability(make(rising(ROWS), **{name: kl})).status != "INFO"
 
 
+def test_a_kl_that_no_policy_has_warns():
+    for level, status in ((20.0, "PASS"), (1e30, "WARNING")):
+        kl = level * np.exp(0.1 * noise(3, ROWS))
+        assert dynamical_instability(make(rising(ROWS), kl=kl, entropy=kl * 0 + 1)).status == status
+
+
 def test_log_probabilities_that_differ_throughout_warn():
     for level, status in ((0.06, "PASS"), (0.4, "WARNING")):
         differ = np.full(ROWS, level)
