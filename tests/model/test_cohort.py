@@ -588,7 +588,7 @@ def test_bounds_are_inferred_and_said(low, high, floor, ceiling):
 def test_percentages_are_asked_for(high, is_likely):
     cohort = build(Plan().run(np.linspace(0.2 * high, high, 60)))
     (said,) = (str(one) for one in cohort.notes if one.kind is Kind.CEILING_DOUBTED)
-    assert ("100, if rewards are percentages" in said) == is_likely
+    assert ("100 for percentages" in said) == is_likely
 
 
 def test_given_bounds_are_used_for_all_runs_and_not_called_assumed():
