@@ -108,7 +108,7 @@ def writing(what: str, path: str | Path, key: str, place: str = "folder") -> Ite
         raise InputError(
             f"{what} cannot be written ({error.strerror or error})",
             path=path,
-            argument=key.removeprefix("--") or None,
+            argument=key.removeprefix("--"),
             advice=f"Choose a {place} you may write to",
         ) from error
 

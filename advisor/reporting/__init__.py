@@ -142,6 +142,6 @@ def report(
     out = Path(path)
     figures = drawn or drawings_made(posterior, recommendation)
     page = html(posterior, recommendation, figures, **parts)
-    with writing("the report", out, "", "file"):
+    with writing("the report", out, "path", "file"):
         write_whole(out, page)
     return out
