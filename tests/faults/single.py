@@ -128,7 +128,7 @@ def _ended(
         command, cwd=place, env=environment, stdout=pipe, stderr=pipe, text=True
     )
     try:
-        out, said = child.communicate(timeout=after or 120.0)
+        out, said = child.communicate(timeout=after or 600.0)
     except subprocess.TimeoutExpired:
         child.kill()
         out, said = child.communicate()
