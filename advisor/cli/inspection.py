@@ -151,6 +151,11 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
         elif all(run.is_at_floor for run in own):
             line += " The reward never left its minimum after the first row. Run the next pilot at "
             line += "a third of the smallest learning rate."
+        elif all(np.nanmedian(run.series.get("silent_group_share", 0.0)) > 0.9 for run in own):
+            line += (
+                " Nearly all groups have equal rewards and teach nothing. Take prompts that are "
+            )
+            line += "neither solved nor hopeless before another learning rate."
         else:
             line += " The reward" if len(own) == 1 else f" In all {len(own)} runs the reward"
             line += " moved by no more than its noise: that tells that these settings are slow, and"
@@ -242,7 +247,8 @@ def _show_unread(inspection: Inspection, console: Console) -> None:
     for path, logs in inspection.configs.items():
         if str(path) not in {run.path for run in inspection.runs}:
             names[path.name] = names.get(path.name, 0) + logs
-    listed = ", ".join(f"{name} ({counted(logs, 'run')})" for name, logs in names.items())
+    listed = ", ".join(f"{name} ({counted(logs, 'run')})" for name, logs in [*names.items()][:3])
+    listed += f" and {len(names) - 3} more" if len(names) > 3 else ""
     if listed:
         console.print(Text(f"Settings from {listed}."), soft_wrap=True)
     others = len(unread) - len(shown) - len(sidecars) - len(used)

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     LOST_REWARDS = "lost_rewards"
     ADAPTER_DOUBTED = "adapter_doubted"
     KL_DOUBTED = "kl_doubted"
+    CEILING_DOUBTED = "ceiling_doubted"
     ADAPTER_ASSUMED = "adapter_assumed"
     PRESET_UNSURE = "preset_unsure"
     REWARD_CEILING = "reward_ceiling"

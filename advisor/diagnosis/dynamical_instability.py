@@ -90,7 +90,7 @@ def dynamical_instability(
 
 
 def _too_high(run: PilotRun) -> Iterator[Finding]:
-    """Series that lie far above what any healthy run logs, from the start or not."""
+    """Series that lie far above what any healthy run logs, throughout or in a row of the KL."""
     for name, limit in CARDS["dynamical_instability"]["limits"].items():
         series = levels.series_of(run, name)
         if series is not None and (level := float(np.median(series[1]))) > limit:
@@ -98,6 +98,13 @@ def _too_high(run: PilotRun) -> Iterator[Finding]:
             highest = float(series[1].max())
             kind = f"dynamical_instability.high_{name}"
             yield finding(kind, run, span, level=level, highest=highest)
+    for name in ("kl_max", "kl"):
+        step, values = levels.series_of(run, name) or (np.zeros(1), np.zeros(1))
+        usual, at = float(np.median(values[values > 0])) if values.any() else 1.0, values.argmax()
+        if (highest := float(values[at])) > max(1.0, 100 * usual):
+            kind, span, times = "dynamical_instability.spike", (step[at], step[at]), highest / usual
+            named = {"name": _words(name), "highest": highest, "step": step[at], "times": times}
+            yield finding(kind, run, span, None, **named)
 
 
 class Lost(NamedTuple):

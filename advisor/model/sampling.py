@@ -122,7 +122,8 @@ def converged(
         kind = Kind.CHAINS_AGREE if agrees else Kind.CHAINS_LOOSE
         return posterior.with_note(note(kind, complaint=complaint, attempts=attempt + 1))
     worst, low, high = worst_fits(posterior), cohort.floor, cohort.ceiling
-    is_read_off = not {Kind.REWARD_FLOOR, Kind.REWARD_CEILING}.isdisjoint(kinds(cohort.notes))
+    read_off = {Kind.REWARD_FLOOR, Kind.REWARD_CEILING, Kind.CEILING_DOUBTED}
+    is_read_off = not read_off.isdisjoint(kinds(cohort.notes))
     bounds = (
         f" The reward's bounds, {low:g} to {high:g}, were read off the logs, where odd rows may "
         "stretch them: give reward_floor and reward_ceiling in pilots.toml."

@@ -46,6 +46,12 @@ DIGESTED = {"id", "model", "task", "parameters", "hyperparameters", "missing", "
 DIGESTED |= {"logging_steps", "step_unit", "reward_floor", "reward_ceiling", "path"}
 """What a digest of a run is made of, next to its rows."""
 
+NO_PILOT = (
+    "a later stage or a resumed run is no pilot of its own: join the logs of a resumed run, name a "
+    "task for each stage in pilots.toml, or leave the later ones out"
+)
+"""How a warning ends of a run that begins where another one ends."""
+
 STARTS_APART = "runs that count as one model on one task start at"
 """How a warning begins of runs that are pooled though their rewards may mean other things."""
 
@@ -141,6 +147,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         "clip_share",
         "learning_rate",
         "kl",
+        "kl_max",
         "completion_length",
         "truncated_share",
         "step_time_seconds",
@@ -505,6 +512,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         fields = self.model_dump(mode="json", include=DIGESTED)
         # Only where they are stated: digests of other runs are what they were.
         fields |= self.model_dump(include={"collapsed", "collapsed_at"}, exclude_none=True)
+        fields["missing"].pop("kl_max", None)
         fields["path"] = fields["path"].replace("\\", "/").rpartition("/")[2]
         sha = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
         rows = {"step": self.step, "eval_step": self.eval_step, "eval_reward": self.eval_reward}
@@ -527,13 +535,14 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     @property
     def to_check(self) -> list[str]:
         """Warnings of rows that are part of no run, and of what its settings or rewards mean."""
-        shown = re.compile(f"({IN_NO_RUN}|{NOT_GRPO}|{NO_GROUP})$|^({STARTS_APART}|{IN_WARMUP})")
+        last = "|".join((IN_NO_RUN, NOT_GRPO, NO_GROUP, NO_PILOT))
+        shown = re.compile(f"({last})$|^({STARTS_APART}|{IN_WARMUP})")
         return [*filter(shown.search, self.warnings), *self.lost_rewards]
 
     @staticmethod
     def weighty(warnings: Iterable[str]) -> list[str]:
         """Sentences of those warnings of runs that bear on the answer, each once."""
-        bearing = (STARTS_APART, NOT_GRPO, IN_WARMUP)
+        bearing = (STARTS_APART, NOT_GRPO, IN_WARMUP, NO_PILOT)
         found = dict.fromkeys(n for n in warnings if any(part in n for part in bearing))
         return [f"{note[0].upper()}{note[1:]}." for note in found]
 

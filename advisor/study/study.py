@@ -373,7 +373,8 @@ def check_folder(folder: Path) -> None:
 
 def check_place(folder: Path) -> None:
     """Prove, before any work is done, that a study can be written."""
-    check_folder(folder)
+    with writing("the study", folder, "out"):
+        check_folder(folder)
     common.check_output(folder, "the study", "out", "folder")
 
 

@@ -177,12 +177,13 @@ def _rungs(purse: Purse, base: int, count: int) -> list[tuple[float, float, floa
     ]
 
 
-def planned(purse: Purse, base: int, projects: int) -> Pilots:
+def planned(purse: Purse, base: int, projects: int, *, vary_all: bool = True) -> Pilots:
     """Pilots that `advisor plan` names, or none where it says: run."""
     settings, target = purse.world.settings(base), purse.world.target
     target = Target("task", target.model, target.parameters)
     try:
-        found = plan(settings, purse.total, target, share=SHARE, vary_all=True, projects=projects)
+        asked_of = {"share": SHARE, "vary_all": vary_all, "projects": projects}
+        found = plan(settings, purse.total, target, **asked_of)
     except InputError:  # the purse has no room for two pilots
         return NONE
     if found.kind == "run":

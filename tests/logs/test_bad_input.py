@@ -292,3 +292,14 @@ def test_a_study_is_no_log_and_what_lies_in_it_is_none_of_the_logs_around_it(tmp
     found = inspect(tmp_path)
     assert [run.id for run in found.runs] == ["a"]
     assert not found.unread
+
+
+def test_an_archive_whose_member_has_a_damaged_name(tmp_path):
+    path = tmp_path / "logs.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        rows = "".join(f'{{"step": {n}, "reward": 0.{n}}}\n' for n in range(1, 9))
+        archive.writestr("\u00e9.jsonl", rows)
+    # In front of the member; the index at the end keeps its name.
+    path.write_bytes(path.read_bytes().replace(b"\xc3\xa9", b"\xc3\x28", 1))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_runs(path)

@@ -16,6 +16,7 @@ def test_every_series_and_fact_is_read(write_state):
     np.testing.assert_array_equal(run.step, np.arange(1, 21))
     absent = {
         "kl",
+        "kl_max",
         "policy_kl",
         "mismatch_kl",
         "mismatch_difference",

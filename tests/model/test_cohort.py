@@ -571,6 +571,14 @@ def test_bounds_are_inferred_and_said(low, high, floor, ceiling):
     assert any(f"reward floor {floor:g} assumed" in line for line in lines)
     said = next(line for line in lines if f"reward ceiling {ceiling:g} assumed" in line)
     assert ("lie in [0, 1]" in said) == (low >= 0 and high <= 1)
+    assert (Kind.CEILING_DOUBTED in kinds(cohort.notes)) == (high > 1)
+
+
+@pytest.mark.parametrize(("high", "is_likely"), [(78.0, True), (3.0, False), (140.0, False)])
+def test_percentages_are_asked_for(high, is_likely):
+    cohort = build(Plan().run(np.linspace(0.2 * high, high, 60)))
+    (said,) = (str(one) for one in cohort.notes if one.kind is Kind.CEILING_DOUBTED)
+    assert ("100 for percentages" in said) == is_likely
 
 
 def test_given_bounds_are_used_for_all_runs_and_not_called_assumed():

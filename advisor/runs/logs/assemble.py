@@ -336,7 +336,8 @@ class _Attempt:
                 if not EVALUATION.isdisjoint(words(name)) and there.any():
                     there[there] = measured_evaluations(values[there])
                 score = Score(*_means_in_a_row(step[there] * placed.stretch, values[there]))
-                if score.step.size >= PilotRun.LEAST_REWARDS:
+                # One that is 0 throughout was centred, or never computed.
+                if score.step.size >= PilotRun.LEAST_REWARDS and np.abs(score.values).max() > 1e-6:
                     found[prefix + name] = score
         return found
 

@@ -27,7 +27,7 @@ LEAST_CHANGES = 4
 LEAST_REPEATED = 0.5
 """Share of rows that repeat the one before, from which on they are copies of it."""
 
-LARGEST, ABSURD = 1e30, 1e4
+LARGEST, ABSURD = 1e30, 500.0
 """No mean of rewards is as large; nor are a few of them so many times as large as most."""
 
 LEAST_SHARE = 1e-9
@@ -244,9 +244,9 @@ def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[s
     odd = np.isfinite(reward) & ~(sizes <= usual)
     is_few = odd.sum() <= max(1, 0.05 * reward.size)
     odd &= is_few | np.isnan(sizes)
-    rows = np.flatnonzero(odd).tolist()
-    notes = [f"the reward of row {table.numbers[n]}, {reward[n]:.3g}, is absurd" for n in rows[:3]]
-    notes = [f"{note}, and {IN_NO_RUN}" for note in notes]
+    rows = np.flatnonzero(odd)[:1].tolist()
+    what = f"is absurd, and {IN_NO_RUN}"
+    notes = [f"the reward of row {table.numbers[n]}, {reward[n]:.3g}, {what}" for n in rows]
     reward = np.where(odd, np.nan, reward)
     bad = ~np.isfinite(reward)
     if 2 * bad.sum() > reward.size:

@@ -159,7 +159,7 @@ def fill_template(
         if line.endswith("# {asked}"):
             lines += [line.format(asked=asked) for asked in _asked(data, launch, unknown)]
         elif all(filled[name] is not None for _, name, _, _ in Formatter().parse(line) if name):
-            lines.append(line.format(**filled))
+            lines.append(line.format(**filled).replace(": 1 prompts x", ": 1 prompt x"))
     return "\n".join(lines) + "\n"
 
 

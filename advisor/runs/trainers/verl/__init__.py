@@ -103,6 +103,8 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     _put_clip(extractor)
     _put_advantage(extractor)
     extractor.take_adapter()
+    if extractor.has_any("actor_rollout_ref.model.path") and "lora" not in str(settings).lower():
+        extractor.note("adapter", "full", "lora_rank 0 (verl's default)")
     extractor.choose("loss_averaging")
     extractor.choose("precision")
     _put_names(extractor)
