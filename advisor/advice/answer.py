@@ -305,7 +305,10 @@ def _nearest_unless_surely_better(
 def explain(
     question: Question, decision: Decision, pilot: NextPilot | None, notes: list[Note]
 ) -> Recommendation:
-    """Put a decision next to its alternatives, its evidence and its cautions."""
+    """Put a decision next to its alternatives, its evidence and its cautions.
+
+    Long because: it fills one answer, field by field.
+    """
     forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
     posterior, meta, request = forecaster.posterior, forecaster.posterior.meta, question.request
     last, level = chosen.cost.steps, request.level
