@@ -402,7 +402,7 @@ def _beside_the_known(question: Question, decision: Decision) -> list[Note]:
     usual = question.fixed.model_copy(update={"learning_rate": known.learning_rate})
     it, *others = at_end.compared([usual, *settings_run(pilots)])
     own, *piloted = [1 - p for p in p_better(at_end, it, [decision.chosen, *others])]
-    if max(own, *piloted) >= rule.worthwhile:
+    if max(own, *piloted) >= rule.worthwhile or not it.is_feasible(question.request.level):
         return [note(Kind.KNOWN_RATE_BEATEN, rate=known.learning_rate, chance=percent(own))]
     chance = percent(max(own, *piloted))
     projects, rate = known.projects, known.learning_rate

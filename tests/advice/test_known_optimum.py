@@ -190,6 +190,9 @@ def test_an_answer_says_whether_the_known_rate_does_as_well(worthwhile, kind, is
     assert len(said) == 1
     assert said[0].values["rate"] == 2e-6
     assert any(str(said[0]) in line for line in str(advice).splitlines()[:3]) == is_first
+    # A rate that is not stable enough does not do as well, however high it would end.
+    hot = advise(posterior, steps=90, weigh_pilots=False, known={"learning_rate": 3e-2})
+    assert Kind.KNOWN_RATE_DOES not in kinds(hot.notes)
     bare = advise(of_model(1.5e9), steps=90, level=0.05, weigh_pilots=False)
     assert not {Kind.KNOWN_RATE_DOES, Kind.KNOWN_RATE_BEATEN} & kinds(bare.notes)
 
