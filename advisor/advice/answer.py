@@ -213,8 +213,8 @@ def _allowed(
     found: list[Settings] = []
     for last in sorted({steps for _, steps in offered if steps}):
         own = [one for one, steps in offered if steps == last]
-        told = constraint(posterior.predict(own, [last], target=target, draws=1000))
-        is_allowed = np.asarray(told, dtype=bool)
+        predicted = posterior.predict(own, [last], target=target, draws=1000)
+        is_allowed = np.asarray(constraint(predicted), dtype=bool)
         if is_allowed.shape != (len(own),):
             raise InputError(
                 f"the constraint gives shape {is_allowed.shape} for {len(own)} configurations",
@@ -360,7 +360,7 @@ def explain(
             *cautions(forecaster, last, silent, beyond),
             *question.notes,
             *notes,
-            *_beside_the_known(question, decision),
+            *_against_the_known(question, decision),
         ),
         kl_coefficients=tuple(sorted({run.settings.kl_coefficient for run in meta.runs})),
         devices=request.devices,
@@ -391,7 +391,7 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
     ]
 
 
-def _beside_the_known(question: Question, decision: Decision) -> list[Note]:
+def _against_the_known(question: Question, decision: Decision) -> list[Note]:
     """Whether what was chosen, or any pilot, is worth more than the rate that is known anyway."""
     known, rule, at_end = question.priors.known_optimum, question.priors.decision, decision.at_end
     if known is None or known.learning_rate is None or decision.kind == "infeasible":

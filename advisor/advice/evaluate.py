@@ -185,8 +185,9 @@ def run_ends(
     chances, lives = stabilities_and_draws(forecaster, planned, steps, level=level[..., 0])
     low = forecaster.outcome_bounds[0]
     utility = low + lives * (draws - low)
-    loss = np.asarray(forecaster.posterior.meta.priors.expected_loss(planned))[..., None]
-    utility -= forecaster.outcome_range * loss
+    if (priors := forecaster.posterior.meta.priors).known_optimum is not None:
+        loss = np.asarray(priors.expected_loss(planned))[..., None]
+        utility -= forecaster.outcome_range * loss
     return draws, utility, chances, lives
 
 

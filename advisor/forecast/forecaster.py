@@ -206,6 +206,11 @@ class Forecaster:
         pair, groups = (self.target.task, self.target.model), self.posterior.meta.groups
         return groups.index(pair) if pair in groups else None
 
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether the target is smaller than the language models of other projects."""
+        return self.target.parameters < model.SMALL
+
     @property
     def is_piloted(self) -> bool:
         """Whether a pilot ran this model on this task."""

@@ -179,13 +179,12 @@ def stabilities_and_draws(
     meta, size = forecaster.posterior.meta, forecaster.target.parameters
     by_model, line = joint.mean(axis=-1), line_for(meta.priors, settings)
     norm = log_update_norm(settings.learning_rate, size)
-    expected, low, high = (
-        stable_elsewhere(one, settings, size, meta.priors.elsewhere, meta.runs)
-        for one in (
-            recalibrated(by_model, line, norm),
-            *recalibrated(by_model, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]])),
-        )
-    )
+    expected = recalibrated(by_model, line, norm)
+    low, high = recalibrated(by_model, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]]))
+    if not forecaster.is_small:
+        said = np.stack(np.broadcast_arrays(expected, low, high))
+        law = meta.priors.elsewhere
+        expected, low, high = stable_elsewhere(said, settings, size, law, meta.runs)
     columns = {
         "probability": expected,
         # Of a line far from a half both ends lie beyond the mean: tails weigh in it.

@@ -32,6 +32,7 @@ from advisor.model.posterior import Provenance as Provenance
 from advisor.model.posterior import RunSummary as RunSummary
 from advisor.model.presets import COLLAPSE_STEPS as COLLAPSE_STEPS
 from advisor.model.presets import REFERENCE as REFERENCE
+from advisor.model.presets import SMALL as SMALL
 from advisor.model.presets import all_small as all_small
 from advisor.model.presets import check_preset_file as check_preset_file
 from advisor.model.presets import outside_evidence as outside_evidence

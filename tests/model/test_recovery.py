@@ -180,7 +180,8 @@ def test_gate_is_passed(posterior, stages):
     assert names[0] == "Loading the sampler"
     assert "Checking convergence" in names
     if "Sampling again" not in names:
-        assert convergence.draws == 4 * min(BRIEF.draws, KEPT)
+        # So many a chain, thinned once there are twice as many as are kept.
+        assert 4 * KEPT <= convergence.draws < 4 * 2 * KEPT
         assert posterior.meta.provenance.seed == 1
     shares = [share for stage, share, _ in stages if stage == "Sampling the posterior"]
     assert all(0 <= share <= 1 for share in shares)

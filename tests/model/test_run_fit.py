@@ -145,7 +145,7 @@ def with_tests(posterior, run: int, change) -> object:
         constant=seen.constant | {"eval_clock": seen.constant["clock"][of, at]},
     )
     names = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")
-    draws = {name: posterior.flat(name)[::40].reshape(100, -1) for name in names}
+    draws = {name: posterior.flat(name)[:4000:40].reshape(100, -1) for name in names}
     expected = expectation(draws, bare.constant, bare).held_out_reward.mean(axis=0)
     reward = expected + 0.01 * np.random.default_rng(2).standard_t(5, of.size)
     reward[of == run] = change(reward[of == run])
