@@ -11,33 +11,46 @@ from advisor.common import VERSION as _VERSION
 __version__ = _VERSION
 
 _NAMES = {
-    "advisor.advice": "CostModel Recommendation Request Search advise export next_pilot what_if",
+    "advisor.advice": "Recommendation Request advise export next_pilot what_if",
     "advisor.advice.pilot_plan": "PilotPlan plan",
     "advisor.advice.piloting": "pilots",
     "advisor.backtesting": "backtest",
-    "advisor.runs.diagnosis": "diagnose find_collapse",
-    "advisor.errors": "AdvisorError CannotTellError InputError NotConvergedError StudyError",
+    "advisor.diagnosis": "diagnose",
+    "advisor.errors": "AdvisorError InputError NotConvergedError",
     "advisor.findings.text": "describe",
     "advisor.forecast.fitting": "fit",
-    "advisor.forecast.forecaster": "Forecaster",
-    "advisor.forecast.target": "Target",
-    "advisor.runs.logs": "Inspection demo_folder inspect read_runs",
+    "advisor.runs.logs": "demo_folder inspect read_runs",
     "advisor.model.posterior": "Posterior",
-    "advisor.model.priors": "Priors load_priors preset_names",
+    "advisor.model.priors": "Priors load_priors",
     "advisor.model.pymc_model": "build_model",
-    "advisor.model.sampling": "Sampling cohort_of",
-    "advisor.monitoring": "Watch watch",
+    "advisor.model.sampling": "Sampling",
+    "advisor.monitoring": "watch",
     "advisor.reporting": "plot report",
     "advisor.runs.pilot_run": "PilotRun",
     "advisor.runs.settings": "PartialSettings Settings",
-    "advisor.study.comparison": "compare table",
+    "advisor.study.comparison": "compare",
     "advisor.study.study": "Study",
 }
 """Public names by the module that they come from."""
 
-_HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
+_OLDER = {
+    "advisor.advice": "CostModel Search",
+    "advisor.errors": "CannotTellError StudyError",
+    "advisor.forecast": "Forecaster Target",
+    "advisor.model.sampling": "cohort_of",
+    "advisor.model.priors": "preset_names",
+    "advisor.monitoring": "Watch",
+    "advisor.diagnosis": "find_collapse",
+    "advisor.runs.logs": "Inspection",
+    "advisor.study.comparison": "table",
+}
+"""Names that 1.0 listed as well; they stay within reach for all of 1.x."""
 
-__all__ = sorted([*_HOME, "__version__"])
+_HOME = {
+    name: home for of in (_NAMES, _OLDER) for home, names in of.items() for name in names.split()
+}
+
+__all__ = sorted([*" ".join(_NAMES.values()).split(), "__version__"])
 
 
 def __getattr__(name: str) -> object:

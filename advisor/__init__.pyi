@@ -1,5 +1,6 @@
 """Public names for type checkers; a test holds them to the table in ``__init__.py``."""
 
+from collections.abc import Callable as _Callable
 from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
@@ -17,15 +18,17 @@ from advisor.advice.pilot_plan import plan as plan
 from advisor.advice.piloting import pilots as pilots
 from advisor.backtesting import backtest as backtest
 from advisor.common import Progress as _Progress
+from advisor.diagnosis import diagnose as diagnose
+from advisor.diagnosis import find_collapse as find_collapse
 from advisor.errors import AdvisorError as AdvisorError
 from advisor.errors import CannotTellError as CannotTellError
 from advisor.errors import InputError as InputError
 from advisor.errors import NotConvergedError as NotConvergedError
 from advisor.errors import StudyError as StudyError
 from advisor.findings.text import describe as describe
+from advisor.forecast import Forecaster as Forecaster
+from advisor.forecast import Target as Target
 from advisor.forecast.fitting import fit as fit
-from advisor.forecast.forecaster import Forecaster as Forecaster
-from advisor.forecast.target import Target as Target
 from advisor.model.posterior import Posterior as Posterior
 from advisor.model.priors import Priors as Priors
 from advisor.model.priors import load_priors as load_priors
@@ -37,8 +40,6 @@ from advisor.monitoring import Watch as Watch
 from advisor.monitoring import watch as watch
 from advisor.reporting import plot as plot
 from advisor.reporting import report as report
-from advisor.runs.diagnosis import diagnose as diagnose
-from advisor.runs.diagnosis import find_collapse as find_collapse
 from advisor.runs.logs import Inspection as Inspection
 from advisor.runs.logs import demo_folder as demo_folder
 from advisor.runs.logs import inspect as inspect
@@ -74,6 +75,7 @@ class _Fields(TypedDict, total=False):
     learning_rates: tuple[float, ...] | None
     choose_from: tuple[Settings, ...] | None
     indifference: float
+    constraint: _Callable[[Any], Any] | None
     weigh_pilots: bool
     known: Mapping[str, float] | None
     projects: int

@@ -43,13 +43,13 @@ class InputError(AdvisorError):
     problem : str
         What was wrong, as a sentence without its full stop.
     path : path-like, optional
-        The file that has it.
+        The file that contains it.
     row : int, optional
         One-based row (or line) of that file.
     key : str, optional
         The key or column in that file.
     argument : str, optional
-        The argument of a function, or several with commas. Arguments stand in backticks in the
+        The argument of a function, or several with commas. Arguments are in backticks in the
         text, here as in ``problem`` and ``advice``: the command line writes flags in their place.
     advice : str, optional
         What to do, as a sentence without its full stop.

@@ -29,7 +29,10 @@ ten runs)."""
 RHAT, ESS, DIVERGENT = 1.05, 100.0, 0.02
 """Gate of the first stage: moments of draws are wanted, not their tails."""
 
-NOT_SAMPLED = {"stability_line", "extrapolation", "discrepancy", "known_optimum", "domain"}
+NOT_SAMPLED = {
+    *("stability_line", "extrapolation", "discrepancy", "take_off", "elsewhere", "decision"),
+    *("known_optimum", "domain"),
+}
 """Entries of a preset on which no draw turns: fits are kept across their changes."""
 
 Cohorts = Sequence[tuple[str, Sequence[PilotRun]]]

@@ -17,7 +17,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 
 from advisor.backtesting.scores import crps
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.theory import BoolArray, FloatArray
 
 LEVELS = (np.arange(100) + 0.5) / 100
 """Quantiles by which a forecast is kept."""

@@ -459,6 +459,9 @@ def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str 
         speed_law=base.speed_law,
         extrapolation=base.extrapolation,
         discrepancy=base.discrepancy,
+        take_off=base.take_off,
+        elsewhere=base.elsewhere,
+        decision=base.decision,
         known_optimum=_known_optimum(studies) or base.known_optimum,
         domain=_domain(studies, base),
     )

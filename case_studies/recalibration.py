@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.forecast.survival import log_odds, on_line, shrinkage
-from advisor.model.equations import sigmoid
-from advisor.theory.arrays import FloatArray
+from advisor.model import sigmoid
+from advisor.theory import FloatArray
 
 INTERCEPT_SD, SLOPE_SD, NORM_SD = 2.0, 0.5, 2.0
 """Of the prior: without data P(stable) is what was said."""

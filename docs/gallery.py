@@ -1,4 +1,4 @@
-"""Draw the four cases of the front page from committed runs and forecasts.
+"""Draw the cases of the front page from committed runs and forecasts.
 
 python docs/gallery.py
 """
@@ -91,7 +91,7 @@ def public(axes: Axes) -> None:
 def main() -> None:
     """Write one SVG per case."""
     with rc_context({"svg.hashsalt": "gallery", "font.size": 9}):
-        for name in ("sums", "json", "count", "public"):
+        for name in ("sums", "json", "reversed", "count", "public"):
             figure = Figure(figsize=(5.2, 3.1), layout="constrained")
             axes = figure.subplots()
             axes.spines[["top", "right"]].set_visible(False)

@@ -18,8 +18,9 @@ parameters
           no function with more than 8 parameters outside ``advisor/cli``, unless its docstring has
           a line ``Many parameters because: ...``
 budget    no room has more lines, and the package no more modules, modules with one sibling as
-          only importer, imports past a room's face, module constants, rooms and floors, than
-          ``scripts/budget.toml`` allows; ``--tighten`` lowers it to what is there, never raises it
+          only importer, imports past a room's face (of tests and studies, too), module constants,
+          class names taken twice, rooms and floors, than ``scripts/budget.toml`` allows;
+          ``--tighten`` lowers it to what is there, never raises it
 docs      what users are given (exported by ``advisor`` and ``advisor.theory``) is documented in
           numpydoc, parameter by parameter, with what it returns
 ========  =========================================================================================
@@ -129,6 +130,20 @@ class House:
         yield "rooms", len(self.rooms)
         yield "floors", len(self.floors)
         yield "conditions_on_sentences", len(self.read_back)
+        nodes = (node for tree in trees for node in ast.walk(tree))
+        classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+        yield "class_names_taken_twice", len(classes) - len(set(classes))
+        yield "imports_of_tests_past_a_face", self._past_faces_of("tests")
+        yield "imports_of_studies_past_a_face", self._past_faces_of("case_studies")
+
+    def _past_faces_of(self, folder: str) -> int:
+        """Import statements of a folder beside the package that name a module inside a room."""
+        trees = (
+            ast.parse(f.read_text(encoding="utf-8")) for f in (self.root / folder).rglob("*.py")
+        )
+        inside = re.compile(rf"{self.package}\.\w+\.")
+        named = (getattr(node, "module", "") or "" for tree in trees for node in ast.walk(tree))
+        return sum(inside.match(module) is not None for module in named)
 
     @cached_property
     def read_back(self) -> list[tuple[str, int]]:
@@ -220,7 +235,8 @@ class House:
     def arrows(self) -> dict[str, set[str]]:
         """Modules that each module imports, anywhere in its text."""
         return {
-            name: {to for to in self._imported(name, file, tree) if (name, to) not in DOORS} - {name}
+            name: {to for to in self._imported(name, file, tree) if (name, to) not in DOORS}
+            - {name}
             for name, (file, tree) in self.modules.items()
         }
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.advice import advise
+from advisor.diagnosis import diagnose
 from advisor.forecast.fitting import fit
-from advisor.runs.diagnosis import diagnose
 from advisor.runs.logs import demo_folder, read_runs
 from advisor.runs.pilot_run import PilotRun
 from advisor.study.study import Study

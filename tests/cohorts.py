@@ -7,19 +7,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from simulated_runs import (
-    KNOWN_SIZES,
-    PRESET,
-    Plan,
-    Truth,
-    simulate_run,
-)
+from simulated_runs import KNOWN_SIZES, PRESET, Plan, Truth, simulate_run
 
-from advisor.model.cohort import Cohort, Reference
+from advisor.model import POPULATION, SPECTRUM, Reference, cohort_of, load_priors
+from advisor.model.cohort import Cohort
 from advisor.model.fast import RUN_PLACES, data_of, shape_of, shapes_of
-from advisor.model.parameters import POPULATION
-from advisor.model.priors import SPECTRUM, load_priors
-from advisor.model.sampling import cohort_of
 
 PRIORS = load_priors(PRESET).model_copy(update={"speed_law": None})
 TRUTH = Truth(Reference(3e-4, 8.0, 16.0, 1e5))

@@ -7,7 +7,8 @@ from typing import Any
 
 from simulated_runs import Plan
 
-from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
+from advisor.advice import PilotPlan
+from advisor.advice.pilot_plan import Design, PlannedPilot
 
 
 def made_plan(rates: Sequence[float], length: int, steps: int = 1000, **changes: Any) -> PilotPlan:
@@ -24,10 +25,20 @@ def made_plan(rates: Sequence[float], length: int, steps: int = 1000, **changes:
         )
         for number, rate in enumerate(rates, start=1)
     ]
+    design = Design(
+        pilots=len(pilots),
+        model="tiny-s",
+        steps=length,
+        learning_rates=tuple(rates),
+        price=len(pilots) * length / steps,
+        gain=0.1,
+        left=steps,
+        worth=0.1,
+    )
     given = {
         "kind": "pilots",
         "pilots": tuple(pilots),
-        "designs": (),
+        "designs": (design,),
         "run_gain": 0.4,
         "settings": Plan(3e-4).completed.planned_over(steps),
         "steps": steps,

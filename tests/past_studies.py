@@ -13,20 +13,25 @@ import h5netcdf
 import numpy as np
 from learned_priors import MODEL_SPREADS
 
-from advisor.common.shown import VERSION
-from advisor.model import equations as eq
-from advisor.model.cohort import Reference
-from advisor.model.parameters import (
-    GROUP_EFFECTS,
+from advisor.common import VERSION
+from advisor.model import (
     GROUP_LEVELS,
     POPULATION,
     RUN_EFFECTS,
     TASK_LEVELS,
+    Meta,
+    Posterior,
+    Priors,
+    Provenance,
+    Reference,
+    RunSummary,
+    load_priors,
 )
-from advisor.model.posterior import SCHEMA, Convergence, Meta, Posterior, Provenance, RunSummary
-from advisor.model.priors import Priors, load_priors
+from advisor.model import equations as eq
+from advisor.model.parameters import GROUP_EFFECTS
+from advisor.model.posterior import SCHEMA, Convergence
 from advisor.model.storage import META
-from advisor.runs.settings import PartialSettings
+from advisor.runs import PartialSettings
 from advisor.study.study import MANIFEST
 
 CHAINS, DRAWS = 2, 500

@@ -11,24 +11,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from past_studies import made_by_version
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-    rising,
-)
+from simulated_runs import PLANS, Plan, made_up_posterior, rising
 from undrawn import draw_nothing
 
 import advisor.reporting
+from advisor import demo_folder
 from advisor.advice import advise
 from advisor.cli import main
+from advisor.diagnosis import diagnose
 from advisor.errors import InputError
 from advisor.model import cohort_of
-from advisor.runs import diagnose
-from advisor.runs.logs import demo_folder
-from advisor.study.comparison import compare, compare_runs, compare_studies
+from advisor.study import Study, compare
+from advisor.study.comparison import compare_runs, compare_studies
 from advisor.study.outcomes import compared, rounded, written
-from advisor.study.study import Study
 
 EVERY = ("Settings", "Forecast")
 

@@ -18,17 +18,19 @@ from processor_time import times_a_plain_application
 from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
-from advisor.advice.candidates import AXES
+from advisor.advice import AXES
 from advisor.cli import app
-from advisor.reporting.figure import Missing
+from advisor.reporting import Missing
 
 STUB = Path(advisor.__file__).with_suffix(".pyi")
 HEAVY = ("pymc", "arviz", "optuna", "matplotlib", "numba", "scipy", "pandas", "pydantic", "numpy")
 NOUNS = {
     *("Study", "Posterior", "PilotRun", "Settings", "PartialSettings", "Request", "Priors"),
-    *("Recommendation", "Sampling", "InputError", "CannotTellError", "NotConvergedError"),
+    *("Recommendation", "Sampling", "InputError", "NotConvergedError"),
 }
 MOST_PARAMETERS = 9
+MOST_NAMES = 33
+"""Thirty-two and the version."""
 ELSEWHERE = ("demo", "priors", "mcp", "show")
 """Commands that are no verb of Python."""
 
@@ -55,7 +57,11 @@ def stubbed():
 
 
 def test_type_checkers_read_the_same_names():
-    assert stubbed() == {home: set(names.split()) for home, names in advisor._NAMES.items()}
+    listed: dict[str, set[str]] = {}
+    for names in (advisor._NAMES, advisor._OLDER):
+        for home, own in names.items():
+            listed.setdefault(home, set()).update(own.split())
+    assert stubbed() == listed
 
 
 def test_keywords_are_written_out_for_completion():
@@ -74,6 +80,10 @@ def test_every_name_is_there():
     for name in advisor.__all__:
         assert getattr(advisor, name) is not None
     assert set(advisor.__all__) >= NOUNS
+    assert len(advisor.__all__) <= MOST_NAMES
+    older = {name for names in advisor._OLDER.values() for name in names.split()}
+    assert not older & set(advisor.__all__)
+    assert all(getattr(advisor, name) is not None for name in older)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         getattr(advisor, "nonsense")  # noqa: B009
 
@@ -132,7 +142,7 @@ def test_errors_of_the_call_itself_stay_as_they_are(monkeypatch):
     def failing(run: advisor.PilotRun):
         raise TypeError("our own")
 
-    monkeypatch.setattr(importlib.import_module("advisor.runs.diagnosis"), "diagnose", failing)
+    monkeypatch.setattr(importlib.import_module("advisor.diagnosis"), "diagnose", failing)
     with pytest.raises(TypeError, match="our own"):
         advisor.diagnose(TWO_RUNS[0])
 

@@ -8,9 +8,8 @@ import shutil
 import pytest
 
 from advisor.advice import advise
-from advisor.forecast.fitting import fit
-from advisor.forecast.forecaster import Target
-from advisor.runs.logs import read_runs
+from advisor.forecast import Target, fit
+from advisor.runs import read_runs
 
 pytestmark = pytest.mark.evidence
 
@@ -116,7 +115,6 @@ def test_tiny_transformers(tiny_grpo):
     assert advice.settings.refresh_interval <= 4
     assert 0.82 < advice.reward.mean < 0.96
     fatal = advice.settings.model_copy(update={"learning_rate": 1e-2})
-    from advisor.forecast.forecaster import Forecaster
-    from advisor.forecast.survival import stability
+    from advisor.forecast import Forecaster, stability
 
     assert stability(Forecaster(posterior, target), fatal, 200).probability < 0.2

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-    rising,
-)
+from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
 from advisor.advice import advise
 from advisor.backtesting import Backtest
 from advisor.backtesting.scores import Prediction
-from advisor.runs.diagnosis import diagnose
-from advisor.runs.logs import Inspection
+from advisor.diagnosis import diagnose
+from advisor.runs import Inspection
 from advisor.study.comparison import compare_studies
 
 

@@ -18,8 +18,8 @@ import pytest
 
 import advisor
 from advisor.advice import NextPilot
+from advisor.diagnosis import Diagnosis
 from advisor.model.posterior import SCHEMA
-from advisor.runs import Diagnosis
 
 DATA = Path(__file__).parent / "data"
 STUDY, SAVED = DATA / "study", DATA / "saved"

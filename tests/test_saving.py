@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,17 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from advisor.common import saving
-from advisor.common.saving import (
+from advisor.cli.terminal import refuse_existing
+from advisor.common import (
     check_output,
     owned,
     replacing,
+    saving,
     standing,
     write_new,
     write_or_keep,
     write_whole,
 )
 from advisor.errors import InputError, KeptElsewhereError
+from advisor.study.study import check_place
 
 FULL = OSError(28, "No space left on device")
 
@@ -280,3 +283,16 @@ def test_many_writers_all_end_and_the_last_stands(tmp_path, monkeypatch):
     assert not failed
     assert (out / "file").read_text() in {str(number) for number in range(16)}
     assert names(tmp_path) == ["study"]
+
+
+def test_a_place_that_cannot_be_looked_into_is_named(tmp_path, monkeypatch):
+    """As below a home of somebody else: asking whether a file exists is refused."""
+
+    def refuse(self, **more):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    with monkeypatch.context() as context:
+        context.setattr(Path, "stat", refuse)
+        with pytest.raises(InputError, match="the study cannot be written"):
+            check_place(tmp_path / "study")
+    refuse_existing(tmp_path / "closed" / "x.yaml")

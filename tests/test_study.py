@@ -15,27 +15,20 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from simulated_runs import (
-    PLANS,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, made_up_posterior
 from undrawn import draw_nothing
 
 import advisor.reporting
 from advisor.advice import advise, export, next_pilot, what_if
-from advisor.common import saving
-from advisor.common.saving import replacing
+from advisor.common import replacing, saving
+from advisor.diagnosis import diagnose
 from advisor.errors import InputError, KeptElsewhereError, StudyError
-from advisor.model.posterior import SCHEMA, Posterior
-from advisor.runs.diagnosis import diagnose
-from advisor.runs.pilot_run import PilotRun
+from advisor.model import Posterior
+from advisor.model.posterior import SCHEMA
+from advisor.runs import PilotRun
+from advisor.study import Study, check_place
 from advisor.study import study as study_module
-from advisor.study.study import (
-    MANIFEST,
-    Study,
-    check_folder,
-    check_place,
-)
+from advisor.study.study import MANIFEST, check_folder
 
 CONFIGS = {"trl_config.yaml", "verl_grpo.sh", "openrlhf_grpo.sh"}
 NOTHING_LIVES = {"hazard.level": 2.0}

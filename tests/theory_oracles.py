@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.theory import Oscillator, cycle_map, lag_in_cycles, spectral_radius, temperature
-from advisor.theory.arrays import FloatArray
+from advisor.theory import (
+    FloatArray,
+    Oscillator,
+    cycle_map,
+    lag_in_cycles,
+    spectral_radius,
+    temperature,
+)
 
 
 def _geometric(momentum: float, interval: int) -> float:

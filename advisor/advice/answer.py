@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import numpy as np
 
 from advisor.advice.answer_fields import Alternative, NextPilot
 from advisor.advice.candidates import AXES, Lattice, default_lattice, place_of, within_reach
@@ -38,18 +41,24 @@ from advisor.advice.trade_offs import (
     shortfall,
     trade_offs,
 )
-from advisor.advice.wording import INFORMED
+from advisor.advice.wording import INFORMED, percent
 from advisor.common import Kind, Note, Progress, by_weight, kinds, note, progress_of, stated
 from advisor.errors import CannotTellError, InputError
-from advisor.forecast import SUPPORT, Forecaster, Target, final_reward, interval_of, peak, pilots_of
-from advisor.model import Posterior, informed_share, outside_evidence
+from advisor.forecast import (
+    SUPPORT,
+    Forecaster,
+    Target,
+    checkpoints_of,
+    final_reward,
+    interval_of,
+    peak,
+    pilots_of,
+)
+from advisor.model import Posterior, Priors, informed_share, outside_evidence
 from advisor.runs import Settings, Trainer
 
-SURELY = 0.8
-"""Probability with which settings of a language model must beat piloted ones that are nearer to
-what is known to do best, or gentler, to be advised, and settings that no pilot ran those that
-were: leads of a few steps have been noise, and fast runs fall. In small transformers the expected
-reward decides (case_studies/language_model, case_studies/economics)."""
+RESTRICTING = ("choose_from", "learning_rates", "group_sizes", "constraint")
+"""Fields of a request that say what may be chosen."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,11 @@ class Question:
     outside: str | None
     notes: tuple[Note, ...]
     progress: Progress
+
+    @property
+    def priors(self) -> Priors:
+        """Preset behind the posterior, with what the request says is known."""
+        return self.forecaster.posterior.meta.priors
 
     def evaluator(self, aim: Objective | None = None, goal: float | None = None) -> Evaluator:
         """Judge of configurations by an objective; by default the reward at the end."""
@@ -172,6 +186,9 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         if meta.largest_surviving_rate is not None:
             notes.append(note(Kind.RATES_CAPPED, outside=outside))
     budget.steps_of(fixed, cost)  # refuses GPU-hours that nothing turns into steps
+    if request.constraint is not None:
+        offered = [(one, budget.steps_of(one, cost)) for one in lattice]
+        lattice = Lattice(_allowed(posterior, target, offered, request.constraint))
     return Question(
         request=request,
         search=search,
@@ -184,6 +201,34 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         notes=tuple(notes),
         progress=progress,
     )
+
+
+def _allowed(
+    posterior: Posterior,
+    target: Target,
+    offered: Sequence[tuple[Settings, int]],
+    constraint: Callable[[Any], Any],
+) -> list[Settings]:
+    """Configurations that a user's constraint allows by what is predicted of them."""
+    found: list[Settings] = []
+    for last in sorted({steps for _, steps in offered if steps}):
+        own = [one for one, steps in offered if steps == last]
+        predicted = posterior.predict(own, [last], target=target, draws=1000)
+        is_allowed = np.asarray(constraint(predicted), dtype=bool)
+        if is_allowed.shape != (len(own),):
+            raise InputError(
+                f"the constraint gives shape {is_allowed.shape} for {len(own)} configurations",
+                argument="constraint",
+                advice="Return one bool for each, over the dimension configuration",
+            )
+        found += [one for one, is_one in zip(own, is_allowed, strict=True) if is_one]
+    if not found:
+        raise InputError(
+            f"none of the {len(offered)} configurations meets the constraint",
+            argument="constraint",
+            advice="Ask for less, or offer others",
+        )
+    return found
 
 
 def _where_pilots_differ(posterior: Posterior, target: Target) -> list[Note]:
@@ -223,7 +268,7 @@ def searched(question: Question) -> Decision:
     chosen = _cheapest_equal(evaluate, best, level, question.request.indifference)
     kept = _nearest_unless_surely_better(question, at_end, chosen)
     if kept.value < chosen.value:
-        limit = beaten_too_seldom(at_end, kept, chosen, SURELY)
+        limit = beaten_too_seldom(at_end, kept, chosen, question.priors.decision.surely)
     else:
         limit = limiting_factor(evaluate, question.lattice, kept, level)
     return Decision("recommendation", kept, evaluate, at_end, limit)
@@ -236,24 +281,23 @@ def _nearest_unless_surely_better(
     forecaster, request = question.forecaster, question.request
     if forecaster.next_run is None or request.objective.kind != "reward":
         return chosen
-    named = (request.choose_from, request.learning_rates, request.group_sizes)
+    named = [getattr(request, name) for name in RESTRICTING]
     piloted = [
         one
         for one in at_end.compared(settings_run(forecaster.next_run.pilots))
         if one.is_feasible(request.level)
-        and (named == (None, None, None) or question.lattice.at(place_of(one.settings)))
+        and (named == [None] * len(named) or question.lattice.at(place_of(one.settings)))
     ]
-    known = forecaster.posterior.meta.priors.known_optimum
+    priors = question.priors
 
     def daring(one: Evaluation) -> tuple[float, float, float, float]:
-        own = one.settings
-        away = 0.0 if known is None else round(float(known.expected_loss(own)), 4)
+        own, away = one.settings, round(float(priors.expected_loss(one.settings)), 4)
         return away, own.learning_rate, own.refresh_interval, -one.value
 
     trifle = request.indifference * at_end.forecaster.outcome_range  # by one any P may be near 1
     for one in sorted(piloted, key=daring):
         others = [other for other in (chosen, *piloted) if other.value > one.value + trifle]
-        if min(p_better(at_end, one, others), default=1.0) > 1 - SURELY:
+        if min(p_better(at_end, one, others), default=1.0) > 1 - priors.decision.surely:
             return one
     return chosen
 
@@ -261,7 +305,10 @@ def _nearest_unless_surely_better(
 def explain(
     question: Question, decision: Decision, pilot: NextPilot | None, notes: list[Note]
 ) -> Recommendation:
-    """Put a decision next to its alternatives, its evidence and its cautions."""
+    """Put a decision next to its alternatives, its evidence and its cautions.
+
+    Long because: it fills one answer, field by field.
+    """
     forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
     posterior, meta, request = forecaster.posterior, forecaster.posterior.meta, question.request
     last, level = chosen.cost.steps, request.level
@@ -287,6 +334,7 @@ def explain(
         cost=chosen.cost,
         cost_model=question.cost,
         steps_to_95=steps_to_share(curve.mean(axis=0), times, 0.95),
+        checkpoints=tuple(checkpoints_of(times, curve, forecaster.outcome_range)),
         limit=decision.limit,
         alternatives=trade_offs(evaluate, chosen, level, gained),
         equal_completions=at_equal_completions(evaluate, chosen, gained, request.devices),
@@ -308,7 +356,12 @@ def explain(
         pilots_cost=float(sum(run.completions for run in meta.runs)),
         longest_pilot=meta.longest,
         reach=reach_of(forecaster),
-        notes=by_weight(*cautions(forecaster, last, silent, beyond), *question.notes, *notes),
+        notes=by_weight(
+            *cautions(forecaster, last, silent, beyond),
+            *question.notes,
+            *notes,
+            *_against_the_known(question, decision),
+        ),
         kl_coefficients=tuple(sorted({run.settings.kl_coefficient for run in meta.runs})),
         devices=request.devices,
         choices=question.lattice.axes,
@@ -336,6 +389,24 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
         as_alternative(name, at_end, one, goal, chance)
         for (name, one), chance in zip(found, chances, strict=True)
     ]
+
+
+def _against_the_known(question: Question, decision: Decision) -> list[Note]:
+    """Whether what was chosen, or any pilot, is worth more than the rate that is known anyway."""
+    known, rule, at_end = question.priors.known_optimum, question.priors.decision, decision.at_end
+    if known is None or known.learning_rate is None or decision.kind == "infeasible":
+        return []
+    if question.request.objective.kind != "reward":
+        return []
+    pilots = pilots_of(question.forecaster.posterior, question.forecaster.target)
+    usual = question.fixed.model_copy(update={"learning_rate": known.learning_rate})
+    it, *others = at_end.compared([usual, *settings_run(pilots)])
+    own, *piloted = [1 - p for p in p_better(at_end, it, [decision.chosen, *others])]
+    if max(own, *piloted) >= rule.worthwhile or not it.is_feasible(question.request.level):
+        return [note(Kind.KNOWN_RATE_BEATEN, rate=known.learning_rate, chance=percent(own))]
+    chance = percent(max(own, *piloted))
+    projects, rate = known.projects, known.learning_rate
+    return [note(Kind.KNOWN_RATE_DOES, rate=rate, projects=projects, chance=chance)]
 
 
 def _promotion(question: Question, decision: Decision, planned: Settings) -> Promotion | None:

@@ -86,6 +86,8 @@ class AnswerFields(BaseModel, frozen=True):
     cost: Cost  # of the advised run
     cost_model: CostModel
     steps_to_95: float  # step at which the mean curve has 95 % of its gain by the last step
+    # Steps worth an evaluation: from the first on nothing more is expected.
+    checkpoints: tuple[int, ...] = ()
     limit: Binding  # what keeps the advice from a better value, and what freeing it would give
     alternatives: tuple[Alternative, ...]  # cheaper, safer and faster, where there are any
     # Half the group for twice the steps, and the reverse: the same completions spent otherwise.

@@ -185,8 +185,8 @@ def run_ends(
     chances, lives = stabilities_and_draws(forecaster, planned, steps, level=level[..., 0])
     low = forecaster.outcome_bounds[0]
     utility = low + lives * (draws - low)
-    if (known := forecaster.posterior.meta.priors.known_optimum) is not None:
-        loss = np.asarray(known.expected_loss(planned))[..., None]
+    if (priors := forecaster.posterior.meta.priors).known_optimum is not None:
+        loss = np.asarray(priors.expected_loss(planned))[..., None]
         utility -= forecaster.outcome_range * loss
     return draws, utility, chances, lives
 
@@ -255,17 +255,17 @@ def what_if(
         saved answer, and its numbers.
     **changes : array_like
         ``learning_rate``, ``group_size``, ``minibatches_per_refresh``, ``epochs_per_refresh``,
-        ``prompts_per_step`` and ``steps``, broadcast against each other; what is not given is that
+        ``prompts_per_step`` and ``steps``, broadcast against each other. What is not given is that
         of the target's first pilot, and three times the longest pilot for the steps.
 
     Returns
     -------
     table : pandas.DataFrame
-        A row per configuration: the settings, mean of the reward at the last step with the 80 %
-        interval of one run (the mean of its last tenth, as in the answer), P(stable) with its parts
-        and its interval between tables or repositories, whether so long a run is supported by the
-        pilots (three times the longest at most), the settings ``outside`` what any pilot ran (names
-        with commas between, where the numbers come from the prior), and the price.
+        A row per configuration: the settings, the reward, P(stable) and the price. The reward is
+        the mean at the last step, with the 80 % interval of one run (the mean of its last tenth).
+        P(stable) has its parts and its interval between tables or repositories. A run of more than
+        three times the longest pilot is not supported. ``outside`` names settings that no pilot
+        ran, with commas between; there the numbers come from the prior.
     """
     import pandas as pd
 
@@ -381,7 +381,7 @@ def _check_change(settings: Settings, at_step: int) -> None:
         )
     if settings.schedule != "constant":
         raise InputError(
-            f"the schedule is {settings.schedule}: a trainer that goes on plans it anew",
+            f"the schedule is {settings.schedule}: a trainer that resumes plans it again",
             argument="at_step",
             advice="Ask for the rest as a run of its own, or for one with a constant schedule",
         )

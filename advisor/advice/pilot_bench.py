@@ -14,10 +14,11 @@ from advisor.advice.cost import fresh_completions
 from advisor.advice.pilot_choice import FEW_PROJECTS, Action, Worth
 from advisor.advice.pilot_plan import DRAWS, PilotPlan, PlannedPilot, believed, ladder
 from advisor.advice.promotion import goes_on
+from advisor.diagnosis import Collapse
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, outside_evidence, preset_names
-from advisor.runs import Collapse, PilotRun, Settings
+from advisor.runs import PilotRun, Settings
 
 SAME_RATE = 0.01
 """Share by which the learning rate of a log may differ from that of its planned pilot."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, PositiveFloat, PositiveInt, ValidationError
 
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.cost import fresh_completions
@@ -61,7 +61,7 @@ class PlannedPilot(BaseModel, frozen=True):
     model: str
     parameters: float
     settings: Settings
-    steps: int
+    steps: PositiveInt
     price: float  # share of the full run's
     stable: float  # probability that it lives, by the preset
 
@@ -69,10 +69,10 @@ class PlannedPilot(BaseModel, frozen=True):
 class Design(BaseModel, frozen=True):
     """Pilots that were considered together."""
 
-    pilots: int
+    pilots: PositiveInt
     model: str
-    steps: int
-    learning_rates: tuple[float, ...]
+    steps: PositiveInt
+    learning_rates: tuple[PositiveFloat, ...] = Field(min_length=1)
     price: float  # of all, as a share of the full run's
     gain: float  # expected, of the decision, as a share of the reward range
     left: int  # optimizer steps that the same money leaves for the full run
@@ -84,10 +84,10 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
 
     kind: str  # "pilots", or "run" where no design is worth its price
     pilots: tuple[PlannedPilot, ...]  # of the best design, also where it is not worth its price
-    designs: tuple[Design, ...]  # the best of each number of pilots and model
+    designs: tuple[Design, ...] = Field(min_length=1)  # the best of each number of pilots and model
     run_gain: float  # expected of the full run without pilots, as a share of the reward range
     settings: Settings  # of the full run as it would be launched now
-    steps: int  # of the full run
+    steps: PositiveInt  # of the full run
     share: float  # of its price that pilots may cost
     model: str
     parameters: float
@@ -96,8 +96,8 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
     trainer: str | None  # for which the pilots' scripts were written
     devices: int  # among which the completions of a step divide
     priors: str
-    projects: int = 1  # from which the settings are known
-    reach: float = SUPPORT  # times as long a run as intervals were tested for elsewhere
+    projects: PositiveInt = 1  # from which the settings are known
+    reach: PositiveFloat = SUPPORT  # times as long a run as intervals were tested for elsewhere
 
     @classmethod
     def load(cls, path: str | Path) -> PilotPlan:
@@ -106,7 +106,7 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
         Raises
         ------
         InputError
-            There is none, or it is one of another version.
+            The folder has no plan, or one of another version.
         """
         file = Path(path) / PLAN
         try:

@@ -13,9 +13,10 @@ import numpy as np
 from pydantic import BaseModel
 
 from advisor.advice.candidates import place_of
+from advisor.diagnosis import Level
 from advisor.forecast import Forecaster, ended_lower, pilots_of
 from advisor.model import RunSummary
-from advisor.runs import Level, Settings
+from advisor.runs import Settings
 
 CLEARLY = 4.0
 """Standard errors by which a reward must lie below the highest of its earlier levels to count as

@@ -69,7 +69,7 @@ class Recommendation(AnswerFields):
 
     @property
     def text(self) -> str:
-        """The answer, and what stands behind it."""
+        """The answer, and what it rests on."""
         return f"{self.summary}\n\n{details_text(self)}"
 
     def to_json(self) -> str:
@@ -200,7 +200,7 @@ def _config(
         mark += f"The pilots differ in kl_coefficient ({piloted}): set it yourself. "
         mark += f"Here it is {settings.kl_coefficient:g}.\n"
     if Kind.KL_DOUBTED in kinds(advice.notes):
-        mark += "kl_coefficient was not 0, and no log tells it: set it as your pilots had it.\n"
+        mark += "kl_coefficient was not 0, and no log contains it: set it as your pilots had it.\n"
     return Trainer.export_config(
         settings,
         steps,

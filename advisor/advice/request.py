@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import BaseModel, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from advisor.advice.cost import CostModel, fresh_completions
 from advisor.common import DEFAULT_SEED
@@ -53,8 +53,8 @@ class Request(_Asked):
     ----------
     steps, batches, completions, gpu_hours : int, int, float, float or None
         Budget of the full run, one of them: optimizer steps, batches of rollouts (what verl calls
-        steps, each K optimizer steps), generated completions, GPU-hours; by default three times
-        the longest pilot's steps.
+        steps, each K optimizer steps), generated completions, GPU-hours. The default is three
+        times the longest pilot's steps.
     level : float
         P(stable) wanted, in (0, 1).
     to_reward : float or None
@@ -68,7 +68,7 @@ class Request(_Asked):
     model, task : str or None
         What the full run trains; by default the largest piloted model, on its task.
     parameters : float or None
-        Of a model that was not piloted and whose name does not tell its size.
+        Of a model that was not piloted and whose name does not contain its size.
     start_reward : float or None
         Its mean reward before training, in reward units, if known.
     gpus : int
@@ -84,6 +84,10 @@ class Request(_Asked):
     indifference : float
         Share of the reward range below which rewards count as equal, and the cheaper
         configuration wins; 0 compares rewards alone.
+    constraint : callable or None
+        Of what may be chosen: takes `Posterior.predict`'s dataset of the configurations that are
+        offered, each to its end, and returns a bool for each, such as
+        ``lambda said: said.final_train_reward.quantile(0.1, "draw") > 0.5``. Not saved.
     weigh_pilots : bool
         Also weigh which pilot would be worth running next.
     known : dict of str to float or None
@@ -117,6 +121,7 @@ class Request(_Asked):
     learning_rates: tuple[float, ...] | None = None
     choose_from: tuple[Settings, ...] | None = None
     indifference: float = 0.01  # seed-to-seed spread is larger
+    constraint: Callable[[Any], Any] | None = Field(default=None, exclude=True)
     weigh_pilots: bool = True
     known: Mapping[str, float] | None = None
     projects: int = 1

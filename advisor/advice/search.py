@@ -46,7 +46,8 @@ def _refused(storage: Any, error: Exception) -> InputError:
         f"the Optuna study cannot be kept there ({without_password(reason)})",
         path=without_password(str(storage)),
         argument="storage",
-        advice="Give a database URL whose driver is installed, such as sqlite:///studies.db",
+        advice="Give one that no other program holds and whose driver is installed, such as "
+        "sqlite:///studies.db",
     )
 
 

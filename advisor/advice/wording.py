@@ -131,7 +131,7 @@ INFORMED = {
 }
 """Terms on which a decision turns, whose share of data is stated, and what they are called."""
 
-URGENT = (Kind.LOST_REWARDS, Kind.ADAPTER_DOUBTED, Kind.KL_DOUBTED)
+URGENT = (Kind.LOST_REWARDS, Kind.ADAPTER_DOUBTED, Kind.KL_DOUBTED, Kind.CEILING_DOUBTED)
 """Assumptions that are named before a launch: a log may show that they are wrong."""
 
 

@@ -14,8 +14,8 @@ from advisor.backtesting.scores import (
     NEW_RUN,
     SIMPLEST,
     Backtest,
+    ForecastTask,
     Prediction,
-    Question,
     predict,
 )
 from advisor.common import EngineSettings, Item, Mapped, Progress, digest_of, mapped, progress_of
@@ -52,8 +52,8 @@ def backtest(
     runs : sequence of PilotRun
         Finished runs with their settings.
     seen : float or sequence of float
-        Share of each run that the forecasts see; the mean reward over its last tenth is asked. Of
-        several shares each is asked about the same cohorts.
+        Share of each run that the forecasts see; the mean reward over its last tenth is predicted.
+        Several shares are scored on the same cohorts.
     priors : Priors or str, optional
         A preset that has not learned from these runs [default: for each cohort the one whose
         evidence it lies in, `posterior.presets.preset_for`].
@@ -206,13 +206,13 @@ def _forecasts(
     for number, case in enumerate(cohort.cases):
         if case.seen.id in copies:
             continue
-        question = Question(cohort.name, case.seen.id, seen, cohort.bounds, case.target)
+        question = ForecastTask(cohort.name, case.seen.id, seen, cohort.bounds, case.target)
         asked = case.seen, case.steps
         pooled = None
         if posterior is not None:
             pooled = forecast.curve_of_begun_run(posterior, *asked, seed=number)
         end = forecast.end_of_begun_run(
-            *asked, corpus=corpus, bounds=bounds, curve=pooled, rules=preset.discrepancy
+            *asked, corpus=corpus, bounds=bounds, curve=pooled, priors=preset
         )
         mine.append(predict(ADVISOR, question, end.draws))
         rng = np.random.default_rng(0)
@@ -241,7 +241,7 @@ def new_run_of(
 
 
 def _held_out(
-    posterior: Posterior, question: Question, case: Case, draws: FloatArray | None
+    posterior: Posterior, question: ForecastTask, case: Case, draws: FloatArray | None
 ) -> list[Prediction]:
     """Held-out rewards at the end of a run that logs them: forecast, and the last that is seen."""
     if draws is None or case.held_out is None or not case.seen.eval_reward.size:

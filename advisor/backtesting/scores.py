@@ -70,7 +70,7 @@ class Prediction(NamedTuple):
         return low <= self.target <= high
 
 
-class Question(NamedTuple):
+class ForecastTask(NamedTuple):
     """What all methods are asked: the first attributes of a prediction."""
 
     cohort: str
@@ -80,7 +80,7 @@ class Question(NamedTuple):
     target: float
 
 
-def predict(method: str, question: Question, draws: FloatArray) -> Prediction:
+def predict(method: str, question: ForecastTask, draws: FloatArray) -> Prediction:
     """Summarise predictive draws of shape (draws,)."""
     quantiles = tuple(np.quantile(draws, QUANTILES).tolist())
     return Prediction(method, *question, quantiles, crps(draws, question.target))

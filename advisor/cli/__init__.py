@@ -33,8 +33,8 @@ app = typer.Typer(
         "logs, before the full run is launched."
     ),
     epilog="[bold]Example[/]: advisor demo, then advisor advise runs/ --steps 500 --out study\n\n"
-    "Exit codes: 0 done, 1 our fault, 2 bad input or usage, 3 infeasible or cannot tell, "
-    "4 not converged, 5 something is wrong with a run (diagnose, watch), 130 stopped by Ctrl-C, "
+    "Exit codes: 0 done, 1 our fault, 2 bad input or usage, 3 infeasible or not enough pilots, "
+    "4 not converged, 5 something is wrong with a run (diagnose, watch). 130 stopped by Ctrl-C, "
     "143 stopped by SIGTERM.",
 )
 
@@ -90,7 +90,7 @@ def shared(
         bool, typer.Option("--debug", help="Show tracebacks; after any command.")
     ] = False,
 ) -> None:
-    """Take the flags that stand before any command."""
+    """Take the flags that come before any command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -141,9 +141,11 @@ def _called(argv: Sequence[str]) -> int:
 
         message = harmless(str(error.message))  # type: ignore[attr-defined]
         # Typer suggests what is spelt much the same, and for `next` no `next-pilot`.
-        typed = re.match("No such command '(.+?)'", message)
-        meant = typed and flags.meant(typed[1], command.commands)  # type: ignore[attr-defined]
-        error.message = f"{typed[0]}. Did you mean '{meant}'?" if typed and meant else message  # type: ignore[attr-defined]
+        typed = next((word for word in argv if not word.startswith("-")), "")
+        known = command.commands  # type: ignore[attr-defined]
+        if typed and typed not in known and (meant := flags.meant(typed, known)):
+            message = harmless(f"No such command '{typed}'. Did you mean '{meant}'?")
+        error.message = message  # type: ignore[attr-defined]
         rich_format_error(error)  # type: ignore[arg-type]
         return int(error.exit_code)  # type: ignore[attr-defined]
 

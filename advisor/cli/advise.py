@@ -19,8 +19,9 @@ from advisor.errors import AdvisorError, CannotTellError, KeptElsewhereError
 if TYPE_CHECKING:
     from advisor.advice import Request, Search
     from advisor.cli.terminal import HarmlessConsole
+    from advisor.diagnosis import Diagnosis
     from advisor.model import Sampling
-    from advisor.runs import Diagnosis, PilotRun
+    from advisor.runs import PilotRun
     from advisor.study import Study
 
 COLOURS = {"recommendation": "green", "next_pilot": "yellow", "infeasible": "red"}
@@ -102,7 +103,7 @@ def demo(
     *,
     shown: Shown,
 ) -> None:
-    """Advise on four short pilots of tiny transformers, and show what runs then came to.
+    """Advise on four short pilots of tiny transformers, and show how such runs ended.
 
     The pilots and the full runs come with the package; they were really trained.
 
@@ -134,7 +135,7 @@ def fit(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Fit pilots and say what they tell: plateau, timescale, exponents, and what they leave open.
+    """Fit pilots and print plateau, timescale and exponents, and what the pilots leave open.
 
     [bold]Example[/]: advisor fit runs/ --out posterior.nc
     """
@@ -201,8 +202,9 @@ def _run(
     """
     from advisor.advice import advise, check_storage
     from advisor.cli.terminal import Reporter, noted
+    from advisor.diagnosis import diagnose
     from advisor.forecast import fit
-    from advisor.runs import diagnose, read_runs
+    from advisor.runs import read_runs
     from advisor.study import Study, check_place
 
     check_place(out)

@@ -44,7 +44,7 @@ def compare(
     else:
         for head, path in zip(found.heads, found.paths, strict=False):
             output().say(f"{head}: {path}")
-        show(found, output(), everything=everything or found.kind == "study and runs")
+        show(found, output(), everything=everything or found.is_whole)
 
 
 def show(found: Comparison, console: HarmlessConsole, *, everything: bool) -> None:
@@ -89,7 +89,7 @@ def backtest(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Ask how well forecasts would have done on your own finished runs.
+    """Score forecasts on your own finished runs.
 
     Each run is forecast from its first part, with the others of its task and model. The target is
     the mean reward of its last tenth. Curve fits to single runs are scored next to it. With several

@@ -15,11 +15,12 @@ from advisor.errors import AdvisorError, CannotTellError, InputError
 
 if TYPE_CHECKING:
     from advisor.cli.terminal import HarmlessConsole
+    from advisor.diagnosis import Diagnosis
     from advisor.monitoring import Growth, View, WatchReport
-    from advisor.runs import Diagnosis, Inspection, PilotRun
+    from advisor.runs import Inspection, PilotRun
 
 FAILED = 5
-"""Exit code where a run fails a check, or something is wrong with one that goes on."""
+"""Exit code where a run fails a check, or something is wrong with one that continues."""
 
 
 class FailOn(StrEnum):
@@ -44,6 +45,7 @@ def inspect(
 
     [bold]Example[/]: advisor inspect runs/ --explain
     """
+    from advisor.cli.inspection import explain, show
     from advisor.cli.terminal import output
     from advisor.runs import inspect as inspect_logs
 
@@ -52,18 +54,18 @@ def inspect(
         echo(found.to_json())
     else:
         console = output()
-        found.show(console, quiet=quiet)
+        show(found, console, quiet=quiet)
         if found.runs and not quiet:
             echo(_advised(found))
         if explained:
-            found.explain(console)
+            explain(found, console)
     require_runs(found, logs)
     if found.is_flat:
         raise typer.Exit(CannotTellError.exit_code)
 
 
 def _advised(found: Inspection) -> str:
-    """What advise says of the runs that lack nothing, where it refuses them."""
+    """What advise answers about the runs that lack nothing, where it refuses them."""
     from advisor.model import cohort_of
 
     ready = [run for run in found.train_runs if not run.needs]
@@ -92,7 +94,7 @@ def diagnose(
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Tell reward hacking, degenerate advantages, lost entropy, instability and collapse apart.
+    """Distinguish reward hacking, dead advantages, lost entropy, instability and collapse.
 
     Ends with code 5 where a run fails, or as --fail-on states. Needs no fit. With --quiet only the
     table is shown.
@@ -100,7 +102,7 @@ def diagnose(
     [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --fail-on warning
     """
     from advisor.cli.terminal import output
-    from advisor.runs import Diagnosis
+    from advisor.diagnosis import Diagnosis
     from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **stated.keywords)
@@ -110,7 +112,7 @@ def diagnose(
         echo(Diagnosis.json_of(judged))
     else:
         _show(judged, output(), with_cards=not quiet)
-    for path, reason in found.unread_logs:
+    for path, reason, _ in found.unread_logs:
         echo(f"Not read: {path}: {reason}", err=True)
     failing = {"fail": ("FAIL",), "warning": ("FAIL", "WARNING"), "never": ()}[fail_on.value]
     if any(one.verdict in failing for one in judged):
@@ -119,7 +121,7 @@ def diagnose(
 
 def _judge(runs: Sequence[PilotRun], posterior: Path | None, *, quiet: bool) -> list[Diagnosis]:
     """Diagnose runs, with their distance from the refresh limit where a posterior is given."""
-    from advisor.runs import diagnose as judge
+    from advisor.diagnosis import diagnose as judge
 
     if posterior is None:
         return [judge(run, siblings=runs) for run in runs]
@@ -186,7 +188,7 @@ def watch(
     Ends when the planned steps are done; exits with 5 where something is wrong with the run. It
     only advises, unless --stop gives a command that ends the run; --dry-run shows when. With
     --quiet it prints only what is not 'go on', with --json one object per update. With --pilots it
-    fits anew, with this run among them, where the pilots alone do not explain it. A run that a
+    fits again, with this run among them, where the pilots alone do not explain it. A run that a
     tracker has (wandb:ENTITY/PROJECT/RUN) is looked at with --once.
 
     [bold]Examples[/]: advisor watch run/trainer_state.json --posterior study --target-reward 0.8
@@ -212,7 +214,7 @@ def watch(
     if len(runs) > 1:
         problem = f"there are {len(runs)} runs"
         raise InputError(problem, path=log, advice="Give the log of one of them")
-    forecast = Forecast(posterior, pilots or [], gpus, asked)
+    forecast = RunForecast(posterior, pilots or [], gpus, asked)
     read = reader(forecast.settings, **stated.keywords)
     runs = read(log) if any(run.needs for run in runs) else runs
     last: WatchReport | None = None
@@ -253,14 +255,14 @@ def stopper(command: str, *, is_dry: bool) -> Callable[[], str]:
             return f"Dry run, so this was not run: {command}"
         done = subprocess.run(words, check=False, stdout=2)  # standard output is ours
         if done.returncode:
-            problem = f"'{command}' ended with code {done.returncode}: the run may go on"
+            problem = f"'{command}' ended with code {done.returncode}: the run may continue"
             raise InputError(problem, key="--stop", advice="End the run by hand")
         return f"Stopped the run: {command}"
 
     return run
 
 
-class Forecast:
+class RunForecast:
     """What a run's rows say under the posterior, fitted again with the run where that is due."""
 
     def __init__(
@@ -280,7 +282,7 @@ class Forecast:
         self.refused: set[str] = set()
 
     def __call__(self, run: PilotRun, view: View) -> WatchReport:
-        """Judge the run as it stands now, and show it."""
+        """Judge the run as it is now, and show it."""
         from advisor.cli.terminal import noted
         from advisor.monitoring import watch_report
 
@@ -297,7 +299,7 @@ class Forecast:
         return found
 
 
-def _grown(forecast: Forecast, growth: Growth, view: View) -> WatchReport | None:
+def _grown(forecast: RunForecast, growth: Growth, view: View) -> WatchReport | None:
     """Show what a look at a growing log found."""
     for line in growth.said:
         view.say(line)

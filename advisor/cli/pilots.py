@@ -231,7 +231,8 @@ class Desk:
     def written(self, found: Piloting, out: Path | None) -> list[str]:
         """Write the study, or say where the script of the run is."""
         from advisor.cli.terminal import Reporter
-        from advisor.runs import Trainer, diagnose
+        from advisor.diagnosis import diagnose
+        from advisor.runs import Trainer
         from advisor.study import Study
 
         trainer = self.plan.trainer

@@ -166,7 +166,7 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges, furthes
 
 
 def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -> dict[str, str]:
-    """One row as text, with an asterisk at each number that no pilot speaks of."""
+    """One row as text, with an asterisk at each number that no pilot supports."""
     from advisor.advice import gpu_time, percent
 
     def marked(text: str, *names: str) -> str:

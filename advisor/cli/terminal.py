@@ -106,7 +106,7 @@ def load(study: Path, *, quiet: bool = False) -> Study:
 
 def refuse_existing(file: Path) -> None:
     """Raise an ``InputError`` where a file that would be written exists."""
-    if file.exists():
+    if os.path.lexists(file):
         raise InputError(
             "it exists: nothing was overwritten",
             path=file,

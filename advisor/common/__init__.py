@@ -30,10 +30,10 @@ from advisor.common.shown import SAMPLING_AGAIN as SAMPLING_AGAIN
 from advisor.common.shown import VERSION as VERSION
 from advisor.common.shown import Progress as Progress
 from advisor.common.shown import ProgressLines as ProgressLines
-from advisor.common.shown import counted as counted
-from advisor.common.shown import harmless as harmless
-from advisor.common.shown import html_table as html_table
 from advisor.common.shown import progress_of as progress_of
-from advisor.common.shown import scientific as scientific
 from advisor.common.shown import silent as silent
-from advisor.common.shown import without_password as without_password
+from advisor.text import counted as counted
+from advisor.text import harmless as harmless
+from advisor.text import html_table as html_table
+from advisor.text import scientific as scientific
+from advisor.text import without_password as without_password

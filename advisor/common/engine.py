@@ -17,8 +17,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
-from advisor.common.shown import VERSION, Progress, counted, silent
+from advisor.common.shown import VERSION, Progress, silent
 from advisor.errors import AdvisorError, InputError, writing
+from advisor.text import counted
 
 KEPT = "items.jsonl"
 

@@ -7,6 +7,7 @@ from advisor.forecast.analogues import ended_lower as ended_lower
 from advisor.forecast.analogues import final_rows as final_rows
 from advisor.forecast.begun_run import LATEST_ROWS as LATEST_ROWS
 from advisor.forecast.begun_run import BegunRun as BegunRun
+from advisor.forecast.elsewhere import mover as mover
 from advisor.forecast.fitting import fit as fit
 from advisor.forecast.fitting import fitted_or_none as fitted_or_none
 from advisor.forecast.forecaster import SUPPORT as SUPPORT
@@ -19,6 +20,7 @@ from advisor.forecast.interval import interval_of as interval_of
 from advisor.forecast.new_configuration import RunEffect as RunEffect
 from advisor.forecast.predictions import predict as predict
 from advisor.forecast.predictive import RestOfRun as RestOfRun
+from advisor.forecast.predictive import checkpoints_of as checkpoints_of
 from advisor.forecast.predictive import evaluation as evaluation
 from advisor.forecast.predictive import final_reward as final_reward
 from advisor.forecast.predictive import final_steps as final_steps

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.diagnosis import Level
 from advisor.errors import InputError
-from advisor.model import RunSummary, all_small, preset_folder, sigmoid
-from advisor.runs import Level, PilotRun
+from advisor.model import Discrepancy, RunSummary, all_small, preset_folder, sigmoid
+from advisor.runs import PilotRun
 from advisor.theory import BoolArray, FloatArray
 
 FINAL_SHARE = 0.1
@@ -61,16 +62,8 @@ USUAL_PARAMETERS, USUAL_RATE = 3e9, 5e-6
 SIBLING_REACH = 2.0
 """Distance within which siblings resemble, over that of strangers: what they share is unseen."""
 
-SIBLINGS_SPREAD = (0.37, 0.24, 0.11)
-"""Distance of a run's gain from its siblings' median, in ranges seen, at SCORED_SHARES: of all
-public cohorts, counted as two siblings more."""
-
 LEAST_RESEMBLANCE = 1e-6
 """Of any run: one that resembles none is forecast by all."""
-
-DEATH_TERMS = ("intercept", "log_time_left", "signal", "log_update_norm")
-"""What the log-odds that a run dies turn on: a level, the log of log(end / now), the trend in its
-standard errors as in FEATURES, and the log norm of an Adam update, rate x root of parameters."""
 
 MOST_GAIN = 4.0
 """Of a run, in ranges seen."""
@@ -84,7 +77,7 @@ COLUMNS = ("features", "gain", "span", "odds", "by_odds", "run", "repository")
 """What a corpus holds by row."""
 
 
-class Kind(NamedTuple):
+class RunKind(NamedTuple):
     """What a run is, whatever it logs."""
 
     is_share: bool  # its reward lies between 0 and 1
@@ -93,13 +86,13 @@ class Kind(NamedTuple):
     learning_rate: float | None = None
 
 
-def kind_of(run: PilotRun) -> Kind:
+def kind_of(run: PilotRun) -> RunKind:
     """Kind of a run: its reward is a share as stated, or else as logged."""
     low = np.nanmin(run.reward) if run.reward_floor is None else run.reward_floor
     high = np.nanmax(run.reward) if run.reward_ceiling is None else run.reward_ceiling
     given = run.hyperparameters
     is_share = bool(low >= 0 and high <= 1)
-    return Kind(is_share, run.parameters, given.adapter == "lora", given.learning_rate)
+    return RunKind(is_share, run.parameters, given.adapter == "lora", given.learning_rate)
 
 
 class Description(NamedTuple):
@@ -121,7 +114,7 @@ class Description(NamedTuple):
 
 
 def describe(
-    step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: Kind, *, thinned: int = 1
+    step: npt.ArrayLike, reward: npt.ArrayLike, end: float, kind: RunKind, *, thinned: int = 1
 ) -> Description:
     """Describe a run that has begun, of which one in so many rows is given."""
     steps, rewards = np.asarray(step, dtype=float), np.asarray(reward, dtype=float)
@@ -170,7 +163,6 @@ class Corpus:
     curve_weights: FloatArray  # of the pooled curve, at SCORED_SHARES
     pool_widenings: FloatArray  # of curve and analogues together, at SCORED_SHARES
     new_curve_weight: float  # of the pooled curve for a run that has not begun
-    death_odds: FloatArray  # (len(DEATH_TERMS),), see `p_dies`
 
     @cached_property
     def weight(self) -> FloatArray:
@@ -253,25 +245,12 @@ def ended_lower(corpus: Corpus, share: float, *, has_fallen: bool) -> tuple[int,
     return int(kept.sum()), int((corpus.gain[kept] < 0).sum())
 
 
-def death_terms(seen: Description, log_norm: float) -> FloatArray:
-    """Values of DEATH_TERMS for a run that lives, shape (4,)."""
-    # Beyond this share of a run the time left is no shorter.
-    left = np.log(-min(seen.features[0], np.log(0.99)))
-    return np.array([1.0, left, seen.features[FEATURES.index("signal")], log_norm])
-
-
-def p_dies(corpus: Corpus, seen: Description, log_norm: float) -> float:
-    """Probability that a run which lives has fallen at its end, as runs that stood so had."""
-    return float(sigmoid(corpus.death_odds @ death_terms(seen, log_norm)))
-
-
 def gain_of_siblings(
-    siblings: Sequence[PilotRun], share: float, seen: Description, median: float, most: float
+    siblings: Sequence[PilotRun], share: float, seen: Description, median: float, rules: Discrepancy
 ) -> tuple[FloatArray, float] | None:
     """End of a run by what its finished siblings gained from the same share on, and its weight.
 
     A Student t round their mean, to which the analogues' ``median`` counts as one sibling more.
-    ``most`` is the share of the answer that many siblings have that agree.
     """
     from scipy.special import stdtrit
 
@@ -286,12 +265,14 @@ def gain_of_siblings(
     if not gains:
         return None
     count = len(gains)
-    usual = seen.unit * float(np.interp(np.log(share), np.log(SCORED_SHARES), SIBLINGS_SPREAD))
+    usual = seen.unit * float(
+        np.interp(np.log(share), np.log(SCORED_SHARES), rules.siblings_spread)
+    )
     gain = (sum(gains) + median - seen.level) / (count + 1)
     squares = float(np.sum((np.array(gains) - np.mean(gains)) ** 2)) + 2 * usual**2
     spread = float(np.sqrt(squares / (count + 1) * (1 + 1 / (count + 1))))
     draws = stdtrit(count + 1, (np.arange(1000) + 0.5) / 1000)
-    weight = most / (1 + (spread / seen.unit) ** 2) * count / (count + 2)
+    weight = rules.siblings / (1 + (spread / seen.unit) ** 2) * count / (count + 2)
     return np.asarray(seen.level + gain + spread * draws), weight
 
 
@@ -378,7 +359,6 @@ def load_corpus(path: Path) -> Corpus:
             curve_weights=np.array(saved["curve_weights"], dtype=float),
             pool_widenings=np.array(saved["pool_widenings"], dtype=float),
             new_curve_weight=float(saved["new_curve_weight"]),
-            death_odds=np.array([saved["death_odds"][name] for name in DEATH_TERMS], dtype=float),
         )
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise InputError(

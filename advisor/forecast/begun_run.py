@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from advisor.forecast.analogues import FINAL_SHARE, corpus_for
+from advisor.forecast.elsewhere import moved_by, p_dies, signals_of
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.new_configuration import RunEffect
 from advisor.forecast.predictive import (
@@ -18,9 +20,10 @@ from advisor.forecast.predictive import (
     moved_to,
     rest_of_run,
 )
-from advisor.forecast.run_in_progress import end_of_begun_run, p_unstable_of_begun_run
+from advisor.forecast.run_in_progress import end_of_begun_run
 from advisor.forecast.run_likelihood import ObservedRun, ReweightedDraws
-from advisor.forecast.survival import rest_stable
+from advisor.forecast.survival import rest_stable, stability
+from advisor.model import all_small
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray
 
@@ -37,6 +40,7 @@ class BegunRun:
 
     run: PilotRun
     observed: ObservedRun
+    population: Forecaster  # as before the run
     forecaster: Forecaster  # with the run's own effects
     rest: RestOfRun
     ends: FloatArray  # (draws,), means over the last tenth, in reward units
@@ -68,10 +72,12 @@ class BegunRun:
                 corpus=corpus,
                 bounds=(meta.floor, meta.ceiling),
                 curve=ends,
-                rules=meta.priors.discrepancy,
+                priors=meta.priors,
             ).draws
             rest = moved_to(rest, observed, share, forecaster.as_share(ends))
-        return cls(run, observed, forecaster, rest, np.clip(ends, meta.floor, meta.ceiling))
+        return cls(
+            run, observed, population, forecaster, rest, np.clip(ends, meta.floor, meta.ceiling)
+        )
 
     @property
     def path(self) -> FloatArray:
@@ -98,11 +104,23 @@ class BegunRun:
 
     def p_unstable_at(self, settings: Settings, level: FloatArray) -> float:
         """The same with other settings for the rest, of a run that lives and ends at a level."""
-        corpus = corpus_for([self.run])
-        rate, end = settings.learning_rate, self.observed.end
-        # As others that stood so; of small models, as the pilots say.
-        found = None if corpus is None else p_unstable_of_begun_run(self.run, end, rate, corpus)
-        if found is not None:
-            return found
-        exposure = self.observed.exposure_left
-        return float(1 - rest_stable(self.forecaster, settings, exposure, level).mean())
+        if self.moved is None:
+            exposure = self.observed.exposure_left
+            return float(1 - rest_stable(self.forecaster, settings, exposure, level).mean())
+        law = self.forecaster.posterior.meta.priors.elsewhere
+        return p_dies(self.p_unstable_before(settings), law, self.moved)
+
+    def p_unstable_before(self, settings: Settings) -> float:
+        """What the pilots and runs elsewhere predict of a whole run before it begins."""
+        end = self.observed.end
+        return 1 - stability(self.population, settings.or_planned_over(end), end).probability
+
+    @cached_property
+    def moved(self) -> dict[str, float] | None:
+        """Log-odds of death by signal; None of small models and few rewards: the pilots decide."""
+        known = np.isfinite(self.run.reward).sum()
+        if all_small([self.run.parameters]) or known < PilotRun.LEAST_REWARDS:
+            return None
+        meta = self.forecaster.posterior.meta
+        run = self.run.with_updates(reward_floor=meta.floor)
+        return moved_by(meta.priors.elsewhere, signals_of(run, self.observed.end))

@@ -112,7 +112,7 @@ class Forecaster:
     run_effect : RunEffect, optional
         Where the run's own effects come from [default: ``RunEffect.fresh(seed)``].
     corpus : Corpus, optional
-        Finished runs that tell what becomes of pilots beyond their last row [default: the shipped
+        Finished runs that show how pilots end beyond their last row [default: the shipped
         ones, without the repositories of the pilots; none where all models are small].
 
     Attributes
@@ -206,6 +206,11 @@ class Forecaster:
         pair, groups = (self.target.task, self.target.model), self.posterior.meta.groups
         return groups.index(pair) if pair in groups else None
 
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether the target is smaller than the language models of other projects."""
+        return self.target.parameters < model.SMALL
+
     @property
     def is_piloted(self) -> bool:
         """Whether a pilot ran this model on this task."""
@@ -292,7 +297,7 @@ class Forecaster:
 
     @cached_property
     def next_run(self) -> NextRun | None:
-        """What the pilots of the target say of its next run; None of a run that has begun."""
+        """What the pilots of the target predict of its next run; None for a run that has begun."""
         if not self._is_fresh:
             return None
         posterior = self.posterior
@@ -309,7 +314,7 @@ class Forecaster:
         return NextRun(posterior, places, self.indices, corpus) if places else None
 
     def effect_of(self, settings: Settings) -> FloatArray:
-        """The run's own effects, shape (3, ..., draws), as the pilots tell them of its settings."""
+        """The run's own effects, shape (3, ..., draws), as the pilots show them at its settings."""
         known = self.next_run
         return self.run_effect if known is None else known.effect(settings, self.run_effect)
 
@@ -324,7 +329,7 @@ class Forecaster:
         return np.asarray(np.exp(self.group.log_stiffness + rate + noise))
 
     def stiffness_limit(self, settings: Settings) -> FloatArray:
-        """Largest stiffness that the refresh schedule stands, shape (..., draws)."""
+        """Largest stiffness that is stable under the refresh schedule, shape (..., draws)."""
         share = self.uncorrected_share(settings)
         intervals, place = np.unique(settings.refresh_interval, return_inverse=True)
         limits = [stiffness_limit(settings.momentum, k, share, settings.lag) for k in intervals]
@@ -371,7 +376,7 @@ class Forecaster:
         return self.next_run.path(settings, times.astype(float), self.curve)
 
     def curve(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
-        """What the laws alone say of :meth:`scaled_reward`, however long a run is."""
+        """What the laws alone predict for :meth:`scaled_reward`, however long a run is."""
         times = np.atleast_1d(np.asarray(steps, dtype=int))
         polynomial = model.clock_polynomial(model.clock_table(settings, int(times.max()))[times])
         return self.laws_of(settings).reward(self.effect_of(settings), polynomial)
@@ -389,7 +394,7 @@ class Forecaster:
     def beyond(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """E-folds of runs beyond what pilots support in steps and show on the clock, the lesser.
 
-        A long run at a low rate may not have come as far as a short pilot at a high one.
+        A long run at a low rate may have moved less than a short pilot at a high one.
         """
         times = np.asarray(steps, dtype=float)
         shown = self.posterior.meta.priors.extrapolation.shown
@@ -401,7 +406,7 @@ class Forecaster:
         return np.asarray(beyond * grown * (2 - grown))
 
     def carried_steps(self, settings: Settings, steps: int, other: Settings) -> int:
-        """Steps at other settings after which a run stands where it does after these."""
+        """Steps at other settings after which a run is where it is after these."""
         clock = max(1, round(steps * float(self._speed(settings) / self._speed(other))))
         times = np.unique(np.geomspace(1, clock, 200).astype(int))
         stands = self.curve(settings.planned_over(steps), [steps]).mean()

@@ -20,7 +20,7 @@ from advisor.forecast.analogues import (
     FINAL_SHARE,
     Corpus,
     Description,
-    Kind,
+    RunKind,
     describe,
     end_of_run,
     log_odds,
@@ -188,7 +188,7 @@ class NextRun:
             return Continued(last, 0.0, log_lengths[1:], shift)
         is_lora = pilot.settings.adapter == "lora"
         is_share = self.meta.floor >= 0 and self.meta.ceiling <= 1
-        kind = Kind(is_share, pilot.parameters, is_lora, pilot.settings.learning_rate)
+        kind = RunKind(is_share, pilot.parameters, is_lora, pilot.settings.learning_rate)
         seen = describe(step, reward, last, kind, thinned=pilot.thinned)
         stands = float(log_odds(self.meta.as_share(seen.level), CLEAR))
         # Held-out rewards have a curve of their own: how far train rows end off theirs is not it.

@@ -127,6 +127,19 @@ def peak(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
     return np.asarray(np.maximum(swept, curve[:, -1]))
 
 
+def checkpoints_of(steps: npt.ArrayLike, paths: FloatArray, span: float) -> list[int]:
+    """Steps worth an evaluation; after the first of them nothing more is expected.
+
+    The first is where the median of ``paths``, shape (draws, steps), comes within 0.01 of ``span``
+    of its maximum. Each doubling follows, and the end: the curve foretells no decline.
+    """
+    times, median = np.asarray(steps, dtype=float), np.median(paths, axis=0)
+    first = times[int(np.argmax(median >= median.max() - 0.01 * span))]
+    doublings = first * 2.0 ** np.arange(np.log2(times[-1] / max(first, 1.0)))
+    near = {int(times[np.abs(times - one).argmin()]) for one in (*doublings, times[-1])}
+    return sorted({int(first), *near})
+
+
 @dataclass(frozen=True)
 class RestOfRun:
     """Paths of a run from now to its end, as shares of floor to ceiling."""

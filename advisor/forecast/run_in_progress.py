@@ -17,18 +17,16 @@ import numpy as np
 from advisor.errors import InputError
 from advisor.forecast.analogues import (
     SCORED_SHARES,
-    USUAL_PARAMETERS,
     Corpus,
     describe,
     end_of_run,
     gain_of_siblings,
     kind_of,
-    p_dies,
     tabulated,
 )
 from advisor.forecast.predictive import begun_run_reward
-from advisor.forecast.survival import log_update_norm
-from advisor.model import Discrepancy, Posterior
+from advisor.forecast.take_off import with_take_off
+from advisor.model import Posterior, Priors
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
@@ -69,13 +67,14 @@ def end_of_begun_run(
     bounds: tuple[float, float],
     curve: FloatArray | None = None,
     siblings: Sequence[PilotRun] = (),
-    rules: Discrepancy,
+    priors: Priors,
 ) -> EndOfRun:
     """Forecast the end of a run of which a part is seen.
 
     Its median is not below the present level of the run, which a random walk seen through noise
     estimates.
     """
+    rules = priors.discrepancy
     if curve is not None and corpus is None:
         return EndOfRun(curve, 1.0, curve, None)
     known = np.isfinite(run.reward)
@@ -111,26 +110,13 @@ def end_of_begun_run(
     parts += [] if curve is None else [(curve, shared * weight)]
     parts += [(draws, rules.own_curve * believed(draws)) for draws in alone]
     median = float(np.median(analogues))
-    related = gain_of_siblings(siblings, share, seen, median, rules.siblings)
+    related = gain_of_siblings(siblings, share, seen, median, rules)
     if related is not None:
         parts.append((related[0], related[1] / (1 - related[1]) * sum(part for _, part in parts)))
     of_curve = shared * weight / sum(part for _, part in parts)
-    ends = widened(pooled(parts), widening)
+    ends = with_take_off(widened(pooled(parts), widening), seen, bounds, priors.take_off)
     lacks = float(np.median(alone[1]) - ends[DRAWS // 2])
     return EndOfRun(ends + max(lacks, 0.0), of_curve, curve, analogues)
-
-
-def p_unstable_of_begun_run(
-    run: PilotRun, end: float, learning_rate: float, corpus: Corpus
-) -> float | None:
-    """P(unstable at the end) of a run that lives, as others that stood so; None of few rewards."""
-    # What the posterior of its pilots says of collapses was worse than the base rate, in public.
-    known = np.isfinite(run.reward)
-    if known.sum() < PilotRun.LEAST_REWARDS:
-        return None
-    seen = describe(run.step[known], run.reward[known], end, kind_of(run))
-    norm = log_update_norm(learning_rate, run.parameters or USUAL_PARAMETERS)
-    return p_dies(corpus, seen, float(norm))
 
 
 def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor import model
+from advisor.diagnosis import Collapse
 from advisor.errors import InputError
 from advisor.forecast.forecaster import Forecaster, RunLaws, scored_steps
 from advisor.forecast.new_configuration import RunEffect
 from advisor.forecast.survival import collapse_rate
 from advisor.model import DEGREES
-from advisor.runs import Collapse, PilotRun, Settings
+from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, IntArray, cumulative_clock
 
 DIFFERENCE = 1e-3
@@ -126,7 +127,7 @@ def _factors(run: PilotRun, settings: Settings, end: int) -> FloatArray:
     return np.asarray(np.clip(np.concatenate([past, stays * factors[last:]]), 0.0, 1.0))
 
 
-class Residuals(NamedTuple):
+class BinResiduals(NamedTuple):
     """Covariance of a run's bins under each draw, and the density of what is left of them."""
 
     whitening: FloatArray  # (draws, bins, bins)
@@ -144,7 +145,7 @@ class Residuals(NamedTuple):
         )
 
 
-def residuals_of(laws: RunLaws, observed: ObservedRun) -> Residuals:
+def residuals_of(laws: RunLaws, observed: ObservedRun) -> BinResiduals:
     """Slow AR(1) residual plus the sampling noise of each bin, under each draw."""
     known, per_completion, per_prompt = observed.noise
     within = model.sigmoid(laws.population["within_log_odds"])[:, None]
@@ -157,7 +158,7 @@ def residuals_of(laws: RunLaws, observed: ObservedRun) -> Residuals:
     covariance[:, bins, bins] += noise
     factor = np.linalg.cholesky(covariance)
     log_determinant = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
-    return Residuals(np.linalg.inv(factor), log_determinant)
+    return BinResiduals(np.linalg.inv(factor), log_determinant)
 
 
 class RunEffects(NamedTuple):
@@ -168,7 +169,7 @@ class RunEffects(NamedTuple):
 
 
 def run_effects(
-    laws: RunLaws, observed: ObservedRun, residuals: Residuals, noise: FloatArray
+    laws: RunLaws, observed: ObservedRun, residuals: BinResiduals, noise: FloatArray
 ) -> RunEffects:
     """Draw the effects of a run under each draw of the population."""
     mode, curvature = _mode(laws, observed, residuals)
@@ -185,7 +186,7 @@ def run_effects(
 
 
 def _mode(
-    laws: RunLaws, observed: ObservedRun, residuals: Residuals
+    laws: RunLaws, observed: ObservedRun, residuals: BinResiduals
 ) -> tuple[FloatArray, FloatArray]:
     """Mode of the effects, shape (3, draws), and the curvature there, shape (draws, 3, 3)."""
     draws, rows = laws.log_onset.size, observed.reward.size
@@ -227,7 +228,7 @@ class EqualDraws(NamedTuple):
     draw: IntArray  # (size,), of the population
     effect: FloatArray  # (3, size)
     laws: RunLaws
-    residuals: Residuals
+    residuals: BinResiduals
 
     def residual_at(
         self, step: float, observed: ObservedRun
@@ -247,7 +248,7 @@ class ReweightedDraws:
     """Population draws, effects of the run under each, and how much each pair counts."""
 
     laws: RunLaws
-    residuals: Residuals
+    residuals: BinResiduals
     effect: FloatArray  # (3, copies, draws)
     weight: FloatArray  # (copies, draws)
     log_marginal: FloatArray  # (draws,)
@@ -259,7 +260,7 @@ class ReweightedDraws:
         places = np.searchsorted(edges, (np.arange(size) + 0.5) / size * edges[-1])
         copy, index = np.unravel_index(np.minimum(places, edges.size - 1), self.weight.shape)
         index = index.astype(np.int64)
-        residuals = Residuals(*(values[index] for values in self.residuals))
+        residuals = BinResiduals(*(values[index] for values in self.residuals))
         return EqualDraws(index, self.effect[:, copy, index], self.laws.taken(index), residuals)
 
 

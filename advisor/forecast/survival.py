@@ -1,7 +1,7 @@
 """P(stable) and its parts, as pure functions of posterior draws and a configuration.
 
 A run is unstable when its trailing mean reward is more than a third below its best, at the end and
-for one window before (`advisor.runs.diagnosis`). Levels are measured from the reward floor. Three
+for one window before (`advisor.diagnosis`). Levels are measured from the reward floor. Three
 causes have a part each. Rollouts are too stale for the stiffest mode. Task and model do not
 tolerate the learning rate. The fluctuation is as large as the third itself. What temperature takes
 off the plateau belongs to the objective, not here.
@@ -15,11 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from advisor.diagnosis import Collapse
+from advisor.forecast.elsewhere import stable_elsewhere
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import DEVIATIONS
 from advisor.forecast.target import Target
 from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine
-from advisor.runs import Collapse, PilotRun, Settings
+from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, coefficients, damping_ratio, temperature
 
 LOGITS = 7.0
@@ -36,7 +38,7 @@ class Stability(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    probability: float  # by the preset's line, averaged over tables or repositories like its own
+    probability: float  # by the preset's line, beside runs elsewhere (`forecast.elsewhere`)
     low: float  # in 80 % of them it lies from here
     high: float  # to here
     by_model: float
@@ -174,10 +176,15 @@ def stabilities_and_draws(
     survives = forecaster.survival(settings, steps)
     calm = fluctuation_small(forecaster, settings, left, level)
     joint = contracts * survives * calm
-    by_model, line = joint.mean(axis=-1), line_for(forecaster.posterior.meta.priors, settings)
-    norm = log_update_norm(settings.learning_rate, forecaster.target.parameters)
+    meta, size = forecaster.posterior.meta, forecaster.target.parameters
+    by_model, line = joint.mean(axis=-1), line_for(meta.priors, settings)
+    norm = log_update_norm(settings.learning_rate, size)
     expected = recalibrated(by_model, line, norm)
     low, high = recalibrated(by_model, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]]))
+    if not forecaster.is_small:
+        said = np.stack(np.broadcast_arrays(expected, low, high))
+        law = meta.priors.elsewhere
+        expected, low, high = stable_elsewhere(said, settings, size, law, meta.runs)
     columns = {
         "probability": expected,
         # Of a line far from a half both ends lie beyond the mean: tails weigh in it.

@@ -32,6 +32,7 @@ from advisor.model.posterior import Provenance as Provenance
 from advisor.model.posterior import RunSummary as RunSummary
 from advisor.model.presets import COLLAPSE_STEPS as COLLAPSE_STEPS
 from advisor.model.presets import REFERENCE as REFERENCE
+from advisor.model.presets import SMALL as SMALL
 from advisor.model.presets import all_small as all_small
 from advisor.model.presets import check_preset_file as check_preset_file
 from advisor.model.presets import outside_evidence as outside_evidence
@@ -45,10 +46,12 @@ from advisor.model.priors import NO_LINE as NO_LINE
 from advisor.model.priors import SPECTRUM as SPECTRUM
 from advisor.model.priors import Discrepancy as Discrepancy
 from advisor.model.priors import Domain as Domain
+from advisor.model.priors import Elsewhere as Elsewhere
 from advisor.model.priors import KnownOptimum as KnownOptimum
 from advisor.model.priors import NormalPrior as NormalPrior
 from advisor.model.priors import Priors as Priors
 from advisor.model.priors import StabilityLine as StabilityLine
+from advisor.model.priors import TakeOff as TakeOff
 from advisor.model.priors import family_of as family_of
 from advisor.model.priors import load_priors as load_priors
 from advisor.model.priors import preset_folder as preset_folder

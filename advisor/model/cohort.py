@@ -399,7 +399,9 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
         ceiling = 1.0 if high <= 1 else high + 0.25 * (high - floor)
         inside = "rewards lie in [0, 1]" if low >= 0 else f"highest logged {high:g}"
         why = inside if high <= 1 else f"highest logged {high:g}, plus a quarter"
-        notes.add(note(Kind.REWARD_CEILING, value=ceiling, why=why))
+        kind = Kind.REWARD_CEILING if high <= 1 else Kind.CEILING_DOUBTED
+        likely = " (100 for percentages)" if low >= 0 and 20 < high <= 100 else ""
+        notes.add(note(kind, value=ceiling, why=why, likely=likely))
     for run in runs:
         low, high = float(np.nanmin(run.reward)), float(np.nanmax(run.reward))
         if low < floor or high > ceiling:

@@ -81,6 +81,9 @@ def import_arviz() -> Any:
     return arviz
 
 
+Draws = dict[str, FloatArray]
+
+
 def sample_density(
     log_density: Callable[[FloatArray], tuple[float, FloatArray]],
     expand: Callable[[FloatArray], dict[str, FloatArray]],
@@ -93,11 +96,17 @@ def sample_density(
     seed: int,
     target_accept: float,
     progress: Progress,
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Run NUTS on a log density that Python can call.
+    most: int | None = None,
+    is_enough: Callable[[Draws, Draws], bool] | None = None,
+) -> tuple[Draws, Draws]:
+    """Run NUTS on a log density that Python can call: draws and statistics.
+
+    From ``draws`` a chain on, and at each half as many more, ``is_enough`` is asked of all so far,
+    up to ``most``: what a seed gives does not turn on how fast a machine is.
 
     Many parameters because: it is all that a sampler has to be told.
     """
+    checks = range(draws, (most or draws) + 1, max(1, draws // 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import nutpie
@@ -114,7 +123,7 @@ def sample_density(
         )
         sampler: Any = nutpie.sample(
             model,
-            draws=draws,
+            draws=checks[-1],
             tune=tune,
             chains=chains,
             seed=seed,
@@ -125,49 +134,81 @@ def sample_density(
             save_warmup=True,
             blocking=False,
         )
-        _follow(sampler, chains, draws + tune, progress)
-        trace = sampler.wait()
+        return _until_enough(sampler, checks, is_enough, shapes, chains * (draws + tune), progress)
+
+
+def _until_enough(
+    sampler: Any,
+    checks: Sequence[int],
+    is_enough: Callable[[Draws, Draws], bool] | None,
+    shapes: Mapping[str, tuple[int, ...]],
+    planned: int,
+    progress: Progress,
+) -> tuple[Draws, Draws]:
+    """Let a sampler go on until its first draws are enough, and report how many it has."""
+    waiting = [] if is_enough is None else list(checks[:-1])
+    looked = time.monotonic()
+    while True:
+        with contextlib.suppress(TimeoutError):  # nutpie's answer while chains start
+            if sampler.is_finished:
+                break
+        time.sleep(0.02)
+        is_due = time.monotonic() - looked >= REPORT_SECONDS
+        if not is_due or (progress is silent and not waiting):
+            continue
+        trace, counts = _so_far(sampler)
+        looked = time.monotonic()
+        share = min(sum(counts), planned) / planned
+        progress(SAMPLING, share, f"{sum(counts)} of {planned} draws over all chains")
+        while waiting and trace is not None and _fewest(trace) >= waiting[0]:
+            found = _first_draws(trace, waiting.pop(0), shapes)
+            if is_enough is not None and is_enough(*found):
+                sampler.cancel()
+                return found
+    trace = sampler.wait()
+    for check in waiting:
+        found = _first_draws(trace, check, shapes)
+        if is_enough is not None and is_enough(*found):
+            return found
+    return _first_draws(trace, checks[-1], shapes)
+
+
+def _first_draws(
+    trace: Any, count: int, shapes: Mapping[str, tuple[int, ...]]
+) -> tuple[Draws, Draws]:
+    """Draws and statistics of a trace, so many a chain."""
     posterior, statistics = trace["posterior"], trace["sample_stats"]
     return (
-        {name: np.asarray(posterior[name].values, dtype=float) for name in shapes},
+        {name: np.asarray(posterior[name].values[:, :count], dtype=float) for name in shapes},
         {
-            ours: np.asarray(statistics[theirs].values, dtype=float)
+            ours: np.asarray(statistics[theirs].values[:, :count], dtype=float)
             for theirs, ours in STATISTICS.items()
         },
     )
 
 
-def _follow(sampler: Any, chains: int, steps: int, progress: Progress) -> None:
-    """Report draws done until the sampler ends; `model.fit_clock` knows what is left."""
-    reported = time.monotonic()
-    while True:
-        with contextlib.suppress(TimeoutError):  # nutpie's answer while chains start
-            if sampler.is_finished:
-                return
-        time.sleep(0.02)
-        if progress is silent or time.monotonic() - reported < REPORT_SECONDS:
-            continue
-        done = _draws_so_far(sampler)
-        share = done / (chains * steps)
-        reported = time.monotonic()
-        progress(SAMPLING, share, f"{chains} chains, {done} of {chains * steps} draws")
+def _counts(trace: Any, group: str) -> list[int]:
+    """Draws of each chain in a group of a trace."""
+    try:
+        values = np.asarray(trace[group]["depth"].values, dtype=float)
+    except (KeyError, TypeError):
+        return []
+    # Chains that lag behind are padded with NaN or zeros.
+    return [int(np.count_nonzero(np.nan_to_num(chain))) for chain in values]
 
 
-def _draws_so_far(sampler: Any) -> int:
-    """Draws over all chains, warm-up included; 0 while a chain has not stored any."""
+def _fewest(trace: Any) -> int:
+    """Draws of the chain that has the fewest, without its warm-up."""
+    return min(_counts(trace, "sample_stats"), default=0)
+
+
+def _so_far(sampler: Any) -> tuple[Any, list[int]]:
+    """Trace of all chains and their draws, warm-up included; none while a chain stored none."""
     try:
         trace = sampler.inspect()
     except (TimeoutError, RuntimeError, ValueError, KeyError, IndexError):
-        return 0
-    total = 0
-    for group in ("warmup_sample_stats", "sample_stats"):
-        try:
-            values = np.asarray(trace[group]["depth"].values, dtype=float)
-        except (KeyError, TypeError):
-            continue
-        # Chains that lag behind are padded with NaN or zeros.
-        total += int(np.count_nonzero(np.nan_to_num(values)))
-    return total
+        return None, []
+    return trace, [n for of in ("warmup_sample_stats", "sample_stats") for n in _counts(trace, of)]
 
 
 def convergence(draws: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, FloatArray]]:

@@ -70,6 +70,27 @@ class Convergence(BaseModel, frozen=True):
     steps_per_draw: float  # mean leapfrog steps
     disputed: tuple[str, ...] = ()  # runs over whose terms chains disagree, worst first, with R-hat
 
+    @classmethod
+    def of(
+        cls,
+        diagnostics: Mapping[str, tuple[FloatArray, FloatArray]],
+        statistics: Mapping[str, FloatArray],
+        runs: Sequence[str],
+    ) -> Convergence:
+        """Figures of draws, from R-hat and effective draws of each variable; runs by their id."""
+        rhat = {name: np.max(pair[0]) for name, pair in diagnostics.items()}
+        # NaN (a parameter that never moved) must fail the gate: max and min would pass it over.
+        worst = max(rhat, key=lambda name: np.nan_to_num(rhat[name], nan=np.inf))
+        return cls(
+            rhat=float(rhat[worst]),
+            ess=float(np.min([np.min(pair[1]) for pair in diagnostics.values()])),
+            worst=worst,
+            divergent_share=float(statistics["diverging"].mean()),
+            draws=int(statistics["diverging"].size),
+            steps_per_draw=float(statistics["n_steps"].mean()),
+            disputed=_disputed(diagnostics, runs),
+        )
+
     def complaint(self, rhat: float, ess: float, divergent_share: float) -> str | None:
         """Say what fails the gate, or None."""
         if not self.rhat < rhat:
@@ -348,7 +369,7 @@ class Posterior(FittedDraws):
         Raises
         ------
         OSError
-            It cannot be written; an older file stands as it was.
+            It cannot be written; an older file stays as it was.
         """
         write_whole(Path(path), self.to_bytes())
 
@@ -363,7 +384,7 @@ class Posterior(FittedDraws):
         Raises
         ------
         StudyError
-            The file is none of ours, or has another schema.
+            The file is no saved posterior, or has another schema.
 
         Warns
         -----
@@ -465,18 +486,7 @@ def make_posterior(
     draws["is_oscillator"] = np.full_like(draws["log_misfit"], float(family.is_oscillator))
     draws |= summaries_of(draws, seen)
 
-    rhat = {name: np.max(pair[0]) for name, pair in diagnostics.items()}
-    # NaN (a parameter that never moved) must fail the gate: max and min would pass it over.
-    worst = max(rhat, key=lambda name: np.nan_to_num(rhat[name], nan=np.inf))
-    convergence = Convergence(
-        rhat=float(rhat[worst]),
-        ess=float(np.min([np.min(pair[1]) for pair in diagnostics.values()])),
-        worst=worst,
-        divergent_share=float(statistics["diverging"].mean()),
-        draws=int(statistics["diverging"].size),
-        steps_per_draw=float(statistics["n_steps"].mean()),
-        disputed=_disputed(diagnostics, [run.id for run in cohort.runs]),
-    )
+    convergence = Convergence.of(diagnostics, statistics, [run.id for run in cohort.runs])
     pilots = {
         "run": cohort.run_of_bin.astype(float),
         "step": cohort.step,

@@ -141,6 +141,8 @@ def _literal(value: Any) -> str:
     if isinstance(value, str):
         # JSON and TOML escape alike, but for the one control character that JSON leaves as it is.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {_literal(v)}" for k, v in value.items()) + " }"
     if isinstance(value, tuple):
         return "\n".join(["[", *(f"  {_literal(part)}," for part in value), "]"])
     return repr(value)

@@ -86,6 +86,24 @@ class Extrapolation(_Entry):
     runs: int  # distinct trained runs behind it
 
 
+class TakeOff(_Entry):
+    """How likely a run that has begun still rises by a quarter of the reward's range or more.
+
+    Log-odds in terms of how the run stands; levels and gains are shares of floor to ceiling.
+    """
+
+    level: Bounded  # with no term below
+    log_share: Bounded  # of the log of the share seen over a quarter
+    log_headroom: Bounded  # of the log of what lies above the present level, over the range
+    log_level: Bounded  # of the log of the present level
+    signal: Bounded  # of the gain so far over its error, within -4 and 8, over 4
+    gained: Bounded  # of the gain so far
+    log_rows: Bounded  # of the log of the rows seen, less 3
+    log_rate: Bounded  # of the log of the learning rate over 5e-6
+    log_steps: Bounded  # of the log of the planned steps, less 5
+    trust: Share  # of that probability, as far as a forecast says less
+
+
 class Discrepancy(_Entry):
     """How runs depart from the laws: of one run from its settings' mean, of a run from its curve.
 
@@ -107,15 +125,39 @@ class Discrepancy(_Entry):
     believed: Positive  # ranges seen from the analogues at which a curve counts half
     odds_share: Share  # of analogues by what they gained in log-odds, where that forecast better
     siblings: Share  # of the end of a begun run by its siblings' gains, of many that agree
+    # Distance of a run's gain from its siblings' median, in ranges seen, after 10, 25 and 50 %:
+    # counted as two siblings more.
+    siblings_spread: tuple[Positive, Positive, Positive]
     unstable_fallen: Share  # P(unstable) of a run that has fallen
+
+
+class Elsewhere(_Entry):
+    """What runs of other projects tell of P(stable): `forecast.elsewhere`."""
+
+    pilots: Positive  # runs that what the pilots predict counts as, beside those elsewhere
+    rate_reach: Positive  # natural log of a learning rate over which outcomes are shared
+    size_reach: Positive  # the same of the parameters of the model
+    signals: dict[str, Bounded]  # log-odds of death by one unit of each, and "intercept"
+    missing: dict[str, Bounded]  # log-odds where a signal is not logged
+    spread: Annotated[float, Field(ge=0, le=MOST)]  # sd of the log-odds between repositories
+    groups: int  # distinct repositories and tasks behind it
+    runs: int  # distinct trained runs behind it
+    deaths: int  # of them, those that died
 
 
 AS_THE_CURVE = Extrapolation(gain=0, groups=0, runs=0, source="What the curve says, as it is.")
 
-PENALTY = 0.15
-"""Share of the reward's range that a squared decade of distance from where a setting is known to do
-best is expected to cost, where it is known from many projects: 0.1 to 0.2 advised best in 50 worlds
-of small transformers (case_studies/economics), 0.2 and more on six tasks of a language model."""
+
+class DecisionRule(_Entry):
+    """How forecasts are turned into advice; its numbers were chosen in sight of known outcomes."""
+
+    # Share of the reward's range that a squared decade of distance from where a setting is known
+    # to do best is expected to cost, where it is known from many projects.
+    loss_per_decade: Positive
+    # Probability with which settings of a language model must beat piloted ones that are nearer to
+    # what is known to do best, or gentler, and settings that no pilot ran those that were.
+    surely: Share
+    worthwhile: Share  # P(better than the known rate) from which on pilots are said to tell more
 
 
 class KnownOptimum(_Entry):
@@ -132,15 +174,15 @@ class KnownOptimum(_Entry):
         known = [f"{name} {value:.2g}" for name in named if (value := getattr(self, name))]
         return f"{', '.join(known)} (from {counted(self.projects, 'project')})"
 
-    def expected_loss(self, settings: Settings) -> Any:
-        """Share of the reward's range that settings, or stacked ones, lose by their distance."""
+    def squared_decades(self, settings: Settings) -> Any:
+        """Squared distance of settings, or stacked ones, as far as so many projects tell it."""
         decades = [
             np.log10(getattr(settings, name) / known)
             for name in ("learning_rate", "group_size", "refresh_interval")
             if (known := getattr(self, name)) is not None
         ]
         # Optima of projects differ as much among each other as their mean from a new one's.
-        return PENALTY / (1 + 1 / self.projects) * sum(one**2 for one in decades)
+        return sum(one**2 for one in decades) / (1 + 1 / self.projects)
 
 
 class SpeedLaw(_Entry):
@@ -179,8 +221,23 @@ class _Preset(BaseModel, frozen=True, extra="forbid"):
     extrapolation: Extrapolation = AS_THE_CURVE
     # Presets of saved studies may be older than this entry.
     discrepancy: Discrepancy = Field(default_factory=lambda: load_priors("theory").discrepancy)
+    take_off: TakeOff = Field(default_factory=lambda: load_priors("theory").take_off)
+    elsewhere: Elsewhere = Field(default_factory=lambda: load_priors("theory").elsewhere)
+    decision: DecisionRule = Field(default_factory=lambda: load_priors("theory").decision)
     known_optimum: KnownOptimum | None = None
     domain: Domain | None = None
+
+    def expected_loss(self, settings: Settings) -> Any:
+        """Share of the reward's range that settings lose by their distance from the known optimum.
+
+        Zero where nothing is known; of stacked settings an array.
+        """
+        known = self.known_optimum
+        return (
+            0.0
+            if known is None
+            else self.decision.loss_per_decade * known.squared_decades(settings)
+        )
 
     def of(self, parameters: Iterable[str]) -> list[NormalPrior]:
         """Priors of some parameters, by their names in `model.parameters`."""

@@ -56,10 +56,10 @@ def build_model(
     model : pymc.Model
         Dimensions ``task``, ``group`` (task / model), ``run``, ``bin``, ``evaluation``. Free
         variables are vectors of `model.parameters`: ``shared``, ``rate``, ``plateau_loss``,
-        ``hazard``. Observed: ``train_reward`` (run, bin; share of the
-        reward range, jointly Student t per run), ``held_out_reward`` (evaluation),
-        ``collapse_exposure`` (run; steps survived, each weighted by the square of its learning rate
-        over the peak; censored where the run did not collapse). Deterministic, per group at the
+        ``hazard``. Observed are ``train_reward`` (run, bin; share of the reward range, jointly
+        Student t per run), ``held_out_reward`` (evaluation) and ``collapse_exposure`` (run). The
+        exposure is steps survived, each weighted by the square of its learning rate over the peak.
+        It is censored where the run did not collapse. Deterministic, per group at the
         reference configuration: ``start`` and ``plateau`` (reward units), ``stiffness`` and
         ``collapse_rate`` (per optimizer step).
     """

@@ -157,8 +157,7 @@ class RunFit:
             "change": f"the {'fall' if self.fall > 0 else 'rise'} of run {self.run} between steps "
             f"{self.first:.0f} and {self.last:.0f}, by {abs(self.fall):.2g} beside it",
             "swings": f"the form of run {self.run}, which swings slowly round it",
-            "spread": f"run {self.run}, which strays {self.ratio:.2g} times as far from it as "
-            "expected",
+            "spread": f"run {self.run}, which is {self.ratio:.2g} times as far from it as expected",
         }
         return what[self.named_by]
 

@@ -20,15 +20,17 @@ from advisor.common import (
     note,
     silent,
 )
+from advisor.diagnosis import Collapse
 from advisor.errors import InputError, NotConvergedError
 from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.fast import shape_of, shapes_of
 from advisor.model.likelihood import observations
-from advisor.model.posterior import STACKS, Posterior, make_posterior
+from advisor.model.posterior import STACKS, Convergence, Posterior, make_posterior
 from advisor.model.priors import SPECTRUM, Family, Priors
 from advisor.model.run_fit import worst_fits
 from advisor.model.storage import prior_draws
-from advisor.runs import Collapse, PilotRun
+from advisor.runs import PilotRun
+from advisor.theory import FloatArray
 
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400.0
@@ -40,8 +42,11 @@ LOOSE_RHAT, LOOSE_ESS, LOOSE_DIVERGENT_SHARE = 1.05, 100.0, 0.01
 Chains whose means differ by a fifth of the posterior's spread still tell an interval apart from
 nothing; refusing them left four in ten real cohorts without an answer."""
 
-MORE_DRAWS = (1, 2)
-"""Draws of the attempts, as multiples of what was asked for; each starts from other points."""
+MOST = 4
+"""Draws of a chain over those asked for: an attempt goes on so far, until its chains agree."""
+
+ATTEMPTS = 2
+"""Each starts from other points."""
 
 KEPT = 1000
 """Draws of a chain that a posterior keeps: agreement is judged of all, forecasts need no more."""
@@ -49,7 +54,7 @@ KEPT = 1000
 FIRST_RHAT = 1.5
 """Of a first look: chains that disagree stand for two explanations, and the answer covers both."""
 
-CAREFUL = 0.97
+CAREFUL = 0.99
 """Target acceptance after an attempt with divergences: smaller steps."""
 
 
@@ -59,7 +64,8 @@ class Sampling(BaseModel, frozen=True, extra="forbid"):
     Attributes
     ----------
     draws, tune : int
-        Per chain; of more than a thousand draws every so many is kept.
+        Per chain; four times the draws at most, until the chains agree. Of more than two thousand
+        every so many is kept.
     chains : int
     target_accept : float
     seed : int
@@ -67,10 +73,10 @@ class Sampling(BaseModel, frozen=True, extra="forbid"):
         One attempt under the loose gate, which the posterior's notes say.
     """
 
-    draws: int = 2000
+    draws: int = 1500
     tune: int = 800
     chains: int = 4
-    target_accept: float = 0.95
+    target_accept: float = 0.97
     seed: int = DEFAULT_SEED
     is_first_look: bool = False
 
@@ -84,24 +90,21 @@ def converged(
     cohort: Cohort, preset: Priors, family: Family, settings: Sampling, progress: FitClock
 ) -> Posterior:
     """Posterior of one family that passes the gate; a note says where only the loose one."""
-    asked, complaint, over, has_diverged, agrees = settings.draws, None, "", False, False
+    complaint, over, has_diverged, agrees = None, "", False, False
     first_look = note(Kind.FIRST_LOOK)
-    attempts = MORE_DRAWS[:1] if settings.is_first_look else MORE_DRAWS
-    for attempt, times in enumerate(attempts):
+    attempts = 1 if settings.is_first_look else ATTEMPTS
+    for attempt in range(attempts):
         if attempt:
-            # Chains that agree and diverge here and there need smaller steps, not more draws.
-            draws = settings.draws if agrees else asked * times
-            what = "smaller steps" if agrees else f"{times} times the draws"
+            what = "smaller steps" if has_diverged else "a longer warm-up"
             progress(SAMPLING_AGAIN, None, f"{complaint}{over}; {what}, from other starts")
             settings = settings.model_copy(
                 update={
-                    "draws": draws,
                     "tune": 2 * settings.tune,
                     "target_accept": CAREFUL if has_diverged else settings.target_accept,
                     "seed": settings.seed + 1,
                 }
             )
-        progress.begin(settings.chains * (settings.draws + settings.tune), attempt, len(attempts))
+        progress.begin(settings.chains * (settings.draws + settings.tune), attempt, attempts)
         posterior = sampled(cohort, preset, family, settings, progress.heard)
         progress.end()
         found = posterior.convergence
@@ -119,13 +122,14 @@ def converged(
         kind = Kind.CHAINS_AGREE if agrees else Kind.CHAINS_LOOSE
         return posterior.with_note(note(kind, complaint=complaint, attempts=attempt + 1))
     worst, low, high = worst_fits(posterior), cohort.floor, cohort.ceiling
-    is_read_off = not {Kind.REWARD_FLOOR, Kind.REWARD_CEILING}.isdisjoint(kinds(cohort.notes))
+    read_off = {Kind.REWARD_FLOOR, Kind.REWARD_CEILING, Kind.CEILING_DOUBTED}
+    is_read_off = not read_off.isdisjoint(kinds(cohort.notes))
     bounds = (
         f" The reward's bounds, {low:g} to {high:g}, were read off the logs, where odd rows may "
         "stretch them: give reward_floor and reward_ceiling in pilots.toml."
     )
     raise NotConvergedError(
-        f"The sampler did not converge in {counted(len(attempts), 'attempt')}: {complaint}. "
+        f"The sampler did not converge in {counted(attempts, 'attempt')}: {complaint}. "
         + "It was a first look: fit without --fast first. " * settings.is_first_look
         + "No number is given, because it could be wrong by any amount. Chains that disagree stand "
         "for two explanations of the same logs, between which they cannot move. Usual causes: runs "
@@ -148,16 +152,23 @@ def sampled(
 
     placed = preset.at(cohort.reference)
     placement, shape = place(cohort, placed, family), shape_of(cohort)
+
+    def agree(draws: dict[str, FloatArray], statistics: dict[str, FloatArray]) -> bool:
+        found = Convergence.of(_compat.convergence(draws), statistics, [r.id for r in cohort.runs])
+        return found.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE) is None
+
     draws, statistics = _compat.sample_density(
         density_of(placement.block),
         draw_of(placement.block, shape),
         shapes_of(shape),
         placement.start,
         **settings.model_dump(exclude={"is_first_look"}),
+        most=settings.draws * (1 if settings.is_first_look else MOST),
+        is_enough=agree,
         progress=progress,
     )
     progress("Checking convergence", None, "")
-    every = max(1, settings.draws // KEPT)
+    every = max(1, statistics["diverging"].shape[1] // KEPT)
     return make_posterior(
         cohort,
         preset,

@@ -9,11 +9,12 @@ from typing import Literal
 from pydantic import BaseModel
 
 from advisor.advice import CostModel, learn_cost, level_text, percent
+from advisor.diagnosis import Diagnosis, diagnose
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import LATEST_ROWS, Target, fit, resolve_group
 from advisor.model import Posterior
 from advisor.monitoring.watcher import Update, Watch
-from advisor.runs import Diagnosis, PilotRun, diagnose
+from advisor.runs import PilotRun
 
 Action = Literal["stop", "change", "go on"]
 
@@ -100,7 +101,7 @@ def _rule(
         return "stop", "not finite", reason, _go_back(update, None)
     # From here on a run is not worth its next step.
     if update.p_unstable >= 0.9:
-        reason = f"it ends unstable with probability {percent(update.p_unstable)}"
+        reason = f"P(unstable) is {percent(update.p_unstable)}{_moved(update)}"
         return "stop", "doomed", reason, _gentler(update)
     # Chosen on 16 healthy tiny-transformer runs; on 20 others it cried wolf twice in 3,000 looks
     # (case_studies/diagnose).
@@ -112,7 +113,7 @@ def _rule(
         return "change", "surprise", reason, _go_back(update, None)
     if update.p_unstable > 1 - level:
         stays = percent(1 - update.p_unstable, level)
-        reason = f"it stays stable with probability {stays}, and {level_text(level)} are wanted"
+        reason = f"P(stable) is {stays}{_moved(update)}, and {level_text(level)} are wanted"
         return "change", "unstable", reason, _gentler(update)
     if failed:
         reason = f"{failed[0].title}: {failed[0].headline.rstrip('.')}"
@@ -124,12 +125,23 @@ def _rule(
             f"{update.final.high:.3g}, is less than {LITTLE:.0%} of the reward range above them"
         )
         return "stop", "gained", reason, ""
-    reason = f"the run stays stable with probability {percent(1 - update.p_unstable)}"
-    if not left:
-        reason = fall.headline.rstrip(".") if fall.status == "WARNING" else "the run stayed stable"
+    reason = f"P(stable) is {percent(1 - update.p_unstable)}{_moved(update)}"
+    if fall.status == "WARNING":
+        # However slowly it fell: what was gained is lost, and a checkpoint from before is better.
+        reason = fall.headline.rstrip(".") + (f"; {reason}" if left else "")
+    elif not left:
+        reason = "the run stayed stable"
     elif update.share_made < 1:
         reason = f"at least {percent(update.share_made)} of the gain is made, and {reason}"
     return "go on", "none", reason, ""
+
+
+def _moved(update: Update) -> str:
+    """Clause on P(stable) before the run, and on the signal that moved it by a percent and more."""
+    before = update.p_unstable_before
+    if before is None or abs(update.p_unstable - before) < 0.01:
+        return ""
+    return f" ({percent(1 - before)} before the run, moved most by {update.moved_by})"
 
 
 def _gentler(update: Update) -> str:

@@ -101,9 +101,15 @@ def _numbers(update: Update) -> list[str]:
         f"mean of its last tenth {end}",
         *([] if held_out is None or is_known else [f"held-out at the end {_interval(held_out)}"]),
         *([] if is_known else [f"P(unstable) {percent(update.p_unstable)}"]),
+        *([] if update.best_step is None else [_best(update)]),
         *([] if reach is None else [f"P(reach) {percent(reach)}"]),
         *([f"refit due (Pareto k {update.pareto_k:.2f})"] if update.refit_due else []),
     ]
+
+
+def _best(update: Update) -> str:
+    kind = "held-out" if update.best_is_held_out else "reward"
+    return f"best checkpoint step {update.best_step:.0f} ({kind} {update.best_reward:.3f})"
 
 
 def _interval(of: Interval) -> str:

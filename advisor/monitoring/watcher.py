@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel
@@ -37,6 +37,11 @@ class Update(BaseModel, frozen=True):
     final_eval: Interval | None  # held-out at the end, where pilots of this model were evaluated
     p_reach: float | None  # of reaching the target by the end; None without one
     p_unstable: float  # of being unstable at the end (`forecast.survival`)
+    p_unstable_before: float | None = None  # as predicted before the run; None if not updated
+    moved_by: str = ""  # signal that moved it most since
+    best_step: float | None = None  # of the best checkpoint so far; None of few rows
+    best_reward: float | None = None  # smoothed, there
+    best_is_held_out: bool = False
     left_to_gain: float  # upper end of what is printed, above the latest rows; share of the range
     is_rising: bool  # whether the latest rows still rise, or are too few to tell
     share_made: float  # of the gain from start to that upper end, in [0, 1]
@@ -176,6 +181,8 @@ class Watch:
             final_eval=held_out,
             p_reach=self._p_reach(rest, observed, forecaster, final),
             p_unstable=p_unstable,
+            **self._moved(begun),
+            **_best(run),
             left_to_gain=left,
             is_rising=_is_rising(rewards),
             share_made=gained / max(gained + max(left, 0.0), 1e-9),
@@ -222,6 +229,14 @@ class Watch:
         mean = float(base.forecaster.as_share(run.reward[latest].mean()))
         return forecast.probability_as_low(draws, observed, run.step[latest], mean)
 
+    def _moved(self, begun: BegunRun) -> dict[str, Any]:
+        """P(unstable) as it was predicted before the run, and the signal that moved it most."""
+        if begun.moved is None or begun.observed.fall.unstable:
+            return {}
+        before = begun.p_unstable_before(begun.observed.settings)
+        signal = forecast.mover(begun.moved, is_worse=begun.p_unstable > before)
+        return {"p_unstable_before": before, "moved_by": signal}
+
     def _gentler(self, begun: BegunRun) -> float | None:
         settings, now = begun.observed.settings, begun.rest.curve[:, 0]
         rate = settings.learning_rate
@@ -245,6 +260,23 @@ class Watch:
         rate = forecast.collapse_rate(forecaster, observed.settings)
         alive = np.exp(-rate * observed.exposure_left * share)
         return float(np.mean(reached.any(axis=1) * alive))
+
+
+def _best(run: PilotRun) -> dict[str, Any]:
+    """Best checkpoint so far: of three evaluations in a row where held-out rewards are logged."""
+    is_held_out = np.isfinite(run.eval_reward).sum() >= 3
+    step, values = (run.eval_step, run.eval_reward) if is_held_out else (run.step, run.reward)
+    step, values = step[np.isfinite(values)], values[np.isfinite(values)]
+    rows = 3 if is_held_out else max(LATEST_ROWS, values.size // 10)
+    if values.size < rows:
+        return {}
+    means = np.convolve(values, np.ones(rows) / rows, "valid")
+    best = int(means.argmax())
+    return {
+        "best_step": float(step[best + rows // 2]),
+        "best_reward": float(means[best]),
+        "best_is_held_out": bool(is_held_out),
+    }
 
 
 def _left_to_gain(rows: FloatArray, end: Interval, span: float) -> float:

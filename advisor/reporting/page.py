@@ -13,35 +13,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from advisor import advice as wording
 from advisor.advice import (
     GRACE,
     KNOBS,
-    NEARLY_ALL,
     RATE_REACH,
     digits,
-    evidence_text,
-    explanation_text,
     gpu_time,
-    headlines,
-    in_trainer_names,
-    is_supported,
-    launch_notes,
-    leader_text,
-    level_text,
     number,
     percent,
-    pilot_reason,
     piloted,
     run_ends,
-    stability_interval,
     stacked,
 )
 from advisor.common import counted
+from advisor.diagnosis import Diagnosis
 from advisor.forecast import SUPPORT, Forecaster, central, final_reward
 from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figure import Missing, inline_svg, reason_of
-from advisor.runs import Diagnosis, Settings, Trainer
+from advisor.runs import Settings, Trainer
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -65,25 +56,6 @@ def paid(cost: Cost) -> str:
     return gpu_time(cost.gpu_hours)
 
 
-SAID_BY_PAGE = (
-    counted,
-    evidence_text,
-    explanation_text,
-    headlines,
-    in_trainer_names,
-    is_supported,
-    launch_notes,
-    leader_text,
-    level_text,
-    number,
-    paid,
-    percent,
-    pilot_reason,
-    stability_interval,
-)
-"""Functions that the template calls by their names."""
-
-
 def html(
     posterior: Posterior,
     recommendation: Recommendation,
@@ -104,7 +76,9 @@ def html(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"nearly_all": NEARLY_ALL, **{one.__name__: one for one in SAID_BY_PAGE}}
+    # The template says what the terminal says, by the same functions.
+    environment.globals |= {**vars(wording), "nearly_all": wording.NEARLY_ALL}
+    environment.globals |= {"counted": counted, "paid": paid}
     advice = recommendation
     explorer, no_explorer = _tried(lambda: explorer_data(posterior, advice))
     model = json.dumps(explorer, allow_nan=False) if explorer else ""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from advisor.common import html_table
 from advisor.errors import InputError
+from advisor.runs.arrays import BoolArray, FloatArray
 from advisor.runs.frames import run_fields
 from advisor.runs.settings import REQUIRED, PartialSettings, Positive, PositiveInt
-from advisor.theory import BoolArray, FloatArray
+from advisor.text import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +45,12 @@ DIGITS = 3
 DIGESTED = {"id", "model", "task", "parameters", "hyperparameters", "missing", "copy_of"}
 DIGESTED |= {"logging_steps", "step_unit", "reward_floor", "reward_ceiling", "path"}
 """What a digest of a run is made of, next to its rows."""
+
+NO_PILOT = (
+    "a later stage or a resumed run is no pilot of its own: join the logs of a resumed run, name a "
+    "task for each stage in pilots.toml, or leave the later ones out"
+)
+"""How a warning ends of a run that begins where another one ends."""
 
 STARTS_APART = "runs that count as one model on one task start at"
 """How a warning begins of runs that are pooled though their rewards may mean other things."""
@@ -79,7 +85,7 @@ class Score(NamedTuple):
 
 
 class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=True):
-    """One training run as its log tells it.
+    """One training run, read from its log.
 
     Attributes
     ----------
@@ -119,6 +125,8 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         Optimizer step from which it had, as its user says.
     format, framework : str
         Reader of the file, and trainer whose keys it holds.
+    rewards_are_held_out : bool
+        Whether the rewards are held-out evaluations, for the log has no train rewards.
     copy_of : str or None
         Id of another run with the same numbers; only that one is fitted.
     keys_read, keys_understood, keys_ignored : dict, tuple, tuple
@@ -139,6 +147,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         "clip_share",
         "learning_rate",
         "kl",
+        "kl_max",
         "completion_length",
         "truncated_share",
         "step_time_seconds",
@@ -183,6 +192,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     collapsed_at: float | None = None
     format: str = ""
     framework: str = ""
+    rewards_are_held_out: bool = False
     copy_of: str | None = None
     keys_read: dict[str, str] = Field(default_factory=dict)
     keys_understood: tuple[str, ...] = ()
@@ -377,7 +387,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
 
     @property
     def constant_reward(self) -> float | None:
-        """The one reward of all rows and, as far as is logged, of all completions; else None."""
+        """The one reward of all rows and, where logged, of all completions; else None."""
         reward = self.reward[np.isfinite(self.reward)]
         is_one = reward.size > self.LEAST_REWARDS and np.all(reward == reward[0])
         return float(reward[0]) if is_one and not self._groups_differ.any() else None
@@ -433,7 +443,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
 
     @property
     def lost_rewards(self) -> list[str]:
-        """How many rewards are not finite, and where the first of them stands."""
+        """How many rewards are not finite, and the row of the first."""
         lost = np.flatnonzero(~np.isfinite(self.reward))
         many = f"{lost.size} of {self.reward.size} rewards are not finite or absurd: left out"
         return [f"{many}, the first in row {at + 1} at step {self.step[at]:g}" for at in lost[:1]]
@@ -466,7 +476,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
 
     @property
     def questions(self) -> dict[str, str]:
-        """What the run needs, and what it is asked for though a fit can go on without."""
+        """What the run needs, and what is worth giving though a fit works without it."""
         asked = ["adapter"] if self.parameters is not None and self.may_be_lora else []
         is_known = self.framework != "TRL" or self.hyperparameters.kl_coefficient is not None
         if not is_known and np.any(np.nan_to_num(self.series.get("kl", 0.0))):
@@ -502,6 +512,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         fields = self.model_dump(mode="json", include=DIGESTED)
         # Only where they are stated: digests of other runs are what they were.
         fields |= self.model_dump(include={"collapsed", "collapsed_at"}, exclude_none=True)
+        fields["missing"].pop("kl_max", None)
         fields["path"] = fields["path"].replace("\\", "/").rpartition("/")[2]
         sha = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
         rows = {"step": self.step, "eval_step": self.eval_step, "eval_reward": self.eval_reward}
@@ -521,10 +532,17 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
             return None
         return float(found.group(1)) * {"b": 1e9, "m": 1e6}[found.group(2).lower()]
 
+    @property
+    def to_check(self) -> list[str]:
+        """Warnings of rows that are part of no run, and of what its settings or rewards mean."""
+        last = "|".join((IN_NO_RUN, NOT_GRPO, NO_GROUP, NO_PILOT))
+        shown = re.compile(f"({last})$|^({STARTS_APART}|{IN_WARMUP})")
+        return [*filter(shown.search, self.warnings), *self.lost_rewards]
+
     @staticmethod
     def weighty(warnings: Iterable[str]) -> list[str]:
         """Sentences of those warnings of runs that bear on the answer, each once."""
-        bearing = (STARTS_APART, NOT_GRPO, IN_WARMUP)
+        bearing = (STARTS_APART, NOT_GRPO, IN_WARMUP, NO_PILOT)
         found = dict.fromkeys(n for n in warnings if any(part in n for part in bearing))
         return [f"{note[0].upper()}{note[1:]}." for note in found]
 

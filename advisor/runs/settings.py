@@ -24,7 +24,7 @@ ModuleNames = Annotated[str, Field(max_length=2000, pattern=r"^[\w.-]+(,[\w.-]+)
 
 
 class PartialSettings(BaseModel, frozen=True, extra="forbid"):
-    """The settings of one GRPO run as far as they are known. ``None`` means unknown.
+    """The known settings of one GRPO run. ``None`` means unknown.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
     group_size : int
         Completions per prompt, G.
     prompts_per_step : float
-        Prompts that enter one optimizer step, P.
+        Prompts that enter one optimizer step.
     minibatches_per_refresh : int
         New mini-batches cut from one batch of rollouts.
     epochs_per_refresh : int
@@ -67,8 +67,8 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
     adapter_targets : str
         Modules that have a LoRA adapter, with commas between their names; or ``all-linear``.
     loss_averaging : {"token", "local_token", "sequence", "sequence_sum", "fixed_length"}
-        What the loss is a mean over: all tokens of the step; those of one micro-batch;
-        completions, of the mean of each; of the sum of each; of the sum over a fixed length.
+        What the loss averages. All tokens of the step, or those of one micro-batch. Or
+        completions: the mean of each, the sum of each, or the sum over a fixed length.
     precision : {"bf16", "fp16", "fp32"}
         Numbers in which the policy is trained; the optimizer may keep others.
     max_prompt_length : int
@@ -135,7 +135,7 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
         return [f"{name} = {value} assumed ({why})" for name, (value, why) in self.assumed.items()]
 
     def completed(self) -> Settings:
-        """Fill what a trainer's default settles; :meth:`assumptions` tells what that is.
+        """Fill what a trainer's default settles; :meth:`assumptions` lists it.
 
         Raises
         ------
@@ -151,7 +151,7 @@ class PartialSettings(BaseModel, frozen=True, extra="forbid"):
 
     @classmethod
     def checked(cls, stated: Mapping[str, Any], *, argument: str) -> PartialSettings:
-        """Settings stated by name, checked; numbers may stand as text. Raises `InputError`."""
+        """Settings stated by name, checked; numbers may be text. Raises `InputError`."""
         try:
             return PartialSettings.model_validate(dict(stated))
         except ValidationError as error:
@@ -203,7 +203,7 @@ class Settings(PartialSettings):
         return self.lag + (self.refresh_interval - 1) / 2
 
     def planned_over(self, steps: int) -> Settings:
-        """Return these settings with a schedule of so many optimizer steps."""
+        """Return these settings with a schedule over ``steps`` optimizer steps."""
         return self.model_copy(update={"planned_steps": steps})
 
     def or_planned_over(self, steps: int) -> Settings:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.runs.pilot_run import LEAST_DISTINCT, STARTS_APART, PilotRun
-from advisor.theory import FloatArray
+from advisor.runs.arrays import FloatArray
+from advisor.runs.pilot_run import LEAST_DISTINCT, NO_PILOT, STARTS_APART, PilotRun
 
 AS_REWARDS = (
     "the rewards are held-out evaluations, for no train reward is logged; one after n steps stands "
@@ -38,6 +38,7 @@ def _with_rewards(run: PilotRun) -> PilotRun | None:
         logging_steps=1,
         keys_read={n if n != "eval_reward" else "reward": k for n, k in run.keys_read.items()},
         assumptions=(*run.assumptions, AS_REWARDS),
+        rewards_are_held_out=True,
     )
 
 
@@ -99,10 +100,12 @@ def warn_of_starts(runs: Sequence[PilotRun]) -> list[PilotRun]:
     least = PilotRun.LEAST_REWARDS
     groups: dict[tuple[str | None, str | None], list[PilotRun]] = {}
     for run in runs:
-        is_known = np.isfinite(run.reward).sum() >= least and AS_REWARDS not in run.assumptions
+        is_known = np.isfinite(run.reward).sum() >= least and not run.rewards_are_held_out
         if is_known and run.copy_of is None:
             groups.setdefault((run.model, run.task), []).append(run)
     warned = {run.id: line for own in groups.values() if (line := _apart(own)) for run in own}
+    for own in groups.values():
+        warned = {run.id: line for line, both in [_chained(own)] for run in both} | warned
     return [
         run.with_updates(warnings=(*run.warnings, warned[run.id])) if run.id in warned else run
         for run in runs
@@ -119,6 +122,10 @@ def _apart(runs: Sequence[PilotRun]) -> str:
     # A run that died or rose within its first rows shows where it started in the first alone.
     gap = min(starts[high] - starts[low], rewards[high][0] - rewards[low][0])
     scale = max(1.0, *(r.max() for r in rewards)) - min(0.0, *(r.min() for r in rewards))
+    rates = [runs[place].hyperparameters.learning_rate or 0.0 for place in (low, high)]
+    # Before its first row a run at a higher rate may have come far.
+    if rates[1] > rates[0] and runs[high].step[0] > 1:
+        return ""
     # Says so of 11 of 55 groups of public runs: other data, prompts or versions of a reward.
     if gap <= max(0.4 * scale, 5 * np.hypot(noise[low], noise[high])):
         return ""
@@ -127,3 +134,34 @@ def _apart(runs: Sequence[PilotRun]) -> str:
         f"('{runs[high].id}'), and one reward function would start them at one level: name model "
         "and task in pilots.toml, with a task for each reward function, or leave some out"
     )
+
+
+def _chained(runs: Sequence[PilotRun]) -> tuple[str, list[PilotRun]]:
+    """Which runs begin where others of their settings end, as stages of one do, and what to do."""
+    found, both = list[str](), list[PilotRun]()
+    ends = {run.id: _from_to(run) for run in runs}
+    for later in runs:
+        of = later.hyperparameters
+        same = (of.learning_rate, of.group_size, of.refresh_interval)
+        for one in runs:
+            own = one.hyperparameters
+            if (own.learning_rate, own.group_size, own.refresh_interval) != same or one is later:
+                continue
+            (start, end, error), (begin, _, noise) = ends[one.id], ends[later.id]
+            rise, noise = end - start, float(np.hypot(error, noise))
+            goes_on = 0 <= later.step[0] - 1 - one.step[-1] < one.logging_steps + 1
+            gap, is_level = begin - start, abs(begin - end) <= max(3 * noise, 0.25 * rise)
+            if goes_on or (same[0] and gap > max(4.5 * noise, 0.6 * rise) and is_level):
+                found.append(f"'{later.id}' begins where '{one.id}' ends")
+                both += [one, later]
+                break
+    more = f" ({len(found) - 1} more do so)" if len(found) > 1 else ""
+    return (f"{found[0]}{more}: {NO_PILOT}" if found else ""), both
+
+
+def _from_to(run: PilotRun) -> tuple[float, float, float]:
+    """Means of the first and of the last rewards, and the standard error of one."""
+    reward = np.clip(run.reward[np.isfinite(run.reward)], -1e100, 1e100)
+    rows = max(PilotRun.LEAST_REWARDS, reward.size // 20)
+    error = float(np.std(np.diff(reward)) / np.sqrt(2 * rows))
+    return float(reward[:rows].mean()), float(reward[-rows:].mean()), error

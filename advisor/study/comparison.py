@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advisor.advice import Recommendation, percent
+from advisor.diagnosis import Level, diagnose
 from advisor.errors import InputError
 from advisor.forecast import Interval
-from advisor.runs import Level, PilotRun, diagnose, inspect, is_source
+from advisor.runs import PilotRun, inspect, is_source
 from advisor.study.outcomes import (
     Comparison,
     Judged,
@@ -193,7 +194,7 @@ def table(runs: Sequence[PilotRun]) -> pd.DataFrame:
     Returns
     -------
     table : pandas.DataFrame
-        With the ids of the runs as its index; what no log tells is missing.
+        With the ids of the runs as its index; what no log contains is missing.
     """
     import pandas as pd
 

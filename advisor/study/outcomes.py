@@ -1,4 +1,4 @@
-"""What a comparison is, and that of a study's forecasts with what finished runs came to."""
+"""What a comparison is, and that of a study's forecasts with the ends of finished runs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import numpy as np
 from pydantic_core import to_json
 
 from advisor.advice import AXES, Recommendation, percent, what_if_rows
+from advisor.diagnosis import diagnose
 from advisor.errors import InputError
 from advisor.forecast import FINAL_SHARE, Forecaster, final_rows
 from advisor.model import Posterior
 from advisor.reporting import Came
-from advisor.runs import PilotRun, Settings, diagnose
+from advisor.runs import PilotRun, Settings
 
 SAME = 1e-6
 """Relative difference below which two learning rates are one: logs round them."""
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparedLine:
     """One quantity of both sides: values as JSON holds them (None where a side has none), texts."""
 
     name: str
@@ -39,7 +40,7 @@ class Section:
     """Lines that belong together, and notes on how to read them."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[ComparedLine, ...]
     notes: tuple[str, ...] = ()
 
     def table(self, heads: Sequence[str]) -> dict[str, Any]:
@@ -60,6 +61,7 @@ class Comparison:
     paths: tuple[str, str]
     sections: tuple[Section, ...]
     heads: tuple[str, str, str] = ("A", "B", "B - A")  # of both sides, and of what lies between
+    is_whole: bool = False  # shown with the lines that do not differ
 
     def __repr__(self) -> str:
         """Paths, and how many lines of each section differ."""
@@ -106,18 +108,18 @@ def rounded(value: float | None, form: str = ".3g") -> Value | None:
     return None if value is None else Value(value, f"{value:{form}}")
 
 
-def compared(name: str, one: Any, other: Any) -> Line:
+def compared(name: str, one: Any, other: Any) -> ComparedLine:
     """Line of two values: settings differ as soon as they are not equal, a `Value` as it says."""
     if not isinstance(one, Value) and not isinstance(other, Value):
         shown = written(one), written(other)
         if one != other and shown[0] == shown[1]:
             shown = repr(one), repr(other)  # six digits do not tell them apart
-        return Line(name, one, other, shown, one != other)
+        return ComparedLine(name, one, other, shown, one != other)
     left, right = (Value(None, written(None)) if side is None else side for side in (one, other))
     values, shown = (left.value, right.value), (left.text, right.text)
     if one is None or other is None or one.judge is None:
-        return Line(name, *values, shown, shown[0] != shown[1])
-    return Line(name, *values, shown, *one.judge(*values))
+        return ComparedLine(name, *values, shown, shown[0] != shown[1])
+    return ComparedLine(name, *values, shown, *one.judge(*values))
 
 
 def written(value: Any) -> str:
@@ -162,11 +164,13 @@ def compare_outcomes(
     if not any(place == 0 for place, _ in found):
         notes.append("None of these runs has the advised settings.")
     section = Section("Forecast and outcome", tuple(line for _, line in found), tuple(notes))
-    return Comparison("study and runs", paths, (section,), ("forecast", "outcome", "difference"))
+    return Comparison(
+        "study and runs", paths, (section,), ("forecast", "outcome", "difference"), True
+    )
 
 
 def came_of(posterior: Posterior, advice: Recommendation, runs: Sequence[PilotRun]) -> list[Came]:
-    """What finished runs came to, of those that logged it."""
+    """How finished runs ended, of those that logged it."""
     ended = [(run, _came(advice, run)) for run in runs]
     return [
         Came(
@@ -206,7 +210,7 @@ def _line(
     settings: Settings,
     run: PilotRun,
     fell: float | None,
-) -> Line:
+) -> ComparedLine:
     steps = int(run.step[-1])
     row = what_if_rows(forecaster, advice.cost_model, settings, {"steps": steps})[0]
     came = _came(advice, run)
@@ -219,7 +223,7 @@ def _line(
     is_inside = came is not None and round(low, 3) <= round(came, 3) <= round(high, 3)
     where = "inside" if is_inside else "outside"
     apart = None if came is None else came - mean
-    return Line(
+    return ComparedLine(
         name=name,
         one={"mean": mean, "low": low, "high": high, "p_stable": sure, "steps": steps},
         other={"reward": came, "collapse_step": fell, "completions": steps * batch},

@@ -25,10 +25,11 @@ from advisor.advice import (
     trainer_configs,
     what_if_rows,
 )
+from advisor.diagnosis import Diagnosis
 from advisor.errors import AdvisorError, InputError, StudyError, writing
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
-from advisor.runs import Diagnosis, Trainer
+from advisor.runs import Trainer
 from advisor.study.outcomes import Comparison, Section, came_of, compare_outcomes
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ DIAGNOSES = "diagnosis.json"
 KIND = "grpo-advisor study"
 
 TOGETHER = (POSTERIOR, ANSWER, DIAGNOSES)
-"""Files of one answer: the manifest holds their hashes. What people edit (a launch config) or write
-anew (the page) stands beside them."""
+"""Files of one answer: the manifest has their hashes. What people edit (a launch config) or write
+again (the page) is next to them."""
 
 LOOKS, PAUSE = 5, 0.1
 """Looks at a study that is being replaced, and seconds between them."""
@@ -67,8 +68,8 @@ class Study:
     path : Path or None
         Folder of the study; None where it was not saved yet.
     finished : tuple of PilotRun
-        Runs that were made since, whose outcome the page shows beside the forecast; not kept in
-        the folder, where only the page tells of them.
+        Runs that were made since, whose outcome the page shows next to the forecast. The
+        folder keeps them in the page alone.
 
     Examples
     --------
@@ -118,7 +119,7 @@ class Study:
 
     @classmethod
     def _loaded(cls, path: Path) -> Study:
-        """Load a study as it stands now."""
+        """Load a study as it is now."""
         at = common.standing(path)
         manifest = _manifest(at)
         if manifest is None:
@@ -222,8 +223,8 @@ class Study:
 
         As `advisor.what_if`, but what is not given is as advised, so that ``study.what_if()``
         repeats the answer's numbers.
-        With ``at_step`` the advised run changes to these settings on its way: what is said then
-        holds for one that is alive by that step; no pilot has shown such a change.
+        With ``at_step`` the advised run changes to these settings on its way. The forecast is
+        then of a run that is alive by that step. No pilot has shown such a change.
         """
         changes = {name: value for name, value in locals().items() if name in (*AXES, "steps")}
         import pandas as pd
@@ -319,14 +320,14 @@ class Study:
 
     @property
     def _came(self) -> list[Came]:
-        """What the finished runs came to, of those that can be compared."""
+        """How the finished runs ended, of those that can be compared."""
         try:
             return came_of(self.posterior, self.recommendation, self.finished)
         except AdvisorError:  # the page says why
             return []
 
     def outcome(self) -> Comparison | None:
-        """Forecasts beside what the finished runs came to, as `advisor.compare` has them."""
+        """Forecasts next to the ends of the finished runs, as `advisor.compare` shows them."""
         if not self.finished:
             return None
         paths = str(self.path or "study"), "finished runs"
@@ -372,7 +373,8 @@ def check_folder(folder: Path) -> None:
 
 def check_place(folder: Path) -> None:
     """Prove, before any work is done, that a study can be written."""
-    check_folder(folder)
+    with writing("the study", folder, "out"):
+        check_folder(folder)
     common.check_output(folder, "the study", "out", "folder")
 
 

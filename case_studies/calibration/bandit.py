@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import PartialSettings
-from advisor.theory.arrays import FloatArray
+from advisor.runs import PartialSettings, PilotRun
+from advisor.theory import FloatArray
 
 ARMS = 8
 PROMPTS = 64

@@ -14,8 +14,8 @@ from advisor.backtesting import backtest
 from advisor.backtesting.scores import INTERVALS, QUANTILES
 from advisor.common import EngineSettings
 from advisor.errors import NotConvergedError
-from advisor.forecast.fitting import fit
-from advisor.model.priors import NormalPrior, load_priors
+from advisor.forecast import fit
+from advisor.model import NormalPrior, load_priors
 
 SEEN = 0.3
 """Share of each run that is seen; its mean reward over the last tenth is asked."""

@@ -4,7 +4,7 @@ The relaxation ``(1 + dispersion x^onset)^(-1/dispersion)`` holds the exponentia
 exponential and the Hill curve (ScaleRL, arXiv:2510.13786) as special cases.
 """
 
-from advisor.model.priors import FAMILIES as OF_THE_PACKAGE
+from advisor.model import FAMILIES as OF_THE_PACKAGE
 from advisor.model.priors import OSCILLATOR, Family
 
 _ONE_SHAPE = {"log_run_shape_spread": OSCILLATOR.pins["log_run_shape_spread"]}

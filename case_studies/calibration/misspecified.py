@@ -18,16 +18,13 @@ from worlds import KL_COEFFICIENTS, PILOT_STEPS, WORLDS, Plan, World, draw_world
 
 from advisor import Posterior, Recommendation, advise, diagnose, fit
 from advisor.common import EngineSettings
+from advisor.diagnosis.collapse import find_final_fall
 from advisor.errors import InputError, NotConvergedError
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.predictive import FINAL_SHARE
-from advisor.forecast.survival import stability
-from advisor.model.priors import load_priors
+from advisor.forecast import FINAL_SHARE, Forecaster, stability
+from advisor.model import Sampling, load_priors
 from advisor.model.run_fit import run_fits
-from advisor.model.sampling import Sampling
-from advisor.runs.diagnosis.collapse import find_final_fall
-from advisor.runs.settings import PartialSettings, Settings
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.runs import PartialSettings, Settings
+from advisor.theory import BoolArray, FloatArray
 
 PRESET = "small_models"
 FEWEST, MOST = 3, 8

@@ -11,12 +11,13 @@ from curve_families import FAMILIES
 from ranks import rank_of
 from simulation import RIGHT, Draws, Wrong, design, draw_prior, quantities, simulate
 
+from advisor.model import Priors, load_priors
 from advisor.model import compat as _compat
 from advisor.model.cohort import Cohort
 from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.sampler_coordinates import place
-from advisor.model.priors import Family, Priors, load_priors
+from advisor.model.priors import Family
 
 PRESET = "small_models"
 DRAWS = 99

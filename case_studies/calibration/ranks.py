@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom
 
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.theory import FloatArray, IntArray
 
 SIMULATED = 100_000
 """Sets of uniform ranks behind a band: a level of 0.001 then rests on a hundred of them."""

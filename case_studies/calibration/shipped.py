@@ -21,14 +21,22 @@ from simulation_lines import Record, made_under, read_records, run_missing
 
 from advisor.common import EngineSettings, silent
 from advisor.errors import NotConvergedError
-from advisor.forecast.forecaster import Forecaster, RunEffect, Target
+from advisor.forecast import Forecaster, RunEffect, Target
+from advisor.model import (
+    POPULATION,
+    RUN_EFFECTS,
+    SPECTRUM,
+    FitClock,
+    Posterior,
+    Priors,
+    Sampling,
+    converged,
+    load_priors,
+)
 from advisor.model.cohort import Cohort
-from advisor.model.parameters import POPULATION, RUN_EFFECTS
-from advisor.model.posterior import Posterior, make_posterior
-from advisor.model.priors import SPECTRUM, Priors, load_priors
-from advisor.model.sampling import FitClock, Sampling, converged
-from advisor.runs.settings import PartialSettings, Settings
-from advisor.theory.arrays import FloatArray, IntArray
+from advisor.model.posterior import make_posterior
+from advisor.runs import PartialSettings, Settings
+from advisor.theory import FloatArray, IntArray
 
 
 class Simulated(NamedTuple):

@@ -12,18 +12,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from advisor.model import (
+    LAWS,
+    POPULATION,
+    RUN_EFFECTS,
+    Priors,
+    clock_polynomial,
+    clock_table,
+    cohort_of,
+)
 from advisor.model import equations as eq
-from advisor.model.cohort import Cohort, clock_polynomial, clock_table
+from advisor.model.cohort import Cohort
 from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.fast.kernel import DEGREES, LEAST_VARIANCE, log_likelihood
 from advisor.model.likelihood import residual_persistence
-from advisor.model.parameters import LAWS, LEVELS, POPULATION, RUN_EFFECTS
-from advisor.model.priors import Family, Priors
-from advisor.model.sampling import cohort_of
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import PartialSettings
-from advisor.theory.arrays import FloatArray, IntArray
-from advisor.theory.oscillator import Oscillator, coefficients, trajectory
+from advisor.model.parameters import LEVELS
+from advisor.model.priors import Family
+from advisor.runs import PartialSettings, PilotRun
+from advisor.theory import FloatArray, IntArray, Oscillator, coefficients, trajectory
 
 Draws = dict[str, FloatArray]
 """Parameters by the names and shapes of `structure.shapes_of`, behind an axis of draws."""

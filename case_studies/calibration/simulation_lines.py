@@ -18,8 +18,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from engine_flags import here, results
 
 from advisor.common import EngineSettings, Item, Outcome, digest_of
+from advisor.model import Priors, load_priors
 from advisor.model.fast.machine_code import cache_folder
-from advisor.model.priors import Priors, load_priors
 
 Record = dict[str, Any]
 

@@ -23,14 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from advisor.model import LAWS, POPULATION, Covariates, Priors, Reference, planned_factors
 from advisor.model import equations as eq
-from advisor.model.cohort import Covariates, Reference, planned_factors
-from advisor.model.parameters import LAWS, LEVELS, POPULATION
-from advisor.model.priors import Priors
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import PartialSettings, Settings
-from advisor.theory import cumulative_clock, policy_steps
-from advisor.theory.arrays import FloatArray
+from advisor.model.parameters import LEVELS
+from advisor.runs import PartialSettings, PilotRun, Settings
+from advisor.theory import FloatArray, cumulative_clock, policy_steps
 
 WORLDS = ("well specified", "late collapse", "kl limit", "sparse logistic", "hacking")
 

@@ -27,7 +27,7 @@ from training import (
 )
 
 from advisor.advice import advise
-from advisor.runs.diagnosis import diagnose
+from advisor.diagnosis import diagnose
 
 OURS = "advisor, small pilots"
 

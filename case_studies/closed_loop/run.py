@@ -27,16 +27,7 @@ import torch  # noqa: E402
 from drawing import draw  # noqa: E402
 from manifest import manifest  # noqa: E402
 from methods import OURS, drawn, loop, oracle  # noqa: E402
-from training import (  # noqa: E402
-    CUT,
-    LARGE,
-    PILOTS,
-    SMALL,
-    STEPS,
-    TASKS,
-    pretrain,
-    trained,
-)
+from training import CUT, LARGE, PILOTS, SMALL, STEPS, TASKS, pretrain, trained  # noqa: E402
 
 
 def summary(oracles: list[dict[str, Any]], loops: list[dict[str, Any]]) -> dict[str, Any]:

@@ -23,12 +23,9 @@ from table import train_row  # noqa: E402
 from tasks import TASKS  # noqa: E402
 
 from advisor.errors import AdvisorError  # noqa: E402
-from advisor.forecast.fitting import fit  # noqa: E402
-from advisor.model.posterior import Posterior  # noqa: E402
-from advisor.model.sampling import Sampling  # noqa: E402
-from advisor.runs.logs import read_runs  # noqa: E402
-from advisor.runs.pilot_run import PilotRun  # noqa: E402
-from advisor.runs.settings import PartialSettings, Settings  # noqa: E402
+from advisor.forecast import fit  # noqa: E402
+from advisor.model import Posterior, Sampling  # noqa: E402
+from advisor.runs import PartialSettings, PilotRun, Settings, read_runs  # noqa: E402
 
 CACHE = HERE / ".cache"
 SMALL, LARGE = "s", "m"

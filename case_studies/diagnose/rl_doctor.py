@@ -36,8 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logs import read_runs
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun, read_runs
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = ("raw", "converted", "converted_with_settings")

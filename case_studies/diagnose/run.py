@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 from simulate import PATHOLOGIES, simulate
 
-from advisor.runs.diagnosis import MODES, Diagnosis, diagnose
-from advisor.runs.diagnosis.collapse import find_collapse, find_final_fall, floor_of, judged_series
-from advisor.runs.diagnosis.levels import SURE
-from advisor.runs.logs import read_runs
-from advisor.runs.pilot_run import PilotRun
+from advisor.diagnosis import MODES, Diagnosis, diagnose, find_collapse
+from advisor.diagnosis.collapse import find_final_fall, floor_of, judged_series
+from advisor.diagnosis.levels import SURE
+from advisor.runs import PilotRun, read_runs
 
 HERE = Path(__file__).parent
 ONSET_WITHIN = 10.0

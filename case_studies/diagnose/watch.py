@@ -22,11 +22,11 @@ sys.path.insert(0, str(HERE))
 
 from watch_failures import CAUSE, FAILURES, STEPS, config_of, train_one  # noqa: E402
 
-from advisor.forecast.fitting import fit  # noqa: E402
-from advisor.model.posterior import Posterior  # noqa: E402
+from advisor import demo_folder  # noqa: E402
+from advisor.forecast import fit  # noqa: E402
+from advisor.model import Posterior  # noqa: E402
 from advisor.monitoring import Watch, watch_report  # noqa: E402
-from advisor.runs.logs import demo_folder, read_runs  # noqa: E402
-from advisor.runs.pilot_run import PilotRun  # noqa: E402
+from advisor.runs import PilotRun, read_runs  # noqa: E402
 
 FIRST_SEED = 109
 """Far from those of the pilots; on 101 to 108 the threshold of a surprise was chosen."""

@@ -35,9 +35,9 @@ from run import (  # noqa: E402
     varied,
 )
 
-from advisor.forecast.forecaster import Forecaster  # noqa: E402
-from advisor.forecast.predictive import final_reward, final_steps  # noqa: E402
-from advisor.model.priors import AS_THE_CURVE, load_priors  # noqa: E402
+from advisor.forecast import Forecaster, final_reward, final_steps  # noqa: E402
+from advisor.model import load_priors  # noqa: E402
+from advisor.model.priors import AS_THE_CURVE  # noqa: E402
 
 # Workers look up `run` here first, not in the folder of the replays.
 sys.path.insert(0, str(HERE))

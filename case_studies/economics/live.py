@@ -26,12 +26,11 @@ import optuna  # noqa: E402
 from live_training import Problem, Trained, write_log  # noqa: E402
 from manifest import manifest  # noqa: E402
 
-from advisor.advice.pilot_plan import PilotPlan, PlannedPilot, plan  # noqa: E402
-from advisor.advice.piloting import Piloting, pilots  # noqa: E402
-from advisor.forecast.forecaster import Target  # noqa: E402
-from advisor.runs.diagnosis.collapse import find_any_fall  # noqa: E402
-from advisor.runs.logs import read_runs  # noqa: E402
-from advisor.runs.settings import PartialSettings, Settings  # noqa: E402
+from advisor.advice import Piloting, PilotPlan, pilots, plan  # noqa: E402  # noqa: E402
+from advisor.advice.pilot_plan import PlannedPilot  # noqa: E402
+from advisor.diagnosis.collapse import find_any_fall  # noqa: E402
+from advisor.forecast import Target  # noqa: E402
+from advisor.runs import PartialSettings, Settings, read_runs  # noqa: E402
 
 WORLDS = ("lookup6_sm", "count6_s", "steps4_s", "sums6_s", "sort5_s")
 """Planned once for the tables, and never trained."""

@@ -20,7 +20,7 @@ from base import make_base  # noqa: E402
 from batched import evaluate  # noqa: E402
 from train import head, logged, scorer, train_runs  # noqa: E402
 
-from advisor.runs.settings import Settings  # noqa: E402
+from advisor.runs import Settings  # noqa: E402
 
 AVERAGED = 10
 """Last steps whose train reward stands for a run."""

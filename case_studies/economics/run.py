@@ -30,14 +30,14 @@ from methods import RECIPES, best_pilot, nearest, score, tried_by_tpe  # noqa: E
 from tables import World, read_worlds  # noqa: E402
 
 import advisor  # noqa: E402
+from advisor.advice import plan  # noqa: E402
 from advisor.advice.pilot_choice import FEWEST_RUNS  # noqa: E402
-from advisor.advice.pilot_plan import VARIED, plan  # noqa: E402
+from advisor.advice.pilot_plan import VARIED  # noqa: E402
 from advisor.common import Item, digest_of  # noqa: E402
 from advisor.errors import InputError  # noqa: E402
-from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
-from advisor.forecast.survival import stability  # noqa: E402
-from advisor.model.posterior import Posterior  # noqa: E402
-from advisor.runs.settings import Settings  # noqa: E402
+from advisor.forecast import Forecaster, Target, stability  # noqa: E402
+from advisor.model import Posterior  # noqa: E402
+from advisor.runs import Settings  # noqa: E402
 
 COUNTS = (1, 2, 3, 5, 8)
 PROJECTS = (1, 2)
@@ -177,12 +177,13 @@ def _rungs(purse: Purse, base: int, count: int) -> list[tuple[float, float, floa
     ]
 
 
-def planned(purse: Purse, base: int, projects: int) -> Pilots:
+def planned(purse: Purse, base: int, projects: int, *, vary_all: bool = True) -> Pilots:
     """Pilots that `advisor plan` names, or none where it says: run."""
     settings, target = purse.world.settings(base), purse.world.target
     target = Target("task", target.model, target.parameters)
     try:
-        found = plan(settings, purse.total, target, share=SHARE, vary_all=True, projects=projects)
+        asked_of = {"share": SHARE, "vary_all": vary_all, "projects": projects}
+        found = plan(settings, purse.total, target, **asked_of)
     except InputError:  # the purse has no room for two pilots
         return NONE
     if found.kind == "run":

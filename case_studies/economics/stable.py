@@ -28,8 +28,8 @@ from run import LEVEL, Purse, manifest, read_all  # noqa: E402
 from scipy.stats import beta  # noqa: E402
 from tables import World, read_worlds  # noqa: E402
 
-from advisor.forecast.survival import log_update_norm  # noqa: E402
-from advisor.theory.arrays import BoolArray, FloatArray  # noqa: E402
+from advisor.forecast import log_update_norm  # noqa: E402
+from advisor.theory import BoolArray, FloatArray  # noqa: E402
 
 EDGES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)
 BOOTSTRAPS = 1000

@@ -23,13 +23,14 @@ import numpy as np  # noqa: E402
 from said import METHODS, carried_on, keep, quantiles, scores  # noqa: E402
 from trained_tasks import runs_of_tasks  # noqa: E402
 
+from advisor.diagnosis import Collapse  # noqa: E402
 from advisor.forecast.analogues import final_rows, mark_of, shipped_corpus  # noqa: E402
 from advisor.forecast.run_in_progress import end_of_begun_run  # noqa: E402
 from advisor.model import load_priors  # noqa: E402
-from advisor.runs import Collapse, PilotRun  # noqa: E402
+from advisor.runs import PilotRun  # noqa: E402
 
 SHARES = (0.1, 0.2, 0.35, 0.5)
-RULES = load_priors("full_finetuning").discrepancy
+PRIORS = load_priors("full_finetuning")
 
 LEAST_STEPS = 60
 """Shorter ones are trials of a search, which stop where its pilots do."""
@@ -48,7 +49,7 @@ def asked(task: str, runs: Sequence[PilotRun]) -> Iterable[dict[str, Any]]:
             if seen.step.size < PilotRun.LEAST_REWARDS:
                 continue
             ended = end_of_begun_run(
-                seen, run.step[rows], corpus=corpus, bounds=(0.0, 1.0), rules=RULES
+                seen, run.step[rows], corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS
             )
             yield {
                 "task": task,

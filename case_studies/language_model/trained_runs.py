@@ -14,7 +14,7 @@ from run_plan import Configuration
 from run_store import write_run
 
 import advisor
-from advisor.runs.diagnosis.collapse import find_final_fall
+from advisor.diagnosis.collapse import find_final_fall
 
 FINAL_SHARE = 0.1
 """Last steps of a run whose mean reward is what it came to, as the advisor forecasts it."""

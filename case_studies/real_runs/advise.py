@@ -29,7 +29,6 @@ from engine_flags import on_engine, results  # noqa: E402
 from manifest import manifest  # noqa: E402
 from run import Run, asked_for, by_cohort, corpora, first_part, load, marks_of, of_folder, presets  # noqa: E402
 
-from advisor.advice.answer import SURELY  # noqa: E402
 from advisor.backtesting.cases import is_lora  # noqa: E402
 from advisor.backtesting.scores import crps  # noqa: E402
 from advisor.common import Item  # noqa: E402
@@ -44,7 +43,7 @@ from advisor.forecast import (  # noqa: E402
     final_train_reward,
     fitted_or_none,
 )
-from advisor.model import Priors  # noqa: E402
+from advisor.model import Priors, load_priors  # noqa: E402
 
 MOST_RUNS = 6
 """Of a cohort: as many pilots as a team has."""
@@ -159,7 +158,7 @@ def ordered(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     *chances, came = np.array(rows).T
     for name, chance in zip(("draws of its own", "of the same rank"), chances, strict=True):
         truth = np.where(came >= 0.5, chance, 1 - chance)
-        sure = np.maximum(chance, 1 - chance) >= SURELY
+        sure = np.maximum(chance, 1 - chance) >= load_priors("theory").decision.surely
         right = np.where(chance >= 0.5, came, 1 - came)
         told[name] = {
             "brier": round(float(np.average((chance - came) ** 2, weights=weights)), 4),

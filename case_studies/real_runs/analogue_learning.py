@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from advisor.errors import InputError
+from advisor.forecast import Corpus, final_rows, log_update_norm
 from advisor.forecast.analogues import (
-    DEATH_TERMS,
     FEATURES,
     IS_SHARE,
     LEAST_RESEMBLANCE,
@@ -21,23 +21,16 @@ from advisor.forecast.analogues import (
     SIBLING_REACH,
     USUAL_PARAMETERS,
     USUAL_RATE,
-    Corpus,
     Description,
-    death_terms,
-    describe,
     ends_by,
-    final_rows,
-    kind_of,
     log_odds,
     mark_of,
     tabulated,
     weighted_quantiles,
 )
-from advisor.forecast.survival import log_update_norm
 from advisor.model import sigmoid
-from advisor.runs.diagnosis.collapse import find_final_fall
-from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.runs import PilotRun
+from advisor.theory import BoolArray, FloatArray
 
 FEWEST_REPOSITORIES = 3
 """Repositories from which one can be left out and something be learned from the others."""
@@ -80,7 +73,6 @@ DIGITS = 4
 def learned_corpus(
     runs: Mapping[str, Sequence[PilotRun]],
     cohort_of: Mapping[str, str] | None = None,
-    floor_of: Mapping[str, float] | None = None,
 ) -> Corpus:
     """Learn a corpus of analogues from finished runs.
 
@@ -89,8 +81,6 @@ def learned_corpus(
     runs : mapping of repository to sequence of PilotRun
     cohort_of : mapping of run id to name, optional
         Runs of one name are siblings [default: those of one task and model in a repository].
-    floor_of : mapping of run id to float, optional
-        Least reward of each, by which it is judged whether it died [default: 0].
 
     Returns
     -------
@@ -118,7 +108,6 @@ def learned_corpus(
         curve_weights=np.array(CURVE_WEIGHTS),
         pool_widenings=np.array(POOL_WIDENINGS),
         new_curve_weight=NEW_CURVE_WEIGHT,
-        death_odds=np.zeros(len(DEATH_TERMS)),
     )
     scored = tabulated(runs, SCORED_SHARES, plain)
     if len(scored.names) < FEWEST_REPOSITORIES:
@@ -142,58 +131,7 @@ def learned_corpus(
         widening=widening,
         sibling_weight=sibling_weight,
         sibling_errors=_sibling_errors(runs, names),
-        death_odds=learned_death_odds(runs, floor_of or {}),
     )
-
-
-def learned_death_odds(
-    runs: Mapping[str, Sequence[PilotRun]], floor_of: Mapping[str, float]
-) -> FloatArray:
-    """Penalised logistic regression of deaths on looks at every share at which a run lives.
-
-    The signs were fixed before they were scored: the trend, whose standard errors tell a fall under
-    way, and the length of an update, which theory and tiny worlds make the cause.
-    """
-    looks: list[tuple[str, bool, FloatArray]] = []
-    for members in runs.values():
-        for run in members:
-            floor = floor_of.get(run.id, 0.0)
-            died = find_final_fall(run.step, run.reward, floor)[0].unstable
-            looks += [(run.id, died, terms) for terms in looks_at(run, floor)]
-    if not any(died for _, died, _ in looks):
-        return np.array([NO_DEATH, 0.0, 0.0, 0.0])
-    terms = np.array([look[2] for look in looks])
-    died = np.array([look[1] for look in looks], dtype=float)
-    _, place, count = np.unique(
-        [look[0] for look in looks], return_inverse=True, return_counts=True
-    )
-    weight = 1 / count[place]
-    mean, spread = terms[:, 1:].mean(axis=0), np.maximum(terms[:, 1:].std(axis=0), 1e-6)
-    design = np.column_stack([np.ones(died.size), (terms[:, 1:] - mean) / spread])
-    odds = np.zeros(design.shape[1])
-    penalty = np.diag([0.0, *np.full(mean.size, DEATH_SLOPE_SD**-2.0)])
-    for _ in range(NEWTON_STEPS):
-        p = 1 / (1 + np.exp(-design @ odds))
-        bend = (design * (weight * p * (1 - p))[:, None]).T @ design + penalty
-        odds += np.linalg.solve(bend, design.T @ (weight * (died - p)) - penalty @ odds)
-    slopes = odds[1:] / spread
-    return np.array([odds[0] - slopes @ mean, *slopes])
-
-
-def looks_at(run: PilotRun, floor: float) -> list[FloatArray]:
-    """How a run stood at each share of its length at which it lived."""
-    norm = update_norm_of(run)
-    found = []
-    for share in SHARES:
-        part = run.first_part(share)
-        known = np.isfinite(part.reward)
-        if known.sum() < PilotRun.LEAST_REWARDS:
-            continue
-        if not find_final_fall(part.step, part.reward, floor)[0].unstable:
-            end = float(run.step[-1])
-            seen = describe(part.step[known], part.reward[known], end, kind_of(run))
-            found.append(death_terms(seen, norm))
-    return found
 
 
 def update_norm_of(run: PilotRun) -> float:
@@ -362,7 +300,6 @@ def corpus_json(corpus: Corpus, evidence: str) -> str:
         "curve_weights": corpus.curve_weights.tolist(),
         "pool_widenings": corpus.pool_widenings.tolist(),
         "new_curve_weight": corpus.new_curve_weight,
-        "death_odds": dict(zip(DEATH_TERMS, _rounded(corpus.death_odds), strict=True)),
         "sibling_errors": _rounded(corpus.sibling_errors),
         "columns": ["repository", "run", "gain", "span", "odds", "by_odds", *FEATURES],
     }

@@ -19,7 +19,7 @@ import numpy as np
 
 from advisor import read_runs
 from advisor.errors import AdvisorError
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 Row = Mapping[str, str]
 

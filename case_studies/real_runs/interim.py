@@ -18,8 +18,8 @@ from engine_flags import here
 from learned_priors import PastStudy
 
 from advisor.common import EngineSettings, progress_of
-from advisor.model.priors import NormalPrior, Priors, load_priors
-from advisor.runs.pilot_run import PilotRun
+from advisor.model import NormalPrior, Priors, load_priors
+from advisor.runs import PilotRun
 
 HERE = Path(__file__).parent
 INTERIM = HERE / "interim.toml"

@@ -25,13 +25,13 @@ import numpy as np
 from analogue_learning import corpus_json, learned_corpus
 from interim import BEFORE, interim_studies, learned_preset
 from learned_priors import PastStudy
-from run import Run, by_cohort, by_repository, floors, known_optimum, load
+from run import Run, by_cohort, by_repository, known_optimum, load
 from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
 
 from advisor.backtesting.cases import is_lora
 from advisor.forecast.analogues import NAME
-from advisor.model.presets import preset_toml, prior_entries
-from advisor.model.priors import NormalPrior, Priors, load_priors
+from advisor.model import NormalPrior, Priors, load_priors, prior_entries
+from advisor.model.presets import preset_toml
 from advisor.runs import PilotRun
 
 ROOT = Path(__file__).parents[2]
@@ -130,7 +130,7 @@ def write_analogues(runs: list[Run]) -> None:
     cohort_of |= {run.id: task for task, members in own.items() for run in members}
     told = f"{evidence(runs)}; {evidence_of_tasks(own)}"
     (ROOT / "priors" / NAME).write_text(
-        corpus_json(learned_corpus(named, cohort_of, floors(runs)), told), encoding="utf-8"
+        corpus_json(learned_corpus(named, cohort_of), told), encoding="utf-8"
     )
     print(f"analogues: {told}")
 

@@ -15,8 +15,9 @@ from scipy.special import expit
 
 from advisor.backtesting.backtests import ENSEMBLE, SHAPE, mixed
 from advisor.backtesting.cases import Case
-from advisor.forecast.run_in_progress import DRAWS, TIME, Curve, curve_fit, local_level
-from advisor.theory.arrays import FloatArray
+from advisor.forecast import DRAWS, TIME, Curve, curve_fit
+from advisor.forecast.run_in_progress import local_level
+from advisor.theory import FloatArray
 
 LEAST_SPAN = 1e-9
 """Range of rewards below which a run has none."""

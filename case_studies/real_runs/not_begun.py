@@ -7,15 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from advisor.forecast.analogues import Corpus, final_rows
-from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast import DRAWS, Corpus, Forecaster, Target, final_rows
 from advisor.forecast.predictive import logged_mean
-from advisor.forecast.run_in_progress import DRAWS, EndOfRun, pooled, widened
-from advisor.model import DEGREES
-from advisor.model.posterior import Posterior
-from advisor.runs import Settings
-from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.forecast.run_in_progress import EndOfRun, pooled, widened
+from advisor.model import DEGREES, Posterior
+from advisor.runs import PilotRun, Settings
+from advisor.theory import FloatArray
 
 NEW_WIDENING = 1.3
 """By which the spread of a run that has not begun is multiplied: siblings resemble each other more

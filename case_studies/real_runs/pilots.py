@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from index import IndexedRun
 
-from advisor.backtesting.cases import bounds_of, grouped
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import PartialSettings
+from advisor.backtesting import grouped
+from advisor.backtesting.cases import bounds_of
+from advisor.runs import PartialSettings, PilotRun
 
 TAKEN_AS_ALIKE: dict[str, float] = {"learning_rate": 5e-6, "group_size": 8, "prompts_per_step": 8}
 PARAMETERS = 3e9

@@ -28,14 +28,7 @@ from analogue_learning import learned_corpus, tabulated_by_odds
 from cohort_fits import NOT_SAMPLED
 from index import read_index
 from interim import interim_studies, learned_preset
-from methods import (
-    RULES,
-    Asked,
-    curves,
-    learned,
-    siblings_gain,
-    with_spread,
-)
+from methods import RULES, Asked, curves, learned, siblings_gain, with_spread
 from not_begun import curve_of_new_run, end_of_new_run
 from pilots import cohorts, pilots
 from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
@@ -44,21 +37,18 @@ from advisor.backtesting.cases import Case, is_lora
 from advisor.backtesting.scores import QUANTILES, crps
 from advisor.common import EngineSettings, Item, digest_of
 from advisor.errors import InputError
-from advisor.forecast.analogues import (
+from advisor.forecast import (
     Corpus,
-    final_rows,
-    mark_of,
-    shipped_corpus,
-)
-from advisor.forecast.fitting import fitted_or_none
-from advisor.forecast.run_in_progress import (
-    EndOfRun,
     curve_of_begun_run,
     end_of_begun_run,
+    final_rows,
+    fitted_or_none,
 )
-from advisor.model.priors import NO_LINE, KnownOptimum, Priors, load_priors
-from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.forecast.analogues import mark_of, shipped_corpus
+from advisor.forecast.run_in_progress import EndOfRun
+from advisor.model import NO_LINE, KnownOptimum, Priors, load_priors
+from advisor.runs import PilotRun
+from advisor.theory import FloatArray
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
@@ -226,7 +216,7 @@ def answer(
         bounds=run.bounds,
         curve=curve,
         siblings=() if scene == "all_cut" else siblings,
-        rules=load_priors("theory").discrepancy,
+        priors=load_priors("theory"),
     )
 
 
@@ -262,7 +252,7 @@ def corpora(runs: Sequence[Run], preset: str | None) -> dict[str, Corpus]:
     found = {}
     for fold in range(FOLDS):
         out = set(names[fold::FOLDS])
-        reached = learned_corpus(by_repository(runs, out) | runs_of_tasks(), of, floors(runs))
+        reached = learned_corpus(by_repository(runs, out) | runs_of_tasks(), of)
         for name in out:
             others = by_repository(runs, {name}) | runs_of_tasks()
             found[name] = tabulated_by_odds(others, reached)

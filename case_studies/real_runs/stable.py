@@ -1,14 +1,12 @@
-"""How right P(stable) of real runs is, asked when a tenth, a quarter and a half of each is seen.
+"""How right the posterior's P(stable) of real runs is, when a part of each is seen.
 
-    python case_studies/real_runs/stable.py FOLDER... --looks [--out FILE]
     python case_studies/real_runs/stable.py FOLDER... --interim FITS [--seen 0.25] [--out FILE]
 
 Every run that had not collapsed by the cut is asked for the probability that it has not by its end.
-``--looks`` asks by how other runs stood that fell, which is what `watch` says, learned without the
-repository, beside the base rate of the other repositories. Without it the posterior of the run's
-cohort is asked, cut at --seen and fitted under a preset learned without the repository, beside a
-logistic regression on settings and on how the run stands, fitted to the other repositories. Without
-scikit-learn that one is left out.
+The posterior of its cohort is asked, cut at --seen and fitted under a preset learned without the
+repository, beside a logistic regression on settings and on how the run stands, fitted to the other
+repositories. Without scikit-learn that one is left out. What `watch` says is scored in
+`case_studies/stability`.
 """
 
 from __future__ import annotations
@@ -18,44 +16,27 @@ import json
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from analogue_learning import learned_death_odds, update_norm_of
-from run import (
-    BOOTSTRAPS,
-    Run,
-    by_cohort,
-    by_repository,
-    first_part,
-    floors,
-    load,
-    marks_of,
-    presets,
-)
-from trained_tasks import runs_of_tasks
+from analogue_learning import update_norm_of
+from run import BOOTSTRAPS, Run, by_cohort, first_part, load, marks_of, presets
 
 from advisor.backtesting.cases import is_lora
 from advisor.common import EngineSettings, Item
-from advisor.forecast.analogues import describe, kind_of, shipped_corpus
-from advisor.forecast.fitting import fitted_or_none
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.run_in_progress import p_unstable_of_begun_run
-from advisor.forecast.survival import LOGITS, stability_draws
-from advisor.model.priors import Priors
-from advisor.runs.diagnosis.collapse import find_final_fall
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.diagnosis.collapse import find_final_fall
+from advisor.forecast import Forecaster, fitted_or_none, stability_draws
+from advisor.forecast.analogues import describe, kind_of
+from advisor.forecast.survival import LOGITS
+from advisor.model import Priors
+from advisor.theory import BoolArray, FloatArray
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from engine_flags import add_engine_flags, on_engine, results
 from recalibration import learn_line
-
-LOOKS = (0.1, 0.25, 0.5, 0.75)
-"""Shares of a run at which `watch` is asked."""
 
 LEAST_SURVIVAL = 1e-9
 """Chance of having lived so far below which a draw counts as if it had that."""
@@ -155,52 +136,6 @@ def left_out(asked: Sequence[Asked], norm: FloatArray) -> dict[str, FloatArray]:
     return found
 
 
-def by_looks(runs: Sequence[Run]) -> dict[str, Any]:
-    """Scores of what `watch` says at each share seen, of all runs that live there.
-
-    The odds of death are learned without the repository, or the task trained here, that is asked.
-    """
-    floor_of, named = floors(runs), by_repository(runs, set()) | runs_of_tasks()
-    asked: dict[float, list[tuple[Asked, float]]] = {share: [] for share in LOOKS}
-    for name, members in named.items():
-        others = {other: part for other, part in named.items() if other != name}
-        corpus = replace(shipped_corpus(), death_odds=learned_death_odds(others, floor_of))
-        for run in members:
-            floor = floor_of.get(run.id, 0.0)
-            died = find_final_fall(run.step, run.reward, floor)[0].unstable
-            for share in LOOKS:
-                part = first_part(run, share)
-                if find_final_fall(part.step, part.reward, floor)[0].unstable:
-                    continue
-                rate, end = run.hyperparameters.completed().learning_rate, float(run.step[-1])
-                p_dies = p_unstable_of_begun_run(part, end, rate, corpus)
-                assert p_dies is not None
-                asked[share].append((Asked(run.id, name, "", None, died, ()), p_dies))
-    public = {run.repository for run in runs}
-    return {
-        f"{share:g}": {
-            "all": scored_looks(found),
-            "public": scored_looks([one for one in found if one[0].repository in public]),
-        }
-        for share, found in asked.items()
-    }
-
-
-def scored_looks(found: Sequence[tuple[Asked, float]]) -> dict[str, Any]:
-    """Scores beside the base rate of the other repositories, and in classes."""
-    asked = [one for one, _ in found]
-    of, dead = np.array([one.repository for one in asked]), np.array([one.died for one in asked])
-    base = np.array([(dead[of != name].sum() + 0.5) / ((of != name).sum() + 1) for name in of])
-    said = {"base rate": base, "advisor": np.array([p_dies for _, p_dies in found])}
-    return {
-        "runs": len(asked),
-        "repositories": len(set(of)),
-        "died": int(dead.sum()),
-        "scores": scores(asked, said),
-        "classes": classes(dead, said["advisor"]),
-    }
-
-
 def _logistic(seen: FloatArray, died: FloatArray, asked: FloatArray) -> FloatArray:
     try:
         from sklearn.linear_model import LogisticRegression
@@ -273,20 +208,13 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--interim", type=Path, help="folder of fits, made where they are missing")
     parser.add_argument("--asked", type=Path, help="an earlier result, scored again without a fit")
-    parser.add_argument("--looks", action="store_true", help="what `watch` says; needs no fit")
     parser.add_argument("--seen", type=float, default=0.25)
     parser.add_argument("--out", type=Path)
     add_engine_flags(parser)
     given = parser.parse_args()
-    if (given.asked is not None) + (given.interim is not None) + given.looks != 1:
-        parser.error("give --looks, --interim or --asked")
+    if (given.asked is None) == (given.interim is None):
+        parser.error("give --interim or --asked")
     runs, _ = load(given.folders)
-    if given.looks:
-        text = json.dumps(by_looks(runs), indent=1) + "\n"
-        if given.out:
-            given.out.write_text(text, encoding="utf-8")
-        print(text)
-        return
     if given.asked is None:
         where: EngineSettings = {**on_engine(given), "keep": given.keep or given.interim}
         asked = ask_all(runs, given.seen, given.interim, where)

@@ -20,18 +20,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from run import Run, corpora, first_part, load, presets
 
+from advisor.advice import Request, Search
 from advisor.advice.answer import choose, prepare
 from advisor.advice.candidates import place_of
-from advisor.advice.request import Request, Search
 from advisor.backtesting.cases import is_lora
 from advisor.common import silent
-from advisor.forecast.analogues import Corpus, final_rows
-from advisor.forecast.fitting import fitted_or_none
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.predictive import final_reward
-from advisor.forecast.survival import stability
-from advisor.model.priors import Priors
-from advisor.runs.diagnosis.collapse import find_final_fall
+from advisor.diagnosis.collapse import find_final_fall
+from advisor.forecast import (
+    Corpus,
+    Forecaster,
+    Target,
+    final_reward,
+    final_rows,
+    fitted_or_none,
+    stability,
+)
+from advisor.model import Priors
 
 SEEN = 0.25
 PILOTS = 4

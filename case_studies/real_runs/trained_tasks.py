@@ -11,7 +11,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun
 
 STUDY = "case_studies/language_model"
 LEAST_STEPS = 40

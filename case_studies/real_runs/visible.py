@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import advisor
-from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.runs import PilotRun
+from advisor.theory import FloatArray
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

@@ -10,8 +10,7 @@ from typing import Any
 
 from config import GrpoConfig
 
-from advisor.runs.logs import read_runs
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun, read_runs
 
 CACHE = Path(__file__).resolve().parent / ".cache"
 PROMPTS, MOMENTUM = 16, 0.9

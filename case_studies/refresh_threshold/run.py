@@ -37,7 +37,7 @@ from stiffness import Looks, limit, stiffest_of, stiffness  # noqa: E402
 from training import made  # noqa: E402
 from verdict import Rows, band, cells_of, posterior_of, reliability  # noqa: E402
 
-from advisor.model.sampling import Sampling  # noqa: E402
+from advisor.model import Sampling  # noqa: E402
 
 HASTY = 30
 """Steps of pre-training for ``--quick``."""

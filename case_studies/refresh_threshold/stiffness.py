@@ -9,11 +9,10 @@ from job import MOMENTUM, PROMPTS, Job, effective_rate
 from plan import Setup
 from verdict import band
 
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.model.posterior import Posterior
-from advisor.runs.settings import PartialSettings
-from advisor.theory import stiffness_limit
-from advisor.theory.arrays import FloatArray
+from advisor.forecast import Forecaster, Target
+from advisor.model import Posterior
+from advisor.runs import PartialSettings
+from advisor.theory import FloatArray, stiffness_limit
 
 Looks = dict[Job, list[dict[str, Any]]]
 

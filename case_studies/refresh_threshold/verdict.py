@@ -12,12 +12,10 @@ import numpy.typing as npt
 from job import Job, as_runs
 from plan import Setup
 
-from advisor.forecast.fitting import fit
-from advisor.forecast.survival import refresh_margin
-from advisor.model.posterior import Posterior
-from advisor.model.sampling import Sampling
-from advisor.runs.diagnosis import diagnose
-from advisor.runs.logs import read_runs
+from advisor.diagnosis import diagnose
+from advisor.forecast import fit, refresh_margin
+from advisor.model import Posterior, Sampling
+from advisor.runs import read_runs
 
 BAND = (0.1, 0.5, 0.9)
 PILOTS = Path(__file__).resolve().parent.parent / "tiny_transformer" / "pilots"

@@ -9,18 +9,13 @@ import numpy as np
 from tables import COMPLETIONS, World
 
 import advisor
-from advisor.advice import Objective
-from advisor.advice.cost import CostModel
+from advisor.advice import Budget, CostModel, Objective
 from advisor.advice.evaluate import Evaluator
-from advisor.advice.request import Budget
 from advisor.errors import AdvisorError
-from advisor.forecast.fitting import fit
-from advisor.forecast.forecaster import Forecaster
+from advisor.forecast import Forecaster, fit
+from advisor.model import Posterior, Priors, Sampling
 from advisor.model import equations as eq
-from advisor.model.posterior import Posterior
-from advisor.model.priors import Priors
-from advisor.model.sampling import Sampling
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun
 
 LEVEL = 0.9
 """P(stable) asked for: the command line's default."""

@@ -20,9 +20,9 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 from tables import World, read_worlds
 
-from advisor.forecast.survival import log_update_norm
-from advisor.runs.diagnosis.collapse import find_final_fall
-from advisor.theory.arrays import FloatArray
+from advisor.diagnosis.collapse import find_final_fall
+from advisor.forecast import log_update_norm
+from advisor.theory import FloatArray
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 LOG_WEIGHTS = np.log(WEIGHTS / WEIGHTS.sum())

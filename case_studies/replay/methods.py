@@ -10,7 +10,7 @@ import numpy as np
 import optuna
 from tables import World
 
-from advisor.forecast.run_in_progress import EXPONENTIAL, curve_fit
+from advisor.forecast import EXPONENTIAL, curve_fit
 
 LOOKED_AT = 10
 """Last steps of a pilot whose mean reward judges it."""

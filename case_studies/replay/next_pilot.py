@@ -16,13 +16,12 @@ from advise import UNPRICED, advise, fitted
 from pieces import pieces
 from tables import World, read_worlds
 
-from advisor.advice import Lattice, Objective
+from advisor.advice import Budget, Lattice, Objective
 from advisor.advice.evaluate import Evaluator
 from advisor.advice.pilot_choice import choose_pilot
-from advisor.advice.request import Budget
 from advisor.errors import AdvisorError
-from advisor.forecast.forecaster import Forecaster
-from advisor.model.posterior import Posterior
+from advisor.forecast import Forecaster
+from advisor.model import Posterior
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 

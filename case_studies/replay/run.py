@@ -26,7 +26,7 @@ from methods import (
 from pieces import pieces
 from tables import SCENARIOS, World, read_worlds
 
-from advisor.model.priors import NormalPrior, load_priors
+from advisor.model import NormalPrior, load_priors
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 

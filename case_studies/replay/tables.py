@@ -11,12 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from advisor.forecast.forecaster import Target
-from advisor.runs.diagnosis.collapse import dead_from_the_start, find_any_fall
-from advisor.runs.logs import read_runs
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import Settings
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.diagnosis.collapse import dead_from_the_start, find_any_fall
+from advisor.forecast import Target
+from advisor.runs import PilotRun, Settings, read_runs
+from advisor.theory import BoolArray, FloatArray
 
 FLOOR = 0.0
 """Lowest reward of every table."""

@@ -13,8 +13,8 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
 
 from simulated_runs import Plan, Truth, prior_means, simulate_run
 
-from advisor.model.cohort import Reference
-from advisor.runs.pilot_run import PilotRun
+from advisor.model import Reference
+from advisor.runs import PilotRun
 
 RUNS = 10
 STEPS = 200

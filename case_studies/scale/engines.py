@@ -24,7 +24,7 @@ from advisor.backtesting.cases import make_cases
 from advisor.backtesting.scores import crps
 from advisor.common import Engine, Item, mapped
 from advisor.errors import AdvisorError
-from advisor.forecast.run_in_progress import curve_fit
+from advisor.forecast import curve_fit
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parents[1] / "tests" / "engine"))

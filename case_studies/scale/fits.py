@@ -26,16 +26,14 @@ from typing import Any
 import numpy as np
 
 from advisor.common import silent
-from advisor.forecast.fitting import fit
+from advisor.forecast import fit
+from advisor.model import Sampling, cohort_of, convergence, load_priors
 from advisor.model import cohort as cohorts
-from advisor.model.compat import convergence, import_arviz, sample_density, versions
+from advisor.model.compat import import_arviz, sample_density, versions
 from advisor.model.fast import sampler_coordinates as mode
 from advisor.model.fast import shape_of, shapes_of
 from advisor.model.fast.density import density_of, draw_of
-from advisor.model.priors import load_priors
-from advisor.model.sampling import Sampling, cohort_of
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import PartialSettings
+from advisor.runs import PartialSettings, PilotRun
 
 HERE = Path(__file__).parent
 PRESET = "small_models"
@@ -216,7 +214,7 @@ def _pymc(runs: list[PilotRun]) -> tuple[dict[str, Any], float]:
     import_arviz()
     import pymc as pm
 
-    from advisor.model.pymc_model import build_model
+    from advisor import build_model
 
     cohort = cohort_of(runs)
     placement = mode.place(cohort, load_priors(PRESET))

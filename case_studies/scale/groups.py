@@ -8,10 +8,10 @@ import numpy as np
 from cohorts import GROUPS, RATES, STEPS, TEAM
 from simulated_runs import Plan, Truth, prior_means, simulate_run
 
-from advisor.forecast.analogues import final_rows
-from advisor.model.cohort import Reference
-from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.forecast import final_rows
+from advisor.model import Reference
+from advisor.runs import PilotRun
+from advisor.theory import FloatArray
 
 WORLDS = ("one law", "laws of their own", "two sizes")
 """Exponents that all tasks share; that each task draws; and shared ones with two models per task.

@@ -14,14 +14,11 @@ from engine_flags import results
 from advisor.backtesting.backtests import CURVES
 from advisor.backtesting.scores import crps
 from advisor.common import EngineSettings, Item, digest_of, silent
-from advisor.forecast.analogues import final_rows
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.predictive import final_reward
-from advisor.forecast.run_in_progress import curve_fit
-from advisor.model.priors import AS_THE_CURVE, SPECTRUM, Priors
-from advisor.model.sampling import cohort_of, sampled
-from advisor.runs.pilot_run import PilotRun
-from advisor.theory.arrays import FloatArray
+from advisor.forecast import Forecaster, Target, curve_fit, final_reward, final_rows
+from advisor.model import SPECTRUM, Priors, cohort_of, sampled
+from advisor.model.priors import AS_THE_CURVE
+from advisor.runs import PilotRun
+from advisor.theory import FloatArray
 
 PILOTS, SEEN = 3, 0.25
 """Runs of a cohort that are piloted, and the share of them that is: what a team can pay."""

@@ -18,7 +18,7 @@ from joblib.externals.loky import get_reusable_executor
 from learned_priors import PastStudy, learn_from_studies
 
 from advisor.common import EngineSettings, progress_of
-from advisor.model.priors import Priors, load_priors
+from advisor.model import Priors, load_priors
 
 BASE = "small_models"
 MANY = 1000

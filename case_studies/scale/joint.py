@@ -14,12 +14,17 @@ from learned_priors import PastStudy, learn_from_studies, past_study, without_pr
 
 from advisor.backtesting.scores import crps
 from advisor.common import EngineSettings, Item, digest_of, silent
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.predictive import final_reward
-from advisor.model.parameters import POPULATION
-from advisor.model.posterior import Posterior
-from advisor.model.priors import SPECTRUM, Priors, load_priors
-from advisor.model.sampling import Sampling, cohort_of, sampled
+from advisor.forecast import Forecaster, Target, final_reward
+from advisor.model import (
+    POPULATION,
+    SPECTRUM,
+    Posterior,
+    Priors,
+    Sampling,
+    cohort_of,
+    load_priors,
+    sampled,
+)
 
 BASE = "small_models"
 GROUPS, RUNS = 4, 6

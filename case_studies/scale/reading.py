@@ -34,7 +34,7 @@ done = time.perf_counter()
 print(json.dumps({
     "runs": len(found.runs),
     "rows": int(sum(run.step.size for run in found.runs)),
-    "reasons": sorted({reason for _, reason in found.unread})[:3],
+    "reasons": sorted({reason for _, reason, _ in found.unread})[:3],
     "seconds": round(done - ready, 2),
     "import_seconds": round(ready - started, 2),
     "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,

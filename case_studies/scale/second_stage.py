@@ -27,9 +27,8 @@ from learned_priors import (
 )
 
 from advisor.common import EngineSettings, progress_of
-from advisor.model.presets import prior_entries
-from advisor.model.priors import NormalPrior, Priors, load_priors
-from advisor.theory.arrays import FloatArray
+from advisor.model import NormalPrior, Priors, load_priors, prior_entries
+from advisor.theory import FloatArray
 
 FITTED = 4
 """Cohorts whose likelihoods the others have."""

@@ -16,11 +16,10 @@ from groups import made_groups
 from joint import BASE, ENTRIES, peak_mb
 from learned_priors import PastStudy, learn_from_studies, past_study
 
-from advisor.backtesting.cases import grouped
+from advisor.backtesting import grouped
 from advisor.common import Engine, Item, digest_of, mapped, progress_of, silent
-from advisor.model.priors import SPECTRUM, Priors, load_priors
-from advisor.model.sampling import Sampling, cohort_of, sampled
-from advisor.runs.pilot_run import PilotRun
+from advisor.model import SPECTRUM, Priors, Sampling, cohort_of, load_priors, sampled
+from advisor.runs import PilotRun
 
 LAYOUT = {
     8: (2, 4),

@@ -11,7 +11,7 @@ from plan import Plan, parameters
 
 from advisor.advice import advise
 from advisor.errors import InputError
-from advisor.model.posterior import Posterior
+from advisor.model import Posterior
 
 
 def quantiles(draws: Any) -> list[float]:

@@ -34,7 +34,7 @@ from manifest import manifest  # noqa: E402
 from measure import measured  # noqa: E402
 from plan import QUICK, Job, Plan, quick_base  # noqa: E402
 
-from advisor.runs.diagnosis import diagnose  # noqa: E402
+from advisor.diagnosis import diagnose  # noqa: E402
 
 
 def train(job: Job) -> loop.Trained:

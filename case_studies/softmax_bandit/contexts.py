@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 FEATURES, ACTIONS, CONTEXTS, ELSEWHERE = 6, 6, 24, 200
 SPREAD_FLOOR = 1e-4

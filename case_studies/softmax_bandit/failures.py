@@ -9,9 +9,8 @@ import numpy as np
 from contexts import Record, train
 from scenarios import EVERY, HELD, Scenario, scenarios
 
-from advisor.runs.diagnosis import MODES, diagnose
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import PartialSettings
+from advisor.diagnosis import MODES, diagnose
+from advisor.runs import PartialSettings, PilotRun
 
 ROWS, EVALUATIONS, ASKED = 200, 20, 200
 FLAGGED = ("WARNING", "FAIL")

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from contexts import ACTIONS, Plan, Record, Task, linear_task, softmax, train
 
-from advisor.theory import stiffness_limit
-from advisor.theory.arrays import BoolArray, FloatArray
+from advisor.theory import BoolArray, FloatArray, stiffness_limit
 
 EVERY = 20
 """Steps between evaluations."""

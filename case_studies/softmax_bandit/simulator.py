@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 Samples = Literal["held", "corrected"]
 Scaling = Literal["none", "leave_one_out", "group"]

@@ -30,8 +30,7 @@ from pretrain import pretrain  # noqa: E402
 from tasks import TASKS  # noqa: E402
 
 import advisor  # noqa: E402
-from advisor.advice.cost import learn_cost  # noqa: E402
-from advisor.advice.evaluate import what_if_rows  # noqa: E402
+from advisor.advice import learn_cost, what_if_rows  # noqa: E402
 from advisor.forecast import Forecaster, Target  # noqa: E402
 
 STEPS, AT = 180, 60

@@ -2,8 +2,8 @@
 
     python docs/howto/symptoms.py [--check]
 
-Writes ``symptoms.svg`` and ``symptoms_output.txt`` into its folder; with ``--check`` it ends with 1
-where the text there is not what ``diagnose`` answers now. The runs are made up, one symptom each,
+Writes a picture of each and ``symptoms_output.txt`` into its folder; with ``--check`` it ends with
+1 where the text there is not what ``diagnose`` answers now. The runs are made up, one symptom each,
 from the numbers that reports of such runs have; their logs have the keys of TRL.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 import advisor
 
 HERE = Path(__file__).parent
-OUTPUT, PICTURE = HERE / "symptoms_output.txt", HERE / "symptoms.svg"
+OUTPUT = HERE / "symptoms_output.txt"
 STEPS = np.arange(1, 161)
 SETTINGS = {"learning_rate": 2e-6, "group_size": 8, "prompts_per_step": 32}
 
@@ -127,26 +127,24 @@ def answers() -> str:
 
 
 def draw() -> None:
-    """Reward above, what shows the cause below, a column for each symptom."""
+    """A picture for each symptom: the reward, and next to it what shows the cause."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    found = symptoms()
-    mpl.rcParams.update({"svg.hashsalt": "symptoms", "svg.fonttype": "none", "font.size": 8})
-    figure, axes = plt.subplots(2, len(found), figsize=(11, 3.4), sharex=True, layout="constrained")
-    for column, (name, (series, cause)) in enumerate(found.items()):
-        for row, key, colour in ((0, "reward", "#1f5a96"), (1, cause, "#b84f00")):
-            panel = axes[row, column]
-            panel.plot(STEPS, series[key], color=colour, linewidth=1.0)
-            panel.set_title(name if row == 0 else key, fontsize=9 if row == 0 else 8)
+    mpl.rcParams.update({"svg.hashsalt": "symptoms", "svg.fonttype": "none", "font.size": 9})
+    for name, (series, cause) in symptoms().items():
+        figure, panels = plt.subplots(1, 2, figsize=(7, 2.1), layout="constrained")
+        drawn = (("reward", "#1f5a96"), (cause, "#b84f00"))
+        for panel, (key, colour) in zip(panels, drawn, strict=True):
+            panel.plot(STEPS, series[key], color=colour, linewidth=1.2)
+            panel.set(title=key, xlabel="optimizer step")
             panel.spines[["top", "right"]].set_visible(False)
             panel.set_ylim(bottom=0)
-        axes[0, column].set_ylim(0, 1)
-        axes[1, column].set_xlabel("optimizer step")
-    axes[0, 0].set_ylabel("reward")
-    figure.savefig(PICTURE, metadata={"Date": None})
+        panels[0].set_ylim(0, 1)
+        figure.savefig(HERE / f"{name.lower().replace(' ', '_')}.svg", metadata={"Date": None})
+        plt.close(figure)
 
 
 def main() -> int:

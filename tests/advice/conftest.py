@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 from decisions import HOT
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice import advise
 

@@ -7,19 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import settings
-from simulated_runs import (
-    made_up_posterior,
-)
+from simulated_runs import made_up_posterior
 
-from advisor.advice import Budget, CostModel, Lattice, Objective, Search
-from advisor.advice.candidates import default_lattice
+from advisor.advice import Budget, CostModel, Lattice, Objective, Search, default_lattice
 from advisor.advice.evaluate import Evaluation, Evaluator, base_settings
 from advisor.advice.search import search
 from advisor.common import DEFAULT_SEED
-from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast import Forecaster, Target
 from advisor.forecast.target import largest_target
-from advisor.model.posterior import Posterior
-from advisor.runs.settings import Settings
+from advisor.model import Posterior
+from advisor.runs import Settings
 
 STEADY = settings(derandomize=True, database=None, deadline=None)
 

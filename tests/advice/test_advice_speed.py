@@ -7,10 +7,7 @@ from dataclasses import replace
 import pytest
 from decisions import decision, searched
 from processor_time import at_most
-from simulated_runs import (
-    PLANS,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, made_up_posterior
 
 from advisor.theory.refresh import _limits
 

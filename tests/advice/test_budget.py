@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.advice import Budget, CostModel, Request, advise
 from advisor.advice.request import MOST_STEPS
 from advisor.errors import InputError
-from advisor.runs.settings import PartialSettings, Settings
+from advisor.runs import PartialSettings, Settings
 
 
 @st.composite

@@ -7,16 +7,12 @@ import pytest
 from decisions import STEADY, UNTIMED, with_runs
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-    rising,
-)
+from simulated_runs import Plan, made_up_posterior, rising
 
 from advisor.advice import CostModel, advise, learn_cost
 from advisor.advice.cost import GENERATION_SHARE
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Target
+from advisor.forecast import Target
 
 SMALL, LARGE = Target("sort", "tiny-s", 1e5), Target("sort", "tiny-m", 4e5)
 
@@ -232,11 +228,9 @@ def test_step_time_of_a_refresh_is_shared_among_its_steps():
 
 
 def test_posterior_remembers_what_the_logs_say():
-    from simulated_runs import (
-        cohort_of_plans,
-    )
+    from simulated_runs import cohort_of_plans
 
-    from advisor.model.cohort import build_cohort
+    from advisor.model import build_cohort
     from advisor.model.posterior import _summaries
 
     run = logged([4.0])

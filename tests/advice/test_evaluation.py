@@ -9,22 +9,12 @@ import pytest
 from decisions import STEADY, STEPS, again, decision, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import Plan, made_up_posterior
 
-from advisor.advice import Budget, Cost, Objective, advise
+from advisor.advice import Budget, Cost, Objective, advise, stacked
 from advisor.advice.answer import _cheapest_equal
-from advisor.advice.evaluate import (
-    Evaluation,
-    curve_steps,
-    stacked,
-    steps_to_share,
-    utilities,
-)
-from advisor.forecast import Stability
-from advisor.forecast.survival import stability, stability_draws
+from advisor.advice.evaluate import Evaluation, curve_steps, steps_to_share, utilities
+from advisor.forecast import Stability, stability, stability_draws
 
 
 def test_configurations_are_evaluated_once_each_and_told_apart(posterior):

@@ -8,15 +8,11 @@ from decisions import LEVEL, STEADY, STEPS, changed, decision, with_draws
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice.evaluate import utilities
 from advisor.advice.pilot_choice import ANOTHER_RUN, information_gain, shown
-from advisor.forecast.forecaster import Forecaster, RunEffect, Target
-from advisor.forecast.survival import stability_draws
+from advisor.forecast import Forecaster, RunEffect, Target, stability_draws
 
 TARGET = Target("sort", "tiny-s", 1e5)
 

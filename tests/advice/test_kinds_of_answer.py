@@ -8,23 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from decisions import HOT, LEVEL, STEPS, changed, decision, with_evaluations
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import Recommendation, advise
+from advisor.advice import Recommendation, advise, in_trainer_names, number, percent
 from advisor.advice.evaluate import base_settings
 from advisor.advice.reasons import Limit
 from advisor.advice.trade_offs import NOTICED
-from advisor.advice.wording import in_trainer_names, number, percent
 from advisor.common import Kind, kinds
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.predictive import final_reward
-from advisor.forecast.survival import stability
-from advisor.model.run_fit import misfit_caution
-from advisor.runs.trainers import Trainer
+from advisor.forecast import Forecaster, final_reward, stability
+from advisor.model import misfit_caution
+from advisor.runs import Trainer
 
 
 @pytest.mark.evidence

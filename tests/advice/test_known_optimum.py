@@ -9,19 +9,20 @@ import pytest
 from decisions import changed
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import Request, advise, answer, trade_offs
+from advisor.advice import Request, Search, advise, trade_offs
 from advisor.advice.answer import p_better, prepare, searched
 from advisor.advice.evaluate import utilities
 from advisor.advice.reasons import Limit
-from advisor.advice.request import Search
 from advisor.advice.trade_offs import best_piloted
-from advisor.common import silent
+from advisor.common import Kind, kinds, silent
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, Target
 from advisor.model import KnownOptimum, load_priors
-from advisor.model.priors import PENALTY
 
 OWN = PLANS[1].completed
+
+
+PENALTY = load_priors("theory").decision.loss_per_decade
 
 
 def known(projects=1, **settings):
@@ -32,13 +33,16 @@ def test_distance_costs_by_its_square_and_by_how_many_projects_tell():
     at = known(10**6, learning_rate=OWN.learning_rate)
     far = changed(OWN, learning_rate=OWN.learning_rate * 100)
     near = changed(OWN, learning_rate=OWN.learning_rate / 10)
-    assert at.expected_loss(OWN) == 0
-    assert at.expected_loss(near) == pytest.approx(PENALTY, rel=1e-5)
-    assert at.expected_loss(far) == pytest.approx(4 * PENALTY, rel=1e-5)
+    assert at.squared_decades(OWN) == 0
+    assert at.squared_decades(near) == pytest.approx(1, rel=1e-5)
+    assert at.squared_decades(far) == pytest.approx(4, rel=1e-5)
     once = known(1, learning_rate=OWN.learning_rate)
-    assert once.expected_loss(near) == pytest.approx(PENALTY / 2)
+    assert once.squared_decades(near) == pytest.approx(0.5)
     both = known(1, learning_rate=OWN.learning_rate, group_size=OWN.group_size * 10)
-    assert both.expected_loss(near) == pytest.approx(PENALTY)
+    assert both.squared_decades(near) == pytest.approx(1)
+    priors = load_priors("theory").model_copy(update={"known_optimum": once})
+    assert priors.expected_loss(near) == pytest.approx(PENALTY / 2)
+    assert load_priors("theory").expected_loss(near) == 0
 
 
 def test_stacked_settings_lose_what_each_loses():
@@ -52,7 +56,7 @@ def test_stacked_settings_lose_what_each_loses():
     offered = [changed(OWN, learning_rate=rate) for rate in (1e-4, 1e-3, 3e-3)]
     bare = utilities(Forecaster(posterior, target), offered, [100] * 3)
     counted = utilities(Forecaster(replace(posterior, meta=meta), target), offered, [100] * 3)
-    lost = [known(learning_rate=1e-3, group_size=4).expected_loss(one) for one in offered]
+    lost = [priors.expected_loss(one) for one in offered]
     assert (bare - counted).mean(axis=1) == pytest.approx(lost)
 
 
@@ -98,63 +102,67 @@ def test_adapters_do_best_at_ten_times_the_learning_rate_of_full_fine_tuning():
     assert adapters.learning_rate == pytest.approx(10 * full.learning_rate)
 
 
-def of_model(parameters):
+def of_model(parameters, **rule):
     plans = [Plan(rate, steps=30, parameters=parameters) for rate in (1e-6, 3e-6, 3e-5)]
-    return made_up_posterior(plans, draws=1000)
+    return decided_by(made_up_posterior(plans, draws=1000), **rule)
 
 
-def question_of(parameters, **fields):
+def decided_by(posterior, **rule):
+    """The same posterior under another rule of decision."""
+    priors = posterior.meta.priors
+    changed = priors.model_copy(update={"decision": priors.decision.model_copy(update=rule)})
+    return replace(posterior, meta=posterior.meta.model_copy(update={"priors": changed}))
+
+
+def question_of(parameters, surely=0.8, **fields):
     request = Request(steps=90, weigh_pilots=False, level=0.05, **fields)
-    return prepare(of_model(parameters), request, Search(), silent)
+    return prepare(of_model(parameters, surely=surely), request, Search(), silent)
 
 
-def test_a_language_model_keeps_what_was_piloted_unless_another_is_surely_better(monkeypatch):
+def test_a_language_model_keeps_what_was_piloted_unless_another_is_surely_better():
     question = question_of(1.5e9)
     piloted = {run.settings.learning_rate for run in question.forecaster.posterior.meta.runs}
     kept = searched(question)
     assert kept.chosen.settings.learning_rate in piloted
-    monkeypatch.setattr(answer, "SURELY", 0.0)
-    free = searched(question).chosen
+    free = searched(question_of(1.5e9, surely=0.0)).chosen
     assert free.settings.learning_rate not in piloted
     assert p_better(kept.at_end, free, [kept.chosen])[0] < 0.8
 
 
-def test_a_language_model_keeps_the_pilot_nearest_to_what_is_known(monkeypatch):
-    question = question_of(1.5e9)
-    monkeypatch.setattr(answer, "SURELY", 1.0)
-    assert searched(question).chosen.settings.learning_rate == 1e-6
-    stated = question_of(1.5e9, known={"learning_rate": 5e-6}, projects=9)
+def test_a_language_model_keeps_the_pilot_nearest_to_what_is_known():
+    assert searched(question_of(1.5e9, surely=1.0)).chosen.settings.learning_rate == 1e-6
+    stated = question_of(1.5e9, surely=1.0, known={"learning_rate": 5e-6}, projects=9)
     assert searched(stated).chosen.settings.learning_rate == 3e-6
-    monkeypatch.setattr(answer, "SURELY", 0.5)
+    question = question_of(1.5e9, surely=0.5)
     surest = searched(question)
     others = [run.settings for run in question.forecaster.next_run.pilots]
     rivals = surest.at_end.compared(others)
     assert min(p_better(surest.at_end, surest.chosen, rivals)) >= 0.5
 
 
-def test_a_rate_that_a_warm_up_never_reached_is_not_kept_as_piloted(monkeypatch):
-    monkeypatch.setattr(answer, "SURELY", 1.0)
+def test_a_rate_that_a_warm_up_never_reached_is_not_kept_as_piloted():
     plans = [Plan(rate, steps=30, parameters=1.5e9) for rate in (1e-6, 3e-6)]
     plans.append(Plan(1e-5, steps=30, warmup=90, parameters=1.5e9))
     request = Request(
         steps=90, weigh_pilots=False, level=0.05, known={"learning_rate": 1e-5}, projects=9
     )
-    question = prepare(made_up_posterior(plans, draws=1000), request, Search(), silent)
+    posterior = decided_by(made_up_posterior(plans, draws=1000), surely=1.0)
+    question = prepare(posterior, request, Search(), silent)
     found = searched(question)
     assert found.chosen.settings.learning_rate == 3e-6
     assert best_piloted(found.at_end, question.forecaster.posterior).settings.warmup_steps == 0
 
 
-def test_a_neighbour_that_is_better_by_a_trifle_does_not_unseat_a_pilot(monkeypatch):
-    monkeypatch.setattr(answer, "SURELY", 0.5)  # whatever is more likely better than not
+def test_a_neighbour_that_is_better_by_a_trifle_does_not_unseat_a_pilot():
+    # By 0.5 whatever is more likely better than not.
+    stated = {"surely": 0.5, "known": {"learning_rate": 1e-6}}
     for indifference, is_kept in ((1.0, True), (0.0, False)):
-        question = question_of(1.5e9, known={"learning_rate": 1e-6}, indifference=indifference)
+        question = question_of(1.5e9, **stated, indifference=indifference)
         assert (searched(question).chosen.settings.learning_rate == 1e-6) == is_kept
 
 
 def test_the_reason_names_what_would_give_more_and_how_surely(monkeypatch):
-    question = question_of(1.5e9, known={"learning_rate": 1e-6}, projects=9)
-    monkeypatch.setattr(answer, "SURELY", 1.0)
+    question = question_of(1.5e9, surely=1.0, known={"learning_rate": 1e-6}, projects=9)
     kept = searched(question)
     assert kept.limit.kind is Limit.KNOWN
     assert kept.limit.gain > 0
@@ -165,12 +173,28 @@ def test_the_reason_names_what_would_give_more_and_how_surely(monkeypatch):
     assert "with probability 79.7 % only, and 80 % is asked" in str(limit)
 
 
-def test_small_models_are_advised_by_the_expected_reward_alone(monkeypatch):
-    found = []
-    for surely in (0.8, 0.0):
-        monkeypatch.setattr(answer, "SURELY", surely)
-        found.append(searched(question_of(1e6)).chosen.settings)
+def test_small_models_are_advised_by_the_expected_reward_alone():
+    found = [searched(question_of(1e6, surely=one)).chosen.settings for one in (0.8, 0.0)]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("worthwhile", "kind", "is_first"),
+    [(1.0, Kind.KNOWN_RATE_DOES, True), (0.0, Kind.KNOWN_RATE_BEATEN, False)],
+)
+def test_an_answer_says_whether_the_known_rate_does_as_well(worthwhile, kind, is_first):
+    posterior = decided_by(of_model(1.5e9), worthwhile=worthwhile)
+    known = {"known": {"learning_rate": 2e-6}, "projects": 9}
+    advice = advise(posterior, steps=90, level=0.05, weigh_pilots=False, **known)
+    said = [note for note in advice.notes if note.kind is kind]
+    assert len(said) == 1
+    assert said[0].values["rate"] == 2e-6
+    assert any(str(said[0]) in line for line in str(advice).splitlines()[:3]) == is_first
+    # A rate that is not stable enough does not do as well, however high it would end.
+    hot = advise(posterior, steps=90, weigh_pilots=False, known={"learning_rate": 3e-2})
+    assert Kind.KNOWN_RATE_DOES not in kinds(hot.notes)
+    bare = advise(of_model(1.5e9), steps=90, level=0.05, weigh_pilots=False)
+    assert not {Kind.KNOWN_RATE_DOES, Kind.KNOWN_RATE_BEATEN} & kinds(bare.notes)
 
 
 def test_rates_that_the_user_offers_are_kept_to():

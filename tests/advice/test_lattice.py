@@ -10,22 +10,12 @@ import pytest
 from decisions import STEADY, changed, decision
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import CostModel, Lattice, advise
-from advisor.advice.candidates import (
-    AXES,
-    RATE_RATIO,
-    Grid,
-    default_lattice,
-    within_reach,
-)
+from advisor.advice import AXES, CostModel, Lattice, advise, default_lattice
+from advisor.advice.candidates import RATE_RATIO, Grid, within_reach
 from advisor.errors import InputError
-from advisor.runs.settings import Settings
+from advisor.runs import Settings
 
 FIXED = PLANS[3].completed
 """What the advice keeps of the first pilot of the target."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import Plan, made_up_posterior
 
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.survival import refresh_contracts, refresh_margin, stiffness_left
-from advisor.runs.diagnosis import diagnose
+from advisor.diagnosis import diagnose
+from advisor.forecast import Forecaster, Target, refresh_margin
+from advisor.forecast.survival import refresh_contracts, stiffness_left
 from advisor.theory import oscillatory_onset
 
 STIFF = {"log_slope": 0.0, "uncorrected_log_odds": 20.0}

@@ -8,11 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from decisions import DEADLY, STEPS, changed, decision
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Budget, CostModel, Search, advise, pilot_choice
 from advisor.advice.evaluate import base_settings
@@ -26,7 +22,7 @@ from advisor.advice.pilot_choice import (
 )
 from advisor.common import DEFAULT_SEED, Kind, kinds, note
 from advisor.errors import CannotTellError
-from advisor.forecast.survival import stability
+from advisor.forecast import stability
 
 
 @pytest.fixture(scope="module")

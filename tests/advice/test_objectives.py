@@ -7,15 +7,12 @@ import pytest
 from decisions import LEVEL, STEADY, STEPS, again, changed, decision, with_draws, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_runs import (
-    made_up_posterior,
-)
+from simulated_runs import made_up_posterior
 
 from advisor.advice import Budget, CostModel, Objective, Request, Search, advise
 from advisor.advice.evaluate import base_settings, curve_steps
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.survival import stability, stability_draws
+from advisor.forecast import Forecaster, stability, stability_draws
 
 LONG = 400
 """Steps in which most configurations reach the goal."""

@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import advise, next_pilot
 from advisor.advice.answer_fields import WORTH_A_PILOT
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Target
-from advisor.model.presets import outside_evidence
-from advisor.model.priors import load_priors, preset_names
+from advisor.forecast import Target
+from advisor.model import load_priors, outside_evidence, preset_names
 
 FULL = Plan().completed
 LORA = FULL.model_copy(update={"adapter": "lora", "adapter_rank": 16})

@@ -7,18 +7,13 @@ import math
 import numpy as np
 import pytest
 
+from advisor.advice import plan as plan_pilots
+from advisor.advice import planned_settings, size_of
 from advisor.advice.pilot_choice import FEW_PROJECTS, FEWEST_RUNS, Action
-from advisor.advice.pilot_plan import (
-    LEAST_STEPS,
-    VARIED,
-    _varied,
-    planned_settings,
-    size_of,
-)
-from advisor.advice.pilot_plan import plan as plan_pilots
+from advisor.advice.pilot_plan import LEAST_STEPS, VARIED, _varied
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Target
-from advisor.model.priors import NormalPrior, load_priors
+from advisor.forecast import Target
+from advisor.model import NormalPrior, load_priors
 
 BIG = Target("task", "big", 7e9)
 TOLD = {"learning_rate": "1e-6", "group_size": "8", "prompts_per_step": 128}

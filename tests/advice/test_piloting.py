@@ -12,14 +12,13 @@ from made_plan import made_plan
 from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
-from advisor.advice import piloting
+from advisor.advice import PLAN, PilotPlan, piloting
 from advisor.advice.evaluate import utilities
 from advisor.advice.pilot_bench import match_logs, price_of, why_not
 from advisor.advice.pilot_choice import FEW_PROJECTS, information_gain, shown, worthwhile
-from advisor.advice.pilot_plan import PLAN, PilotPlan
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster, RunEffect, Target
-from advisor.runs.settings import PartialSettings
+from advisor.forecast import Forecaster, RunEffect, Target
+from advisor.runs import PartialSettings
 
 STEPS = 1000
 LENGTH = 60

@@ -7,9 +7,8 @@ import pytest
 from simulated_runs import made_up_posterior
 
 from advisor import advise
-from advisor.advice import trade_offs
+from advisor.advice import evidence_text, trade_offs
 from advisor.advice.trade_offs import POWERS
-from advisor.advice.wording import evidence_text
 
 
 @pytest.fixture(scope="module")

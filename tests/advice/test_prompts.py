@@ -8,11 +8,9 @@ import pytest
 from decisions import LEVEL, STEPS, decision
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import Budget, Recommendation, advise, export, what_if
-from advisor.advice.candidates import default_lattice
+from advisor.advice import Budget, Recommendation, Request, advise, default_lattice, export, what_if
 from advisor.advice.evaluate import base_settings
 from advisor.advice.pilot_choice import decision_of, is_first_contact
-from advisor.advice.request import Request
 from advisor.forecast.target import largest_target
 
 FEW = {"learning_rates": (1e-4, 3e-4), "group_sizes": (8, 16)}

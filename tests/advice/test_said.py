@@ -11,19 +11,19 @@ import pytest
 from decisions import decision
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.advice import Cost, advise
-from advisor.advice.answer_fields import WORTH_A_PILOT
-from advisor.advice.reasons import Limit
-from advisor.advice.trade_offs import bound
-from advisor.advice.wording import (
-    _say,
+from advisor.advice import (
+    Cost,
+    advise,
     explanation_text,
     gpu_time,
     launch_notes,
     level_text,
     percent,
-    price,
 )
+from advisor.advice.answer_fields import WORTH_A_PILOT
+from advisor.advice.reasons import Limit
+from advisor.advice.trade_offs import bound
+from advisor.advice.wording import _say, price
 from advisor.common import Kind, Note, note, stated
 
 # Probabilities beside the level ----------------------------------------------------------------
@@ -122,7 +122,9 @@ def test_beside_an_advice_a_pilot_is_named_where_it_is_worth_its_price():
 def test_what_is_left_is_priced_from_the_step_that_is_named():
     """Two prices of one plan must be one number: those of so many whole steps."""
     cost = Cost(steps=300, completions=38400, tokens=None, gpu_hours=None)
-    said = SimpleNamespace(kind="recommendation", steps=300, steps_to_95=262.97, cost=cost)
+    said = SimpleNamespace(
+        kind="recommendation", steps=300, steps_to_95=262.97, cost=cost, checkpoints=()
+    )
     assert "by step 263; the steps after that cost 4,736 completions." in _say("rest", said)
 
 

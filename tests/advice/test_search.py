@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from decisions import LEVEL, STEPS, again, decision, exhaustive, searched
-from simulated_runs import (
-    made_up_posterior,
-)
+from simulated_runs import made_up_posterior
 
-from advisor.advice import Budget, Lattice, Objective
-from advisor.advice.candidates import AXES
+from advisor.advice import AXES, Budget, Lattice, Objective
 
 TOLERANCE = 0.01
 """Of the reward range: rewards nearer than this are called equal anyway. Of a price: its share."""

@@ -9,27 +9,18 @@ import pytest
 from decisions import STEADY, STEPS, with_draws
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
-from theory_oracles import (
-    held_inflation,
-    held_limit,
-)
+from simulated_runs import PLANS, Plan, made_up_posterior
+from theory_oracles import held_inflation, held_limit
 
-from advisor.forecast.forecaster import Forecaster, Target
+from advisor.diagnosis.levels import LOST_SHARE
+from advisor.forecast import Forecaster, Target, stability, stability_draws
 from advisor.forecast.survival import (
     fluctuation,
     fluctuation_small,
     refresh_contracts,
-    stability,
-    stability_draws,
     stiffness_left,
 )
-from advisor.model.equations import MOST_HAZARD
-from advisor.runs.diagnosis.levels import LOST_SHARE
+from advisor.model import MOST_HAZARD
 
 TARGET = Target("sort", "tiny-s", 1e5)
 STIFF = {"log_slope": -1.0, "headroom_logit": 1.0}

@@ -7,18 +7,10 @@ import pytest
 from decisions import STEADY
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from theory_oracles import (
-    critical_stiffness,
-    held_limit,
-    partial_correction_limit,
-    schedule_radius,
-)
+from theory_oracles import critical_stiffness, held_limit, partial_correction_limit, schedule_radius
 
-from advisor.theory import (
-    lag_in_cycles,
-    stiffness_limit,
-)
-from advisor.theory.refresh import LEAST, MOST, SHARES
+from advisor.theory import SHARES, lag_in_cycles, stiffness_limit
+from advisor.theory.refresh import LEAST, MOST
 
 WITHIN = 0.02
 STIFFEST = 5.0

@@ -8,9 +8,8 @@ from decisions import LEVEL, again, decision, searched
 from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
-from advisor.advice import Lattice, Objective, advise
-from advisor.advice.candidates import AXES
-from advisor.advice.search import REACHED, STABLE, check_storage
+from advisor.advice import AXES, Lattice, Objective, advise, check_storage
+from advisor.advice.search import REACHED, STABLE
 from advisor.errors import InputError
 
 

@@ -8,11 +8,10 @@ import pytest
 from decisions import DEADLY
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import what_if
-from advisor.advice.support import cautions, outside, piloted, range_text, silent_groups
+from advisor.advice import outside, piloted, range_text, what_if
+from advisor.advice.support import cautions, silent_groups
 from advisor.common import Kind, kinds
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.survival import stability
+from advisor.forecast import Forecaster, Target, stability
 
 
 def test_every_knob_beyond_the_pilots_is_named(posterior):

@@ -6,13 +6,10 @@ import json
 
 import pytest
 from decisions import STEPS, timed
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice import Recommendation, advise
-from advisor.runs.trainers import Trainer
+from advisor.runs import Trainer
 
 KINDS = ["advice", "infeasible", "first_contact"]
 

@@ -7,20 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from decisions import STEPS
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Request, advise
 from advisor.advice.support import cautions
 from advisor.common import Kind, kinds
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.target import largest_target, named_target
-from advisor.model.cohort import build_cohort
-from advisor.model.priors import load_priors
+from advisor.forecast import Forecaster, Target, named_target
+from advisor.forecast.target import largest_target
+from advisor.model import build_cohort, load_priors
 from advisor.runs.pilot_run import STARTS_APART
 
 

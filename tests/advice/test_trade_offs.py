@@ -10,14 +10,9 @@ import pytest
 from decisions import LEVEL, STEADY, STEPS, again, decision
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import Budget, Cost, CostModel, advise
-from advisor.advice.candidates import AXES
+from advisor.advice import AXES, Budget, Cost, CostModel, advise
 from advisor.advice.evaluate import Evaluation
 from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs, undominated
 from advisor.forecast import Stability

@@ -9,19 +9,14 @@ import pandas as pd
 import pytest
 from decisions import STEPS, changed, decision, timed
 from processor_time import at_most
-from simulated_runs import (
-    PLANS,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, made_up_posterior
 
-from advisor.advice import Budget, Request, learn_cost, what_if
-from advisor.advice.evaluate import Evaluator, base_settings, what_if_rows
+from advisor.advice import Budget, Request, learn_cost, what_if, what_if_rows
+from advisor.advice.evaluate import Evaluator, base_settings
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.predictive import final_reward
-from advisor.forecast.survival import stability
-from advisor.forecast.target import largest_target, pilots_of
+from advisor.forecast import Forecaster, Target, final_reward, pilots_of, stability
+from advisor.forecast.target import largest_target
 
 
 @pytest.fixture(scope="module")

@@ -10,29 +10,22 @@ import pytest
 from decisions import HOT, STEADY, changed, decision, timed, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import Cost, advise
-from advisor.advice.evaluate import base_settings
-from advisor.advice.reasons import Binding, Limit
-from advisor.advice.wording import (
-    MOST_WORDS,
+from advisor.advice import (
+    Cost,
+    advise,
     explanation_text,
     in_trainer_names,
     leader_text,
     number,
     percent,
-    price,
-    title_of,
 )
+from advisor.advice.evaluate import base_settings
+from advisor.advice.reasons import Binding, Limit
+from advisor.advice.wording import MOST_WORDS, price, title_of
 from advisor.common import Kind, counted, kinds, note, stated
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.predictive import final_reward
-from advisor.forecast.survival import stability
+from advisor.forecast import Forecaster, final_reward, stability
 
 KINDS = ["advice", "infeasible", "first_contact"]
 

@@ -180,6 +180,21 @@ BROKEN = {
         },
         "budget advisor: 2 of conditions_on_sentences, above 0",
     ),
+    "a class name taken twice": (
+        {
+            "scripts/budget.toml": ALLOWED,
+            "advisor/beside.py": "class Run: ...\n",
+            "advisor/cli/app.py": "class Run: ...\n",
+        },
+        "budget advisor: 1 of class_names_taken_twice, above 0",
+    ),
+    "a test that knows the rooms from within": (
+        {
+            "scripts/budget.toml": ALLOWED,
+            "tests/test_x.py": "from advisor.ground.floor import x1\nfrom advisor.cli import y\n",
+        },
+        "budget advisor: 1 of imports_of_tests_past_a_face, above 0",
+    ),
     "a room that no contract names": (
         {
             "advisor/attic.py": "",

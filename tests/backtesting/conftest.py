@@ -5,13 +5,10 @@ from __future__ import annotations
 import importlib
 
 import pytest
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import Plan, made_up_posterior
 
 from advisor.errors import NotConvergedError
-from advisor.model.sampling import cohort_of
+from advisor.model import cohort_of
 
 STUCK = "stuck"
 """Task on which no fit converges."""

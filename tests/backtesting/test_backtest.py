@@ -6,19 +6,15 @@ import json
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    Plan,
-    rising,
-)
+from simulated_runs import Plan, rising
 
 from advisor.backtesting import backtest
 from advisor.backtesting.backtests import chosen_preset
 from advisor.backtesting.cases import make_cases
 from advisor.backtesting.scores import score
 from advisor.errors import InputError
-from advisor.model.priors import load_priors, preset_names
-from advisor.model.sampling import Sampling
-from advisor.runs.settings import PartialSettings
+from advisor.model import Sampling, load_priors, preset_names
+from advisor.runs import PartialSettings
 
 METHODS = [
     "advisor",

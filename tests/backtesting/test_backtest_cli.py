@@ -6,10 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    Plan,
-    rising,
-)
+from simulated_runs import Plan, rising
 
 import advisor.runs
 from advisor.cli import main

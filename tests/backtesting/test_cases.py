@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    Plan,
-    rising,
-)
+from simulated_runs import Plan, rising
 
 from advisor.backtesting.cases import COHORT, FEWEST, LEAST_ROWS, make_cases
 

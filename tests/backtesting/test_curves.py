@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    Plan,
-    rising,
-)
+from simulated_runs import Plan, rising
 
 from advisor.backtesting.backtests import CURVES, ENSEMBLE, ensemble, last_value
 from advisor.backtesting.cases import Case, make_cases
-from advisor.forecast.run_in_progress import DRAWS, curve_fit
+from advisor.forecast import DRAWS, curve_fit
 
 # start, plateau, log time and shape relative to the last of the steps seen
 THETA = {

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from processor_time import at_most
-from simulated_runs import (
-    Plan,
-    rising,
-)
+from simulated_runs import Plan, rising
 
 from advisor.backtesting import backtest
 from advisor.errors import InputError

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from advisor.backtesting import Backtest
 from advisor.backtesting.scores import (
     ADVISOR,
     INTERVALS,
     NEW_RUN,
     QUANTILES,
     SIMPLEST,
-    Backtest,
-    Question,
+    ForecastTask,
     crps,
     predict,
     score,
@@ -74,7 +74,7 @@ def test_crps_is_best_for_the_true_spread():
 
 
 def made(target, draws, bounds=(0.0, 1.0)):
-    question = Question("sort / tiny 1", "run0", 0.25, bounds, target)
+    question = ForecastTask("sort / tiny 1", "run0", 0.25, bounds, target)
     return predict("mine", question, draws)
 
 
@@ -157,7 +157,7 @@ def backtest_of(method, misses, *, spread, simplest=0.2):
     """Runs whose forecasts miss by so much, beside last values that miss by ``simplest``."""
     found = []
     for number, miss in enumerate(misses):
-        question = Question("c", f"run {number}", 0.25, (0.0, 1.0), 0.5)
+        question = ForecastTask("c", f"run {number}", 0.25, (0.0, 1.0), 0.5)
         found.append(predict(method, question, grid(0.5 + miss, spread, 400)))
         found.append(predict(SIMPLEST, question, grid(0.5 + simplest, spread, 400)))
     return Backtest(tuple(found), (), ())

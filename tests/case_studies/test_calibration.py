@@ -21,9 +21,9 @@ import ranks  # noqa: E402
 import simulation  # noqa: E402
 
 from advisor.model import equations as eq  # noqa: E402
+from advisor.model import load_priors  # noqa: E402
 from advisor.model.fast import data_of  # noqa: E402
 from advisor.model.fast.kernel import log_likelihood  # noqa: E402
-from advisor.model.priors import load_priors  # noqa: E402
 
 FAMILIES = curve_families.FAMILIES
 SIMULATIONS, DRAWS, REPEATS = 100, 99, 500

@@ -19,8 +19,7 @@ import simulation_lines as lines  # noqa: E402
 import worlds  # noqa: E402
 from simulated_runs import Plan, Truth  # noqa: E402
 
-from advisor.model.parameters import POPULATION  # noqa: E402
-from advisor.model.priors import load_priors  # noqa: E402
+from advisor.model import POPULATION, load_priors  # noqa: E402
 
 PRIORS = load_priors("small_models")
 

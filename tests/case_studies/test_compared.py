@@ -78,13 +78,13 @@ def test_the_front_page_has_the_forecasts_and_outcomes_of_its_cases():
     stated = re.findall(r"redicted (\d\.\d\d) \[(\d\.\d\d), (\d\.\d\d)\]", text)
     assert stated == [
         (f"{middle:.2f}", f"{low:.2f}", f"{high:.2f}")
-        for low, middle, high in (of["sums"], of["json"], of["count"])
+        for low, middle, high in (of["sums"], of["json"], of["reversed"], of["count"])
     ]
     ends = {
         one["task"]: [run["reward"] for run in one["methods"]["advisor"]["runs"]] for one in tasks
     }
     assert all(f"{end:.2f}" in text for end in ends["sums"])
-    for task in ("json", "count"):
+    for task in ("json", "reversed", "count"):
         assert f"Six runs ended at {min(ends[task]):.2f} to {max(ends[task]):.2f}" in text
         assert len(ends[task]) == 6
 

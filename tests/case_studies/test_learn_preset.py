@@ -9,8 +9,8 @@ import pytest
 from past_studies import hash_of, past
 from studies import modules_of
 
+from advisor.model import load_priors
 from advisor.model.posterior import SCHEMA
-from advisor.model.priors import load_priors
 from advisor.model.storage import META
 
 with modules_of("scale", ("learn",)) as found:

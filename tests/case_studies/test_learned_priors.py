@@ -10,10 +10,17 @@ from learned_priors import MODEL_SPREADS, learn_priors
 from past_studies import REFERENCE, hash_of, parameters, past, same_data
 
 from advisor.errors import InputError
-from advisor.model.parameters import GROUP_LEVELS, LEVELS, POPULATION, TASK_LEVELS
-from advisor.model.posterior import Posterior
-from advisor.model.presets import prior_entries, prior_predictive, write_preset
-from advisor.model.priors import load_priors
+from advisor.model import (
+    GROUP_LEVELS,
+    POPULATION,
+    TASK_LEVELS,
+    Posterior,
+    load_priors,
+    prior_entries,
+    prior_predictive,
+    write_preset,
+)
+from advisor.model.parameters import LEVELS
 
 BASE = load_priors("small_models")
 

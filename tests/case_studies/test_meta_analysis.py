@@ -17,7 +17,7 @@ from learned_priors import (
     without_prior,
 )
 
-from advisor.model.priors import NormalPrior
+from advisor.model import NormalPrior
 
 BASE = NormalPrior(mean=1.0, sd=2.0, source="made up for tests")
 

@@ -9,7 +9,7 @@ import pytest
 from simulated_runs import Plan, made_up_posterior
 from studies import modules_of
 
-from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast import Forecaster, Target
 
 with modules_of("real_runs", ("not_begun",)) as modules:
     new_run_reward = modules["not_begun"].new_run_reward

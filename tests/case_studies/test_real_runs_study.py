@@ -11,7 +11,7 @@ from simulated_runs import Plan, made_up_posterior
 from studies import modules_of
 
 from advisor.backtesting.cases import Case
-from advisor.model.priors import load_priors
+from advisor.model import load_priors
 
 PARTS = ("index", "methods", "pilots", "interim", "analogue_learning", "not_begun", "run")
 

@@ -7,16 +7,10 @@ import pytest
 from simulated_runs import Plan
 from studies import modules_of
 
-from advisor.forecast.survival import (
-    DEVIATIONS,
-    line_for,
-    log_odds,
-    log_update_norm,
-    recalibrated,
-    shrinkage,
-)
-from advisor.model.equations import sigmoid as expit
-from advisor.model.priors import NO_LINE, StabilityLine, load_priors
+from advisor.forecast import line_for, log_update_norm, recalibrated
+from advisor.forecast.survival import DEVIATIONS, log_odds, shrinkage
+from advisor.model import NO_LINE, StabilityLine, load_priors
+from advisor.model import sigmoid as expit
 
 with modules_of(".", ("recalibration",)) as found:
     LEAST_SPREAD, learn_line = (

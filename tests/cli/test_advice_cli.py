@@ -16,16 +16,12 @@ import h5netcdf
 import pytest
 import yaml
 from past_studies import as_written, made_by_version
-from simulated_runs import (
-    PLANS,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, made_up_posterior
 from trainers.launched import words_of
 from undrawn import draw_nothing
 
 from advisor import demo_folder
-from advisor.advice import advise, piloted, what_if
-from advisor.advice.wording import gpu_time, percent
+from advisor.advice import advise, gpu_time, percent, piloted, what_if
 from advisor.cli import main
 from advisor.cli.study import _table
 from advisor.model.posterior import SCHEMA
@@ -33,8 +29,8 @@ from advisor.model.storage import META
 from advisor.runs.logfiles.config_files import parse_command_line, parse_config, parse_overrides
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.trainers import openrlhf, trl, verl
-from advisor.study.comparison import compare
-from advisor.study.study import MANIFEST, Study
+from advisor.study import Study, compare
+from advisor.study.study import MANIFEST
 
 NOTHING_LIVES = {"hazard.level": 6.0}
 ROUNDED = 1e-9

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 from processor_time import times_a_plain_application
-from simulated_runs import (
-    made_up_posterior,
-)
+from simulated_runs import made_up_posterior
 from undrawn import draw_nothing
 
 import advisor.forecast.fitting
 import advisor.reporting
+from advisor import demo_folder
 from advisor.cli import main
-from advisor.runs.logs import demo_folder
 
 SIDECAR = """
 [defaults]

@@ -24,9 +24,9 @@ import advisor.monitoring.hook
 import advisor.runs.logs
 import advisor.study.comparison
 import advisor.study.study
+from advisor import demo_folder
 from advisor.cli import STOPPED, app, main
 from advisor.errors import InputError
-from advisor.runs.logs import demo_folder
 
 LOG = str(demo_folder() / "s_lr3e-4_g8_k2" / "trainer_state.json")
 ADVISOR = str(Path(sys.executable).with_name("advisor"))

@@ -12,7 +12,7 @@ from processor_time import times_a_plain_application
 from typer.testing import CliRunner
 
 from advisor.cli import app
-from advisor.runs.diagnosis import MODES
+from advisor.diagnosis import MODES
 
 RUNNER = CliRunner()
 HEAVY = ("pymc", "pytensor", "arviz", "optuna", "matplotlib", "nutpie", "numba")

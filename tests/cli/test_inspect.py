@@ -229,7 +229,7 @@ def test_a_reader_of_the_pipe_that_goes_away_ends_it_without_a_word(folder):
 
 
 def test_long_names_are_cut_where_they_agree_on_a_narrow_terminal():
-    from advisor.runs.logs.inspection import _shared
+    from advisor.cli.inspection import _shared
 
     names = [f"outputs__model-parallel-lr{rate}__checkpoint-40" for rate in ("1e-6", "2e-5")]
     assert _shared(names) == ("outputs__model-parallel-", "__checkpoint-40")
@@ -366,7 +366,7 @@ def test_a_table_lists_the_columns_that_may_hold_the_reward(tmp_path):
     rows = [f"{n},{n / 20},{n / 30},7" for n in range(1, 16)]
     table.write_text("\n".join(["step,ours_reward,theirs_reward,seconds", *rows]))
     (tmp_path / "prices.csv").write_text("step,price\n1,2\n2,3\n")
-    said = {path.name: reason for path, reason in inspect(tmp_path).unread}
+    said = {path.name: reason for path, reason, _ in inspect(tmp_path).unread}
     which = "; choose with --column reward=COLUMN one of ours_reward, theirs_reward"
     assert said["curves.csv"].endswith(
         f"{which}, or of columns that are runs all: reward=COLUMN,COLUMN"
@@ -380,7 +380,7 @@ def test_a_jsonl_lists_its_keys_too_unless_it_holds_texts(tmp_path):
     for name, extra in (("own", {}), ("texts", {"prompt": "What is two and two? " * 9})):
         rows = [{"iter": n, "metrics": {"ret": n / 20, "ent": 0.5}, **extra} for n in range(1, 16)]
         _jsonl(tmp_path / f"{name}.jsonl", rows)
-    said = {path.name: reason for path, reason in inspect(tmp_path).unread}
+    said = {path.name: reason for path, reason, _ in inspect(tmp_path).unread}
     assert "--column reward=COLUMN one of metrics/ret, metrics/ent" in said["own.jsonl"]
     assert "--column" not in said["texts.jsonl"]
     chosen = ["inspect", str(tmp_path / "own.jsonl"), "--column", "reward=metrics/ret"]

@@ -9,9 +9,9 @@ from simulated_runs import made_up_posterior
 
 import advisor.backtesting
 import advisor.forecast.fitting
+from advisor import demo_folder
 from advisor.cli import main
-from advisor.runs.logs import demo_folder
-from advisor.study.study import Study
+from advisor.study import Study
 
 
 @pytest.fixture

@@ -13,9 +13,7 @@ from undrawn import draw_nothing
 
 import advisor
 import advisor.reporting
-from advisor.advice import piloting
-from advisor.advice.pilot_plan import PLAN, PilotPlan
-from advisor.advice.piloting import Piloting
+from advisor.advice import PLAN, Piloting, PilotPlan, piloting
 from advisor.cli import main
 from advisor.cli import pilots as command
 

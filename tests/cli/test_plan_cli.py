@@ -6,8 +6,11 @@ import json
 
 import pytest
 import yaml
+from made_plan import made_plan
 
+from advisor.advice.pilot_plan import PilotPlan
 from advisor.cli import main
+from advisor.errors import InputError
 
 RUN = (
     *("plan", "--model", "Qwen2.5-7B", "--steps", "500", "--set", "learning_rate=1e-6"),
@@ -68,3 +71,17 @@ def test_what_cannot_be_planned_is_said_in_one_sentence(arguments, said, capsys)
     assert said in err
     assert "Traceback" not in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"steps": 0}, {"reach": 0.0}, {"projects": 0}, {"designs": []}],
+    ids=["no steps", "no reach", "no project", "no design"],
+)
+def test_a_damaged_plan_is_refused(tmp_path, change):
+    plan = json.loads(made_plan((1e-6, 3e-6), 40).model_dump_json())
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert "Run 2 pilots" in PilotPlan.load(tmp_path).text
+    (tmp_path / "plan.json").write_text(json.dumps(plan | change))
+    with pytest.raises(InputError, match="the plan cannot be read"):
+        PilotPlan.load(tmp_path)

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from simulated_runs import (
-    made_up_posterior,
-)
+from simulated_runs import made_up_posterior
 from undrawn import draw_nothing
 
 from advisor.advice import advise
 from advisor.cli import main
 from advisor.reporting import FIGURES
-from advisor.study.study import Study, check_folder
+from advisor.study import Study
+from advisor.study.study import check_folder
 
 
 @pytest.fixture(scope="module")

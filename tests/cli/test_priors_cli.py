@@ -11,8 +11,7 @@ import pytest
 from processor_time import times_a_plain_application
 
 from advisor.cli import main
-from advisor.model.presets import prior_entries
-from advisor.model.priors import load_priors, preset_names
+from advisor.model import load_priors, preset_names, prior_entries
 
 
 def run(arguments, capsys, code=0):

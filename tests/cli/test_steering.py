@@ -8,11 +8,11 @@ import shutil
 import pytest
 import yaml
 
-from advisor.advice.pilot_plan import planned_settings
+from advisor import demo_folder
+from advisor.advice import planned_settings
 from advisor.cli import main
-from advisor.common.shown import STEERING, harmless
-from advisor.runs.logs import demo_folder
-from advisor.runs.trainers import Trainer
+from advisor.runs import Trainer
+from advisor.text import STEERING, harmless
 
 NAME = "a\x1b]0;owned\x07\x1b[2J\x1bc\u202eevil\u2066\x9b31m"
 

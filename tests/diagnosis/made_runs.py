@@ -7,8 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.settings import PartialSettings
+from advisor.runs import PartialSettings, PilotRun
 
 SEEDS = range(200)
 MOST_FALSE = 0.02

@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import FEW, make, noise, rising
 
-from advisor.runs.diagnosis.sampled import (
-    advantage_degeneracy,
-    expected_silent,
-)
+from advisor.diagnosis.sampled import advantage_degeneracy, expected_silent
 
 ROWS = 60
 

@@ -9,10 +9,10 @@ import pytest
 from made_runs import make, noise, rising
 
 import advisor
+from advisor.diagnosis import diagnose
+from advisor.diagnosis.dynamical_instability import dynamical_instability, find_lost
 from advisor.errors import InputError
 from advisor.model import cohort_of
-from advisor.runs.diagnosis import diagnose
-from advisor.runs.diagnosis.dynamical_instability import dynamical_instability, find_lost
 
 ROWS = 200
 STEPS = np.arange(1.0, ROWS + 1)

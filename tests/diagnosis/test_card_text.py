@@ -8,9 +8,8 @@ import re
 import numpy as np
 from made_runs import falling, make, noise, rising
 
-from advisor.runs.diagnosis import diagnose
-from advisor.runs.diagnosis.card import printable
-from advisor.runs.diagnosis.diagnose import Diagnosis
+from advisor.diagnosis import Diagnosis, diagnose
+from advisor.diagnosis.card import printable
 
 ROWS = 60
 BAD = "<script>|"

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from advisor.runs.diagnosis import Collapse, find_collapse
-from advisor.runs.diagnosis.levels import LOST_SHARE, WINDOW_ROWS, trailing_mean
+from advisor.diagnosis import Collapse, find_collapse
+from advisor.diagnosis.levels import LOST_SHARE, WINDOW_ROWS, trailing_mean
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=150)
 CURVES = st.lists(st.floats(0, 1), min_size=10, max_size=120).map(np.array)

@@ -7,7 +7,7 @@ import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
 from advisor import diagnose
-from advisor.runs.diagnosis.collapse import collapse, floor_of, has_collapsed
+from advisor.diagnosis.collapse import collapse, floor_of, has_collapsed
 
 
 def test_a_collapse_fails_with_its_levels_and_step():

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from made_runs import COLOURS, FEW, MOST_FALSE, any_runs, falling, make, noise, rate, rising
 from processor_time import at_most
 
-from advisor.runs.diagnosis import MODES, Card, diagnose
-from advisor.runs.diagnosis.card import SEVERITY
-from advisor.runs.diagnosis.diagnose import AFTER, Diagnosis
-from advisor.runs.pilot_run import PilotRun
+from advisor.diagnosis import MODES, Card, Diagnosis, diagnose
+from advisor.diagnosis.card import SEVERITY
+from advisor.diagnosis.verdict import AFTER
+from advisor.runs import PilotRun
 
 ROWS = 100
 FALLEN = falling(ROWS, 60) + 0.02 * noise(1, ROWS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
-from advisor.runs.diagnosis.dynamical_instability import TIMES, dynamical_instability, find_growth
+from advisor.diagnosis.dynamical_instability import TIMES, dynamical_instability, find_growth
 
 ROWS = 100
 GROWN = np.clip((np.arange(ROWS) - 60) / 10, 0, 1)
@@ -148,3 +148,31 @@ def test_a_blow_up_in_the_same_noise_is_found():
         return dynamical_instability(make(np.maximum(0, reward), **series)).status == "FAIL"
 
     assert rate(is_found, range(60)) >= 0.95
+
+
+@pytest.mark.parametrize("name", ["kl", "kl_max"])
+def test_a_spike_of_the_kl_is_named(name):
+    kl = np.full(ROWS, 0.02)
+    kl[41] = 6.0
+    card = dynamical_instability(make(rising(ROWS), **{name: kl}))
+    assert card.status == "INFO"
+    assert "reached 6 at step 42" in card.headline
+    # Neither a small one, nor one of many times a tenth of a nat.
+    for level, high in ((0.0001, 0.5), (0.1, 6.0)):
+        kl = np.full(ROWS, level)
+        kl[41] = high
+        assert dynamical_instability(make(rising(ROWS), **{name: kl})).status != "INFO"
+
+
+def test_a_kl_that_no_policy_has_warns():
+    for level, status in ((20.0, "PASS"), (1e30, "WARNING")):
+        kl = level * np.exp(0.1 * noise(3, ROWS))
+        assert dynamical_instability(make(rising(ROWS), kl=kl, entropy=kl * 0 + 1)).status == status
+
+
+def test_log_probabilities_that_differ_throughout_warn():
+    for level, status in ((0.06, "PASS"), (0.4, "WARNING")):
+        differ = np.full(ROWS, level)
+        assert (
+            dynamical_instability(make(rising(ROWS), mismatch_difference=differ)).status == status
+        )

@@ -11,7 +11,7 @@ import pytest
 from made_runs import make, noise, rate, rising
 
 from advisor import inspect
-from advisor.runs.diagnosis.reward_hacking import other_scores, reward_hacking, stays_behind
+from advisor.diagnosis.reward_hacking import other_scores, reward_hacking, stays_behind
 from advisor.runs.pilot_run import Score
 from advisor.runs.trainers.keys import is_gap, is_like_a_score
 

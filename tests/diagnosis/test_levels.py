@@ -10,9 +10,9 @@ from hypothesis.extra.numpy import arrays
 from made_runs import FEW, make, noise, rate
 from scipy import stats
 
-from advisor.runs.diagnosis.levels import (
+from advisor.diagnosis import Level
+from advisor.diagnosis.levels import (
     Z95,
-    Level,
     as_normal,
     ends,
     lag_one,

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, rising
 
-from advisor.model.sampling import cohort_of
-from advisor.runs.diagnosis.collapse import (
+from advisor.diagnosis import diagnose
+from advisor.diagnosis.collapse import (
     dead_from_the_start,
     find_any_fall,
     find_final_fall,
     find_passing_fall,
 )
-from advisor.runs.diagnosis.diagnose import diagnose
-from advisor.runs.diagnosis.levels import EVALUATION_ROWS
+from advisor.diagnosis.levels import EVALUATION_ROWS
+from advisor.model import cohort_of
 
 STEPS = np.arange(1.0, 201.0)
 

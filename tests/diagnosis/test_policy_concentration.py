@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, make, noise, rate
 
-from advisor.runs.diagnosis.sampled import policy_concentration
+from advisor.diagnosis.sampled import policy_concentration
 
 ROWS = 100
 STALLED = np.full(ROWS, 0.4) + 0.02 * noise(1, ROWS)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.model.sampling import cohort_of
-from advisor.runs.diagnosis import diagnose
-from advisor.runs.settings import PartialSettings
+from advisor.diagnosis import diagnose
+from advisor.model import cohort_of
+from advisor.runs import PartialSettings
 
 CASE = Path(__file__).parents[2] / "case_studies" / "diagnose"
 COLLAPSES = 13

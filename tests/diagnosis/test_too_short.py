@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from made_runs import make, noise, rate, rising
 
-from advisor.runs.diagnosis import diagnose
-from advisor.runs.diagnosis.collapse import too_short
+from advisor.diagnosis import diagnose
+from advisor.diagnosis.collapse import too_short
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 9])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
-from advisor.runs.diagnosis.sampled import truncation
+from advisor.diagnosis.sampled import truncation
 
 ROWS = 80
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from processor_time import of_children, slowness
 
-from advisor.study.study import Study
+from advisor.study import Study
 
 FOLDER = Path(__file__).parents[2] / "docs" / "walk_through"
 MOST_SECONDS = 60.0

@@ -59,9 +59,9 @@ class Stage:
     def __init__(self) -> None:
         from simulated_runs import made_up_posterior
 
+        from advisor import demo_folder
         from advisor.advice import advise
         from advisor.cli import app
-        from advisor.runs.logs import demo_folder
 
         assert app
         self.logs = demo_folder() / "s_lr3e-4_g8_k2"
@@ -77,7 +77,7 @@ class Stage:
 
     def study(self, folder: Path, seed: int) -> None:
         """Write a whole study."""
-        from advisor.study.study import Study
+        from advisor.study import Study
 
         with self._made_up(seed):
             Study(self.posteriors[seed], self.answers[seed]).save(folder)
@@ -85,7 +85,7 @@ class Stage:
     def seed_of(self, folder: Path) -> int | None:
         """Which of the two answers a study holds, whole; None where it holds neither."""
         from advisor.errors import StudyError
-        from advisor.study.study import Study
+        from advisor.study import Study
 
         try:
             study = Study.load(folder)
@@ -230,7 +230,7 @@ def _few_bytes(posterior: Any, recommendation: Any, folder: Any, **more: Any) ->
 
 def _page(posterior: Any, recommendation: Any, path: Any, **more: Any) -> Path:
     """A page of the size of a real one, written as the real one is."""
-    from advisor.common.saving import write_whole
+    from advisor.common import write_whole
 
     out = Path(path)
     write_whole(out, f"<!doctype html><html>{'<p>text</p>' * 60_000}</html>")

@@ -107,7 +107,7 @@ def studies(place: Path) -> list[Example]:
     from simulated_runs import PLANS, made_up_posterior, rising
 
     from advisor.advice import advise
-    from advisor.runs.diagnosis import diagnose
+    from advisor.diagnosis import diagnose
     from advisor.study.study import MANIFEST
 
     posterior = made_up_posterior(draws=DRAWS)
@@ -134,8 +134,8 @@ def presets() -> list[Example]:
     from analogue_learning import corpus_json
 
     from advisor.forecast.analogues import load_corpus
+    from advisor.model import load_priors, preset_folder
     from advisor.model.presets import preset_toml
-    from advisor.model.priors import load_priors, preset_folder
 
     preset = preset_toml(load_priors("small_models")).encode()
     corpus = load_corpus(preset_folder() / "analogues.json")
@@ -154,7 +154,7 @@ def presets() -> list[Example]:
 
 def sidecars() -> list[Example]:
     """What users write beside their logs."""
-    from advisor.runs.logs import demo_folder
+    from advisor import demo_folder
 
     pilot = (demo_folder() / "s_lr3e-4_g8_k2" / "trainer_state.json").read_bytes()
     told = (demo_folder() / "pilots.toml").read_bytes()
@@ -166,8 +166,8 @@ def sidecars() -> list[Example]:
 
 def others(place: Path) -> list[Example]:
     """A plan of pilots, compiled code, and a log that is followed."""
-    from advisor.advice.pilot_plan import PLAN, plan, planned_settings
-    from advisor.forecast.forecaster import Target
+    from advisor.advice import PLAN, plan, planned_settings
+    from advisor.forecast import Target
     from advisor.model.fast.machine_code import write_code
 
     stated, _ = planned_settings(
@@ -185,8 +185,8 @@ def others(place: Path) -> list[Example]:
 
 def read_log(folder: Path) -> str:
     """Inspect and diagnose."""
-    from advisor.runs import Diagnosis, inspect
-    from advisor.runs.diagnosis import diagnose
+    from advisor.diagnosis import Diagnosis, diagnose
+    from advisor.runs import inspect
 
     found = inspect([folder])
     json.loads(found.to_json())
@@ -196,7 +196,7 @@ def read_log(folder: Path) -> str:
 
 def read_study(folder: Path) -> str:
     """Load, and give the answer again."""
-    from advisor.study.study import Study
+    from advisor.study import Study
 
     study = Study.load(folder)
     assert study.recommendation.text
@@ -207,8 +207,8 @@ def read_study(folder: Path) -> str:
 
 def read_posterior(folder: Path) -> str:
     """Load, and say what it says."""
-    from advisor.findings.text import describe
-    from advisor.model.posterior import Posterior
+    from advisor.findings import describe
+    from advisor.model import Posterior
 
     posterior = Posterior.load(folder / "posterior.nc")
     assert describe(posterior)
@@ -218,8 +218,7 @@ def read_posterior(folder: Path) -> str:
 
 def read_preset(folder: Path) -> str:
     """Load, list, and draw from it."""
-    from advisor.model.presets import prior_predictive, prior_table
-    from advisor.model.priors import load_priors
+    from advisor.model import load_priors, prior_predictive, prior_table
 
     priors = load_priors(folder / "preset.toml")
     assert prior_table(priors)
@@ -229,7 +228,7 @@ def read_preset(folder: Path) -> str:
 
 def read_plan(folder: Path) -> str:
     """Load, and say it."""
-    from advisor.advice.pilot_plan import PilotPlan
+    from advisor.advice import PilotPlan
 
     assert PilotPlan.load(folder).text
     return "read"
@@ -252,7 +251,8 @@ def read_code(folder: Path) -> str:
 
 def read_watched(folder: Path) -> str:
     """Look three times, the last at a longer log."""
-    from advisor.monitoring.following import Follower, reader
+    from advisor.monitoring import reader
+    from advisor.monitoring.following import Follower
 
     follower = Follower(folder / "run.jsonl", reader())
     found = [follower.growth()]
@@ -267,7 +267,7 @@ def _write_study(folder: Path, posterior: object, advice: object, judged: list[o
     from unittest import mock
 
     from advisor import reporting
-    from advisor.study.study import Study
+    from advisor.study import Study
 
     with (
         mock.patch.object(reporting, "drawings_made", return_value=[]),

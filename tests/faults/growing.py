@@ -126,7 +126,8 @@ def _cut(text: str, chance: random.Random, pieces: int) -> list[str]:
 
 
 def _follower(path: Path) -> Any:
-    from advisor.monitoring.following import Follower, reader
+    from advisor.monitoring import reader
+    from advisor.monitoring.following import Follower
 
     return Follower(path, reader())
 

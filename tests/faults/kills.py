@@ -83,7 +83,7 @@ def run(kills: int, seed: int) -> dict[str, Any]:
 
 def _targets(stage: Stage) -> list[Target]:
     from advisor.errors import AdvisorError
-    from advisor.model.posterior import Posterior
+    from advisor.model import Posterior
 
     def study(stage: Stage, folder: Path) -> bool:
         return stage.seed_of(folder / "study") in (1, 2)

@@ -33,14 +33,22 @@ import damage  # noqa: E402
 import disks  # noqa: E402
 import growing  # noqa: E402
 import kills  # noqa: E402
+import single  # noqa: E402
 import writers  # noqa: E402
 from manifest import manifest  # noqa: E402
 
 RESULT = HERE / "faults.json"
 SEED = 21
 
-NUMBERS = {"damage": 110_000, "kills": 200, "disks": 20, "writers": 100, "growing": 100}
-QUICK = {"damage": 1200, "kills": 6, "disks": 4, "writers": 1, "growing": 4}
+NUMBERS = {
+    "damage": 110_000,
+    "kills": 200,
+    "disks": 20,
+    "writers": 100,
+    "growing": 100,
+    "single": 200,
+}
+QUICK = {"damage": 1200, "kills": 6, "disks": 4, "writers": 1, "growing": 4, "single": 4}
 """How many of each."""
 
 NOTHING = {
@@ -53,6 +61,7 @@ NOTHING = {
     ),
     "disks": ("answers or studies lost", "tracebacks, crashes, hangs"),
     "writers": ("answers lost", "tracebacks, crashes, hangs, leavings", "loads that failed"),
+    "single": ("studies, logs or plans lost", "tracebacks, or no work after a kill"),
     "growing": ("rows lost or other than written", "tracebacks, crashes, hangs"),
 }
 """Counts that must be zero."""
@@ -73,6 +82,7 @@ def run(
         "disks": disks.run,
         "writers": writers.run,
         "growing": growing.run,
+        "single": single.run,
     }
     return parts[part](number, seed) | {"seed": seed}
 

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 from studies import modules_of
 
-PARTS = ("damage", "kills", "disks", "writers", "growing")
+PARTS = ("damage", "kills", "disks", "writers", "growing", "single")
 NAMES = ("run", "formats", "injuries", "commands", *PARTS)
 
 

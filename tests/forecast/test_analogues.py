@@ -11,13 +11,12 @@ from simulated_runs import Plan
 from studies import modules_of
 
 from advisor.errors import InputError
+from advisor.forecast import DRAWS, Corpus, corpus_for, end_of_begun_run
 from advisor.forecast.analogues import (
     COLUMNS,
     FEATURES,
-    Corpus,
     Description,
-    Kind,
-    corpus_for,
+    RunKind,
     describe,
     end_of_run,
     kind_of,
@@ -28,22 +27,17 @@ from advisor.forecast.analogues import (
     weighted_quantiles,
 )
 from advisor.forecast.fitting import is_falling
-from advisor.forecast.run_in_progress import (
-    DRAWS,
-    end_of_begun_run,
-    p_unstable_of_begun_run,
-    pooled,
-)
+from advisor.forecast.run_in_progress import pooled
 from advisor.model import load_priors
 
 with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
     learned_corpus = found["analogue_learning"].learned_corpus
-    learned_death_odds = found["analogue_learning"].learned_death_odds
     corpus_json = found["analogue_learning"].corpus_json
     end_of_new_run = found["not_begun"].end_of_new_run
 
 ROWS = 120
-RULES = load_priors("theory").discrepancy
+PRIORS = load_priors("theory")
+RULES = PRIORS.discrepancy
 
 
 def run_of(gain, name, *, seed=0, noise=0.05, start=0.2, rows=ROWS):
@@ -77,7 +71,7 @@ def corpus():
 
 def test_a_long_run_of_which_one_in_three_rows_is_kept_is_described_as_if_all_were():
     run = run_of(0.4, "a", rows=1200)
-    kind = Kind(is_share=True)
+    kind = RunKind(is_share=True)
     whole = describe(run.step, run.reward, 1200, kind)
     kept = describe(run.step[::3], run.reward[::3], 1200, kind, thinned=3)
     assert kept.error == pytest.approx(whole.error, rel=0.1)
@@ -88,24 +82,24 @@ def test_a_long_run_of_which_one_in_three_rows_is_kept_is_described_as_if_all_we
 def test_a_description_does_not_turn_on_the_scale_of_a_reward():
     run = run_of(0.4, "a")
     seen = run.step <= 40
-    one = describe(run.step[seen], run.reward[seen], ROWS, Kind(is_share=False))
-    two = describe(run.step[seen], 50 * run.reward[seen] - 7, ROWS, Kind(is_share=False))
+    one = describe(run.step[seen], run.reward[seen], ROWS, RunKind(is_share=False))
+    two = describe(run.step[seen], 50 * run.reward[seen] - 7, ROWS, RunKind(is_share=False))
     assert two.features == pytest.approx(one.features, abs=1e-6)
     assert two.level == pytest.approx(50 * one.level - 7)
     assert two.unit == pytest.approx(50 * one.unit)
     # What is a share by definition is told apart by its level.
-    share = describe(run.step[seen], run.reward[seen], ROWS, Kind(is_share=True))
+    share = describe(run.step[seen], run.reward[seen], ROWS, RunKind(is_share=True))
     assert share.features[FEATURES.index("level")] == pytest.approx(2 * share.level)
     assert len(share.features) == len(FEATURES)
 
 
 def test_trend_and_bend_are_those_of_a_curve():
     step = np.arange(1.0, 31.0)
-    straight = describe(step, 0.1 * step, 60, Kind(is_share=False))
+    straight = describe(step, 0.1 * step, 60, RunKind(is_share=False))
     assert straight.features[FEATURES.index("trend")] == pytest.approx(2 / 2.9, rel=0.02)
     assert straight.features[FEATURES.index("bend")] == pytest.approx(0.0, abs=1e-9)
     assert straight.features[FEATURES.index("log_share")] == pytest.approx(np.log(0.5))
-    saturating = describe(step, 1 - np.exp(-step / 5), 60, Kind(is_share=False))
+    saturating = describe(step, 1 - np.exp(-step / 5), 60, RunKind(is_share=False))
     assert saturating.features[FEATURES.index("bend")] < -0.2
 
 
@@ -199,14 +193,14 @@ def test_finished_siblings_outweigh_strangers(corpus):
         )
         for k in range(3)
     ]
-    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), rules=RULES).draws
+    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS).draws
     beside = end_of_begun_run(
         part,
         ends,
         corpus=replace(corpus, sibling_weight=100.0),
         bounds=(0.0, 1.0),
         siblings=falls,
-        rules=RULES,
+        priors=PRIORS,
     ).draws
     assert np.median(beside) < 0.3 < np.median(alone)
 
@@ -229,16 +223,16 @@ def test_pool_has_the_quantiles_of_both():
 def test_a_curve_that_no_run_like_this_one_followed_is_not_believed(corpus):
     run = run_of(0.2, "new", seed=3)
     part, ends = run.first_part(0.25), run.step[run.step > 0.9 * ROWS]
-    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), rules=RULES)
+    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS)
     near = np.median(alone.draws) + 0.01 * np.random.default_rng(0).standard_normal(500)
     believed = end_of_begun_run(
-        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near, rules=RULES
+        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near, priors=PRIORS
     )
     shared = 1 - 2 * RULES.own_curve
     assert believed.curve_weight == pytest.approx(shared * corpus.curve_weights[1], rel=0.1)
     assert np.std(believed.draws) < np.std(alone.draws)
     far = end_of_begun_run(
-        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near + 50, rules=RULES
+        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near + 50, priors=PRIORS
     )
     assert far.curve_weight < 0.001
     assert np.median(far.draws) == pytest.approx(np.median(alone.draws), abs=1e-3)
@@ -291,11 +285,11 @@ def test_a_run_without_corpus_or_curve_is_refused(corpus):
     run = run_of(0.2, "a")
     with pytest.raises(InputError, match="no curve is pooled"):
         end_of_begun_run(
-            run.first_part(0.3), run.step[-9:], corpus=None, bounds=(0.0, 1.0), rules=RULES
+            run.first_part(0.3), run.step[-9:], corpus=None, bounds=(0.0, 1.0), priors=PRIORS
         )
     with pytest.raises(InputError, match="shows 2 rewards"):
         end_of_begun_run(
-            run.first_part(2 / ROWS), run.step[-9:], corpus=corpus, bounds=(0.0, 1.0), rules=RULES
+            run.first_part(2 / ROWS), run.step[-9:], corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS
         )
 
 
@@ -306,50 +300,3 @@ def test_falling_is_more_than_noise():
     falls = [run_of(-0.9, "a", seed=k, noise=0.1, start=0.9, rows=30) for k in range(50)]
     assert all(is_falling(run) for run in falls)
     assert not any(is_falling(run_of(0.5, "a", seed=k)) for k in range(50))
-
-
-def deaths(names, dealt=None):
-    """Runs of which every other sags at a third, and those fall at last that sagged.
-
-    With ``dealt`` who falls has nothing to do with who sags.
-    """
-    rng = np.random.default_rng(11)
-    runs = {}
-    for number, name in enumerate(names):
-        sags = number % 2 == 0
-        falls = sags if dealt is None else bool(dealt[number])
-        along = np.arange(ROWS) / ROWS
-        reward = 0.3 + 0.4 * along - (0.9 * np.clip(along - 0.25, 0, 0.25) if sags else 0.0)
-        reward = np.where(falls & (along > 0.8), 0.02, reward) + 0.02 * rng.standard_normal(ROWS)
-        run = Plan(1e-6, steps=ROWS, parameters=1.5e9, model="m", task="t").run(reward, name)
-        runs.setdefault(f"r{number % 6}", []).append(run)
-    return runs
-
-
-def test_a_run_that_sags_is_said_to_die_where_those_died_and_not_where_deaths_are_dealt():
-    names = [f"run{number}" for number in range(36)]
-    dealt = np.arange(36) % 4 < 2
-    said = {}
-    for of, runs in (("told", deaths(names)), ("dealt", deaths(names, dealt))):
-        corpus = replace(shipped_corpus(), death_odds=learned_death_odds(runs, {}))
-        members = [run for part in runs.values() for run in part]
-        said[of] = [
-            p_unstable_of_begun_run(run.first_part(0.7), ROWS, 1e-6, corpus)
-            for run in sorted(members, key=lambda run: names.index(run.id))
-        ]
-    sag, rise = np.mean(said["told"][::2]), np.mean(said["told"][1::2])
-    # Early looks, at which none sags yet, count as well: the signs cannot part them wholly.
-    assert sag > rise + 0.25
-    # Control: the same runs, and nothing in them tells who falls.
-    assert abs(np.mean(said["dealt"][::2]) - np.mean(said["dealt"][1::2])) < 0.1
-    assert 0.35 < np.mean(said["dealt"]) < 0.65
-
-
-def test_longer_updates_kill_and_a_run_of_two_rows_says_nothing():
-    run = run_of(0.3, "new")
-    corpus = shipped_corpus()
-    part = run.first_part(0.25)
-    said = [p_unstable_of_begun_run(part, ROWS, rate, corpus) for rate in (1e-7, 1e-5, 1e-3)]
-    assert said == sorted(said)
-    assert said[0] < said[-1]
-    assert p_unstable_of_begun_run(run.before(2), ROWS, 1e-6, corpus) is None

@@ -9,9 +9,9 @@ import pytest
 from scipy.special import logit
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.forecast.forecaster import SUPPORT, Forecaster, Target
-from advisor.forecast.predictive import final_reward
-from advisor.model.priors import AS_THE_CURVE, Extrapolation, load_priors
+from advisor.forecast import SUPPORT, Forecaster, Target, final_reward
+from advisor.model import load_priors
+from advisor.model.priors import AS_THE_CURVE, Extrapolation
 
 PLAN = Plan(3e-4)
 TIMES = (2.0, 3.0, 10.0)

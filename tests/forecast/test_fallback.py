@@ -7,8 +7,8 @@ from simulated_runs import Plan, rising
 
 from advisor.common import Kind
 from advisor.errors import NotConvergedError
-from advisor.forecast.fitting import fit
-from advisor.model.priors import load_priors
+from advisor.forecast import fit
+from advisor.model import load_priors
 
 TEAM = load_priors("full_finetuning").model_copy(update={"name": "team"})
 BILLIONS, THOUSANDS = 7e9, 7e4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.forecast.interval import Interval, band_of, central, interval_of
+from advisor.forecast import Interval, band_of, central, interval_of
 
 
 def test_interval_is_mean_median_and_central_part():

@@ -8,15 +8,10 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.advice.evaluate import stacked
+from advisor.advice import stacked
 from advisor.forecast import Forecaster, RunEffect, Target, final_reward
 from advisor.forecast.analogues import describe, log_odds
-from advisor.forecast.new_configuration import (
-    CLEAR,
-    HORIZONS,
-    Continued,
-    coordinates_of,
-)
+from advisor.forecast.new_configuration import CLEAR, HORIZONS, Continued, coordinates_of
 from advisor.model import RUN_EFFECTS, load_priors
 from advisor.runs import Settings
 

@@ -11,9 +11,9 @@ import pytest
 from processor_time import at_most
 
 from advisor.errors import InputError
+from advisor.runs import inspect, read_runs
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
-from advisor.runs.logs import inspect, read_runs
 from advisor.runs.logs.readers import readers
 
 TABLE = "step,reward\n1,0.1\n2,0.2\n3,0.3\n"
@@ -292,3 +292,14 @@ def test_a_study_is_no_log_and_what_lies_in_it_is_none_of_the_logs_around_it(tmp
     found = inspect(tmp_path)
     assert [run.id for run in found.runs] == ["a"]
     assert not found.unread
+
+
+def test_an_archive_whose_member_has_a_damaged_name(tmp_path):
+    path = tmp_path / "logs.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        rows = "".join(f'{{"step": {n}, "reward": 0.{n}}}\n' for n in range(1, 9))
+        archive.writestr("\u00e9.jsonl", rows)
+    # In front of the member; the index at the end keeps its name.
+    path.write_bytes(path.read_bytes().replace(b"\xc3\xa9", b"\xc3\x28", 1))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_runs(path)

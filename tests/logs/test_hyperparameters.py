@@ -9,9 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.model.cohort import build_cohort
-from advisor.runs.logs import read_runs
-from advisor.runs.settings import PartialSettings, Settings
+from advisor.model import build_cohort
+from advisor.runs import PartialSettings, Settings, read_runs
 
 KNOWN = {"learning_rate": 1e-6, "group_size": 8, "prompts_per_step": 4}
 

@@ -14,7 +14,7 @@ import shutil
 import numpy as np
 import pytest
 
-from advisor.runs.logs import read_runs
+from advisor.runs import read_runs
 
 RUNS = 192
 TRACE = re.compile(r"(.+)\.(?:step_log|reward_trace)")

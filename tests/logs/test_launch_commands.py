@@ -9,10 +9,10 @@ import pytest
 from processor_time import at_most
 
 import advisor
+from advisor.runs import PilotRun
 from advisor.runs.logfiles.config_files import UNKNOWN
 from advisor.runs.logfiles.configs import launches_of
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.pilot_run import PilotRun
 
 Writer = Callable[..., Path]
 
@@ -233,7 +233,7 @@ def test_a_command_that_the_log_prints(write: Writer, tmp_path: Path, line: str)
 
 
 def test_scripts_that_the_package_writes(write: Writer, tmp_path: Path) -> None:
-    from advisor.runs.trainers import Trainer
+    from advisor.runs import Trainer
 
     settings = advisor.Settings(
         learning_rate=2e-6,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.runs.logs import read_runs
+from advisor.runs import read_runs
 from advisor.runs.logs.recovered import infer_schedule
 from advisor.runs.pilot_run import IN_WARMUP
 from advisor.theory import schedule_factors

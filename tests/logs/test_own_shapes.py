@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from advisor import inspect, read_runs
-from advisor.backtesting.cases import finished_runs
+from advisor.backtesting import finished_runs
 from advisor.errors import InputError
 from advisor.runs.trainers.keys import has_reward_key, likely_reward
 
@@ -181,33 +181,6 @@ def test_evaluations_that_are_measured_on_every_row_all_stay(jsonl: Any) -> None
     ]
     (run,) = read_runs(jsonl(rows))
     assert run.eval_step.size == REWARD.size
-
-
-def test_rows_filled_forward_are_left_out_and_said(table: Any) -> None:
-    rows = [
-        {"step": n, "reward": REWARD[(n - 1) // 10], "kl": 0.001 * ((n - 1) // 10)}
-        for n in range(1, 601)
-    ]
-    (run,) = read_runs(table(rows))
-    assert run.step.tolist() == list(range(1, 600, 10))
-    np.testing.assert_array_equal(run.reward, REWARD)
-    assert any("540 of 600 rows repeat the row before" in line for line in run.assumptions)
-
-
-def test_a_run_that_has_died_keeps_its_rows(table: Any) -> None:
-    dead = [0.25, 0.5, 0.375, 0.25, 0.5, 0.125, 0.25, *[0.0] * 53]
-    rows = [{"step": n, "reward": r, "kl": 0.01 if r else 0.0} for n, r in enumerate(dead, 1)]
-    (run,) = read_runs(table(rows))
-    assert run.step.size == 60
-
-
-def test_rewards_of_few_completions_repeat_by_chance(table: Any) -> None:
-    rng = np.random.default_rng(5)
-    rewards = rng.binomial(2, 0.1, 200) / 2
-    assert np.mean(np.diff(rewards) == 0) > 0.5
-    rows = [{"step": n, "reward": r} for n, r in enumerate(rewards, start=1)]
-    (run,) = read_runs(table(rows))
-    np.testing.assert_array_equal(run.reward, rewards)
 
 
 def _evaluations(name: str = "eval") -> list[dict[str, Any]]:

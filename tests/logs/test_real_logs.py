@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.logs import read_runs
+from advisor.runs import read_runs
 from advisor.theory import policy_steps
 
 REFRESH = {

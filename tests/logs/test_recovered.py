@@ -14,13 +14,14 @@ import pytest
 
 from advisor.runs.logs.recovered import (
     Guess,
+    _poisson_tail,
     completions_per_row,
     group_size_of,
     groups_per_row,
     kl_coefficient_from_loss,
     print_error,
 )
-from advisor.theory.arrays import FloatArray
+from advisor.theory import FloatArray
 
 Print = Callable[[FloatArray], FloatArray]
 
@@ -370,3 +371,12 @@ def test_real_tables_of_notebooks(real_logs: Path) -> None:
             assert guess.value in (0.04, 0.001)
             assert guess.value == pytest.approx(float(stated.group()), rel=0.2)
     assert told >= 15
+
+
+@pytest.mark.parametrize(
+    ("least", "mean"), [(1, 0.05), (5, 0.5), (12, 12.0), (40, 900.0), (900, 700.0)]
+)
+def test_the_chance_of_a_count_is_the_poisson_tail(least, mean):
+    from scipy.special import pdtrc
+
+    assert _poisson_tail(least, mean) == pytest.approx(pdtrc(least - 1, mean), rel=1e-9)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.logs import read_runs
+from advisor.runs import read_runs
 
 TINY = {
     "task": "sort", "size": "s", "params": 26894, "lr": 1e-3, "G": 8, "K": 2, "prompts": 16,

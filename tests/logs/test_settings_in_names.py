@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 import advisor
+from advisor.cli.inspection import show
 from advisor.runs.trainers.registry import settings_in_name
 
 Writer = Callable[..., Path]
@@ -23,7 +24,7 @@ def rows(shift: float = 0.0) -> str:
 def block(folder: Path) -> str:
     """The block that an inspection prints, as it is pasted."""
     console = Console(file=io.StringIO(), width=200)
-    advisor.inspect(folder).show(console)
+    show(advisor.inspect(folder), console)
     printed = console.file.getvalue().partition("Paste into pilots.toml next to the logs:\n")[2]  # type: ignore[attr-defined]
     return "\n".join(line for line in printed.split("\n") if line.startswith("  "))
 

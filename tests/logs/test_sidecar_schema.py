@@ -10,11 +10,11 @@ import pytest
 from jsonschema import Draft7Validator
 
 from advisor.errors import InputError
+from advisor.runs import PilotRun
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import OPTIONS
 from advisor.runs.logs.sidecar import PLACES, read_sidecar
 from advisor.runs.logs.stated_settings import KEYS
-from advisor.runs.pilot_run import PilotRun
 
 ROOT = Path(__file__).parents[2]
 _SPEC = importlib.util.spec_from_file_location("sidecar_schema", ROOT / "scripts/sidecar_schema.py")

@@ -12,9 +12,9 @@ import pytest
 from small_logs import SMALL, write_all
 
 from advisor import inspect, read_runs
+from advisor.runs import PilotRun
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logs.readers import readers
-from advisor.runs.pilot_run import PilotRun
 
 TRUTH_FILE = SMALL.with_name("small_truth.json")
 TRUTH: list[dict[str, Any]] = json.loads(TRUTH_FILE.read_text(encoding="utf-8"))
@@ -93,7 +93,7 @@ def test_each_file_has_one_reader() -> None:
 def test_the_whole_tree_with_all_that_is_no_log() -> None:
     found = inspect(SMALL)
     assert [run.copy_of for run in found.runs] == [None] * len(TRUTH)
-    reasons = {path.name: reason for path, reason in found.unread}
+    reasons = {path.name: reason for path, reason, _ in found.unread}
     assert reasons == {
         "args.json": "not a log that any reader knows",
         "config.json": "settings, not a log",

@@ -10,9 +10,8 @@ import pytest
 
 from advisor import inspect
 from advisor.errors import InputError
-from advisor.model.cohort import build_cohort
-from advisor.runs.logs import read_runs
-from advisor.runs.settings import PartialSettings
+from advisor.model import build_cohort
+from advisor.runs import PartialSettings, read_runs
 from advisor.theory import policy_steps, schedule_factors
 
 ALWAYS_NEEDED = ["learning_rate", "group_size", "prompts_per_step", "parameters"]
@@ -557,3 +556,33 @@ def test_a_counter_that_starts_again_is_no_disorder(tmp_path) -> None:
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     found = inspect(tmp_path)
     assert not any("out of order" in line for run in found.runs for line in run.assumptions)
+
+
+@pytest.mark.parametrize(
+    "top", ["// lr 1e-6\n// of Tuesday\n", "A run of Tuesday\n\n", "# exported\nA run\n"]
+)
+def test_a_title_and_remarks_stand_above_a_table(tmp_path, top) -> None:
+    rows = "".join(f"{n},{level}\n" for n, level in enumerate(LEVELS, start=1))
+    (tmp_path / "a.csv").write_text(f"{top}step,reward\n{rows}")
+    (run,) = inspect(tmp_path).runs
+    assert run.reward.tolist() == LEVELS
+
+
+def test_a_row_for_each_value_in_jsonl(tmp_path) -> None:
+    cells = [
+        {"run_name": name, "tag": tag, "step": n, "value": value}
+        for name in ("a", "b")
+        for n, level in enumerate(LEVELS, start=1)
+        for tag, value in (("train/reward", level), ("train/kl", 0.1))
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, cells)))
+    runs = inspect(tmp_path).runs
+    assert [run.id for run in runs] == ["a", "b"]
+    assert all(run.reward.tolist() == LEVELS for run in runs)
+    assert all((run.series["kl"] == 0.1).all() for run in runs)
+
+
+def test_a_link_that_leads_nowhere_is_named(tmp_path) -> None:
+    (tmp_path / "dead").symlink_to(tmp_path / "nowhere")
+    (item,) = inspect(tmp_path).unread
+    assert item.reason == "a link that leads nowhere"

@@ -7,8 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.runs.logs import read_runs
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun, read_runs
 
 
 def test_every_series_and_fact_is_read(write_state):
@@ -17,6 +16,7 @@ def test_every_series_and_fact_is_read(write_state):
     np.testing.assert_array_equal(run.step, np.arange(1, 21))
     absent = {
         "kl",
+        "kl_max",
         "policy_kl",
         "mismatch_kl",
         "mismatch_difference",

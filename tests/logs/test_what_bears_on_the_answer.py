@@ -11,14 +11,17 @@ from advisor import inspect, read_runs
 from advisor.cli import main
 from advisor.errors import InputError
 from advisor.runs import PilotRun
-from advisor.runs.pilot_run import NO_GROUP, STARTS_APART
+from advisor.runs.pilot_run import NO_GROUP, NO_PILOT, STARTS_APART
+from advisor.runs.settings import PartialSettings
 from advisor.runs.several_runs import warn_of_starts
 
 
-def pilot(place: int, start: float, rng: np.random.Generator, gain: float = 0.3) -> PilotRun:
+def pilot(
+    place: int, start: float, rng: np.random.Generator, gain: float = 0.3, spread: float = 0.07
+) -> PilotRun:
     """Thirty rows of 64 completions that are right or wrong, or of a reward below 0."""
     rise = start + gain * (1 - np.exp(-np.arange(30) / 10))
-    noise = rng.normal(0, 0.07, 30)
+    noise = rng.normal(0, spread, 30)
     return PilotRun(
         id=f"run{place}",
         path=f"run{place}.jsonl",
@@ -131,3 +134,53 @@ def test_a_group_of_one_is_a_setting_of_ppo(tmp_path):
     (run,) = read_runs(tmp_path, overrides={"group_size": 1})
     assert run.hyperparameters.group_size == 1
     assert not any(NO_GROUP in line for line in run.warnings)
+
+
+def stages(starts, gains, seed, rates=None, spread=0.02) -> list[bool]:
+    """Of which runs it is said that they, or those after them, are stages of one training."""
+    rng = np.random.default_rng(seed)
+    runs = [
+        pilot(place, start, rng, gain, spread).with_updates(
+            hyperparameters=PartialSettings(learning_rate=rate, group_size=8)
+        )
+        for place, (start, gain, rate) in enumerate(
+            zip(starts, gains, rates or [1e-6] * len(starts), strict=True)
+        )
+    ]
+    return [any(NO_PILOT in line for line in run.warnings) for run in warn_of_starts(runs)]
+
+
+def test_stages_of_one_training_are_no_pilots():
+    assert stages([0.2, 0.42, 0.58], [0.25, 0.2, 0.15], 1) == [True] * 3
+    # One that starts elsewhere for another reason is none of them.
+    assert stages([0.2, 0.42, 0.2], [0.25, 0.2, 0.25], 2) == [True, True, False]
+
+
+def test_seeds_and_other_rates_are_pilots():
+    """The control: cohorts of six that start at one level, by seed or by rate."""
+    gains, rates = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5], [1e-6, 2e-6]
+    false = [any(stages([0.25] * 6, gains, seed, spread=0.04)) for seed in range(200)]
+    assert np.mean(false) <= 0.02
+    assert not any(any(stages([0.2, 0.42], [0.25, 0.2], seed, rates)) for seed in range(100))
+
+
+def test_a_log_that_counts_on_is_no_pilot():
+    rng = np.random.default_rng(3)
+    first, later = pilot(0, 0.2, rng, 0.0), pilot(1, 0.2, rng, 0.0)
+    later = later.with_updates(step=later.step + 30)
+    warned = warn_of_starts([first, later])
+    assert all("'run1' begins where 'run0' ends" in run.warnings[0] for run in warned)
+
+
+@pytest.mark.parametrize(("first", "is_warned"), [(1, True), (5, False)])
+def test_a_fast_run_may_have_come_far_before_its_first_row(first, is_warned):
+    rng = np.random.default_rng(4)
+    runs = [
+        pilot(place, start, rng).with_updates(
+            step=np.arange(first, first + 30.0),
+            hyperparameters=PartialSettings(learning_rate=rate),
+        )
+        for place, (start, rate) in enumerate([(0.05, 5e-6), (0.7, 5e-5)])
+    ]
+    warned = [any(STARTS_APART in line for line in run.warnings) for run in warn_of_starts(runs)]
+    assert warned == [is_warned] * 2

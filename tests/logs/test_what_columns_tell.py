@@ -12,7 +12,7 @@ from simulated_runs import Plan, rising
 from advisor import inspect, read_runs
 from advisor.common import Kind, kinds
 from advisor.errors import InputError
-from advisor.model.cohort import build_cohort
+from advisor.model import build_cohort
 
 ROWS = 60
 REWARD = np.clip(rising(ROWS) + 0.03 * np.random.default_rng(1).standard_normal(ROWS), 0.01, 0.99)

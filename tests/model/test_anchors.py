@@ -7,36 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cohorts import (
-    PRIORS,
-    SCENARIOS,
-    flat,
-    random_point,
-    simulated,
-)
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
+from cohorts import PRIORS, SCENARIOS, flat, random_point, simulated
+from simulated_runs import PLANS, Plan, made_up_posterior
 
 FOLDER = Path(__file__).parents[2] / "case_studies" / "calibration"
 sys.path.insert(0, str(FOLDER))
 
 import simulation  # noqa: E402
 
+from advisor.model import POPULATION, SPECTRUM, cohort_of, load_priors, preset_names  # noqa: E402
 from advisor.model import equations as eq  # noqa: E402
 from advisor.model.fast import data_of, shape_of  # noqa: E402
 from advisor.model.fast.density import pack, sampled  # noqa: E402
 from advisor.model.fast.kernel import log_likelihood  # noqa: E402
 from advisor.model.fast.sampler_coordinates import density_of  # noqa: E402
-from advisor.model.parameters import POPULATION  # noqa: E402
-from advisor.model.priors import (  # noqa: E402
-    SPECTRUM,
-    load_priors,
-    preset_names,
-)
-from advisor.model.sampling import cohort_of  # noqa: E402
 
 ANCHORED = ("plateau_loss.level", "hazard.level")
 NAMES = POPULATION

@@ -10,11 +10,10 @@ import pytest
 from cohorts import simulated
 from scipy.stats import multivariate_t
 
-from advisor.forecast.fitting import fit
+from advisor.forecast import fit
+from advisor.model import Posterior, Sampling
 from advisor.model import equations as eq
 from advisor.model.compat import import_arviz
-from advisor.model.posterior import Posterior
-from advisor.model.sampling import Sampling
 from advisor.model.storage import inference_groups
 
 matplotlib.use("Agg")
@@ -100,8 +99,9 @@ def test_log_likelihood_of_a_run_is_that_of_its_parts(data, posterior):
 
 def test_bins_are_jointly_student_t(posterior):
     """By scipy's multivariate Student t, of the first draw; another tail is told apart."""
+    from advisor.model import POPULATION, RUN_EFFECTS
     from advisor.model.likelihood import covariance, expectation, run_log_density
-    from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
+    from advisor.model.parameters import GROUP_EFFECTS, LEVELS
 
     seen = posterior.observations
     names = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")

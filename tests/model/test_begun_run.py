@@ -8,18 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
-from simulated_runs import (
-    PLANS,
-    Plan,
-    Truth,
-    made_up_posterior,
-    prior_means,
-    rising,
-)
+from simulated_runs import PLANS, Plan, Truth, made_up_posterior, prior_means, rising
 
-from advisor.forecast.forecaster import Forecaster
+from advisor.forecast import Forecaster
 from advisor.forecast.predictive import FALLEN_SPREAD, begun_run_reward, logged_mean
-from advisor.model.parameters import RUN_EFFECTS
+from advisor.model import RUN_EFFECTS
 from advisor.theory import policy_steps
 
 QUIET = {"log_misfit": -30.0, "log_noise_scale": -30.0}

@@ -8,25 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_runs import (
-    Plan,
-    rising,
-)
+from simulated_runs import Plan, rising
 
+from advisor import build_model
 from advisor.common import Kind, kinds
 from advisor.errors import FlatRewardError, InputError
 from advisor.forecast import fitting
-from advisor.model.cohort import (
-    CLOCK_EXPONENTS,
-    MAX_BINS,
-    Cohort,
-    _edges,
-    build_cohort,
-    clock_table,
-)
-from advisor.model.pymc_model import build_model
-from advisor.model.sampling import cohort_of
-from advisor.runs.trainers import Trainer
+from advisor.model import CLOCK_EXPONENTS, build_cohort, clock_table, cohort_of
+from advisor.model.cohort import MAX_BINS, Cohort, _edges
+from advisor.runs import Trainer
 from advisor.theory import policy_steps, schedule_factors
 
 BINARY = Plan(steps=60, group_size=8, prompts=16.0)
@@ -581,6 +571,14 @@ def test_bounds_are_inferred_and_said(low, high, floor, ceiling):
     assert any(f"reward floor {floor:g} assumed" in line for line in lines)
     said = next(line for line in lines if f"reward ceiling {ceiling:g} assumed" in line)
     assert ("lie in [0, 1]" in said) == (low >= 0 and high <= 1)
+    assert (Kind.CEILING_DOUBTED in kinds(cohort.notes)) == (high > 1)
+
+
+@pytest.mark.parametrize(("high", "is_likely"), [(78.0, True), (3.0, False), (140.0, False)])
+def test_percentages_are_asked_for(high, is_likely):
+    cohort = build(Plan().run(np.linspace(0.2 * high, high, 60)))
+    (said,) = (str(one) for one in cohort.notes if one.kind is Kind.CEILING_DOUBTED)
+    assert ("100 for percentages" in said) == is_likely
 
 
 def test_given_bounds_are_used_for_all_runs_and_not_called_assumed():

@@ -18,29 +18,14 @@ from cohorts import (
 )
 from test_kernel import places
 
+from advisor.model import FAMILIES, GROUP_LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS, load_priors
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
 from advisor.model.fast import data_of, shape_of, shapes_of
-from advisor.model.fast.density import (
-    density_of,
-    draw_of,
-    natural,
-    pack,
-    sampled,
-)
+from advisor.model.fast.density import density_of, draw_of, natural, pack, sampled
 from advisor.model.fast.kernel import luck_of_runs
 from advisor.model.fast.sampler_coordinates import start_points
-from advisor.model.parameters import (
-    DIMS,
-    GROUP_EFFECTS,
-    GROUP_LEVELS,
-    POPULATION,
-    RUN_EFFECTS,
-    TASK_LEVELS,
-    model_variables,
-    named_draws,
-)
-from advisor.model.priors import FAMILIES, load_priors
+from advisor.model.parameters import DIMS, GROUP_EFFECTS, model_variables, named_draws
 
 NAMES = (*POPULATION, *TASK_LEVELS, *GROUP_LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS)
 """Parameters in the order of the flat point."""
@@ -68,7 +53,7 @@ def case(name):
 @cache
 def model_of(name):
     _compat.import_arviz()
-    from advisor.model.pymc_model import build_model
+    from advisor import build_model
 
     cohort, _, family = case(name)
     return build_model(cohort, PRIORS, family.name)
@@ -199,7 +184,7 @@ def test_comparison_rejects_another_density(key):
 @pytest.mark.evidence
 def test_comparison_rejects_a_wrong_formula(monkeypatch):
     """A kernel is compared with the definition, not with itself."""
-    from advisor.model.pymc_model import build_model
+    from advisor import build_model
 
     definition = Definition("two tasks")
     right = eq.clipped_stiffness

@@ -7,8 +7,7 @@ from itertools import pairwise
 import pytest
 from simulated_runs import made_up_posterior
 
-from advisor.model.parameters import LAWS
-from advisor.model.run_fit import informed_share
+from advisor.model import LAWS, informed_share
 
 
 def test_informed_share_is_what_the_width_leaves():

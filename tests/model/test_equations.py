@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.model import CLOCK_EXPONENTS, LAWS, POPULATION, Covariates, clock_polynomial
 from advisor.model import equations as eq
-from advisor.model.cohort import CLOCK_EXPONENTS, Covariates, clock_polynomial
-from advisor.model.parameters import LAWS, POPULATION, SCALARS
+from advisor.model.parameters import SCALARS
 from advisor.theory import coefficients, cumulative_clock, schedule_factors, trajectory
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=100)

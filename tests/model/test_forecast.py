@@ -6,17 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    PLANS,
-    Plan,
-    Truth,
-    made_up_posterior,
-    prior_means,
-    wandering,
-)
+from simulated_runs import PLANS, Plan, Truth, made_up_posterior, prior_means, wandering
 
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.predictive import peak
+from advisor.forecast import Forecaster, Target, peak
 from advisor.model import equations as eq
 from advisor.model.priors import AS_THE_CURVE
 from advisor.theory import coefficients, schedule_factors, trajectory

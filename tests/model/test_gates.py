@@ -7,14 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import Plan, made_up_posterior
 
 from advisor.findings.gates import CONTRACTED, FARTHEST, PLATEAU_WIDTH, TIMESCALE_FACTOR, gate
 from advisor.forecast import interval_of
-from advisor.model.priors import NormalPrior
+from advisor.model import NormalPrior
 
 Z80 = 1.2815516
 """Normal quantile at the end of the central 80 % interval."""

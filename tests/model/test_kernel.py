@@ -20,14 +20,12 @@ from scipy.special import expit, gammaln
 from scipy.stats import multivariate_normal, multivariate_t, norm
 from scipy.stats import t as student
 
+from advisor.model import FAMILIES, LAWS, POPULATION, SPECTRUM, clock_polynomial
 from advisor.model import equations as eq
-from advisor.model.cohort import clock_polynomial
 from advisor.model.fast import RUN_PLACES, data_of, shape_of
 from advisor.model.fast.density import log_density, pack, sampled
 from advisor.model.fast.kernel import log_likelihood, luck_of_runs
-from advisor.model.parameters import LAWS, POPULATION
-from advisor.model.priors import FAMILIES, SPECTRUM
-from advisor.theory.oscillator import Oscillator, coefficients, damping_ratio, trajectory
+from advisor.theory import Oscillator, coefficients, damping_ratio, trajectory
 
 OSCILLATOR = FAMILIES["oscillator"]
 SPREADS = {1: "log_run_rate_spread", 2: "log_run_shape_spread"}

@@ -8,9 +8,10 @@ from simulated_runs import PRESET, Plan, rising
 import advisor
 from advisor.common import SAMPLING, silent
 from advisor.errors import NotConvergedError
-from advisor.forecast.fitting import fit
+from advisor.forecast import fit
+from advisor.model import FitClock, Sampling
 from advisor.model import run_fit as residuals
-from advisor.model.sampling import FitClock, Sampling, span
+from advisor.model.sampling import span
 
 BRIEF = Sampling(draws=300, tune=50, target_accept=0.8, seed=5)
 

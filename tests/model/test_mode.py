@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, unflat
 from scipy.special import expit
-from simulated_runs import (
-    Plan,
-)
+from simulated_runs import Plan
 
+from advisor.model import FAMILIES, POPULATION, cohort_of
 from advisor.model.fast import RUN_PLACES, RUN_RATE, data_of, shape_of, shapes_of
 from advisor.model.fast.density import log_density, natural, pack, sampled
 from advisor.model.fast.kernel import luck_of_runs
@@ -24,9 +23,6 @@ from advisor.model.fast.sampler_coordinates import (
     place,
     start_points,
 )
-from advisor.model.parameters import POPULATION
-from advisor.model.priors import FAMILIES
-from advisor.model.sampling import cohort_of
 
 HELD = [POPULATION.index(name) for name in SPREADS]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from cohorts import simulated
 
-from advisor.model.presets import SMALL, preset_for
-from advisor.model.priors import preset_names
-from advisor.runs.settings import PartialSettings
+from advisor.model import preset_for, preset_names
+from advisor.model.presets import SMALL
+from advisor.runs import PartialSettings
 
 
 def runs(*kinds):

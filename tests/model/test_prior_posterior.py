@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, cohort_of_plans
 
-from advisor.forecast.forecaster import Forecaster, Target
+from advisor.forecast import Forecaster, Target
+from advisor.model import load_priors, prior_posterior
 from advisor.model.equations import task_log_stiffness
-from advisor.model.priors import load_priors
-from advisor.model.sampling import prior_posterior
 
 DRAWS = 4000
 LEVELS = ("plateau_loss.level", "hazard.level")

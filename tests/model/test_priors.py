@@ -9,15 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.model.parameters import POPULATION
-from advisor.model.priors import (
-    HalfNormalPrior,
-    NormalPrior,
-    Priors,
-    load_priors,
-    preset_folder,
-    preset_names,
-)
+from advisor.model import POPULATION, NormalPrior, Priors, load_priors, preset_folder, preset_names
+from advisor.model.priors import HalfNormalPrior
 
 PRESETS = ("full_finetuning", "lora", "small_models", "theory", "uninformative")
 LEAST_SOURCE = 20
@@ -53,7 +46,7 @@ def test_preset_loads_and_states_a_source_for_every_number(name):
     assert priors.name == name
     assert len(priors.description) >= LEAST_SOURCE
     found = entries(priors)
-    assert len(found) == len(Priors.model_fields) - 10
+    assert len(found) == len(Priors.model_fields) - 13
     for key, entry in found.items():
         assert len(entry.source.strip()) >= LEAST_SOURCE, key
         assert entry.sd > 0

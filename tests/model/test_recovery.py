@@ -9,24 +9,15 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    PRESET,
-    Plan,
-    Truth,
-    prior_means,
-    simulate_run,
-)
+from simulated_runs import PRESET, Plan, Truth, prior_means, simulate_run
 
 from advisor.advice import advise
-from advisor.forecast.fitting import fit
-from advisor.forecast.forecaster import Forecaster, RunEffect, Target
+from advisor.forecast import Forecaster, RunEffect, Target, fit
 from advisor.forecast.predictive import begun_run_reward
+from advisor.model import LAWS, Posterior, Reference, Sampling
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
-from advisor.model.cohort import Reference
-from advisor.model.parameters import LAWS
-from advisor.model.posterior import Posterior
-from advisor.model.sampling import DIVERGENT_SHARE, ESS_LIMIT, KEPT, RHAT_LIMIT, Sampling
+from advisor.model.sampling import DIVERGENT_SHARE, ESS_LIMIT, KEPT, RHAT_LIMIT
 
 pytestmark = [pytest.mark.evidence, pytest.mark.timeout(1200)]
 
@@ -189,7 +180,8 @@ def test_gate_is_passed(posterior, stages):
     assert names[0] == "Loading the sampler"
     assert "Checking convergence" in names
     if "Sampling again" not in names:
-        assert convergence.draws == 4 * min(BRIEF.draws, KEPT)
+        # So many a chain, thinned once there are twice as many as are kept.
+        assert 4 * KEPT <= convergence.draws < 4 * 2 * KEPT
         assert posterior.meta.provenance.seed == 1
     shares = [share for stage, share, _ in stages if stage == "Sampling the posterior"]
     assert all(0 <= share <= 1 for share in shares)

@@ -10,13 +10,12 @@ from scipy.stats import binom
 from simulated_runs import Plan, made_up_posterior, simulate_runs
 
 from advisor.advice.support import cautions
-from advisor.findings.text import describe
-from advisor.forecast.fitting import fit
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.model import run_fit
+from advisor.findings import describe
+from advisor.forecast import Forecaster, Target, fit
+from advisor.model import POPULATION, RUN_EFFECTS, misfit_caution, run_fit
 from advisor.model.likelihood import covariance, draw_run, expectation
-from advisor.model.parameters import GROUP_EFFECTS, LEVELS, POPULATION, RUN_EFFECTS
-from advisor.model.run_fit import misfit_caution, run_fits, strays, worst_fits
+from advisor.model.parameters import GROUP_EFFECTS, LEVELS
+from advisor.model.run_fit import run_fits, strays, worst_fits
 
 CHECKS = ("level", "change", "swings", "spread")
 RUNS, BINS = 1500, 14
@@ -146,7 +145,7 @@ def with_tests(posterior, run: int, change) -> object:
         constant=seen.constant | {"eval_clock": seen.constant["clock"][of, at]},
     )
     names = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")
-    draws = {name: posterior.flat(name)[::40].reshape(100, -1) for name in names}
+    draws = {name: posterior.flat(name)[:4000:40].reshape(100, -1) for name in names}
     expected = expectation(draws, bare.constant, bare).held_out_reward.mean(axis=0)
     reward = expected + 0.01 * np.random.default_rng(2).standard_t(5, of.size)
     reward[of == run] = change(reward[of == run])

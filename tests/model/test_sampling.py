@@ -9,23 +9,14 @@ import numpy as np
 import pytest
 from cohorts import PRIORS, simulated
 
+from advisor.model import FAMILIES, GROUP_LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS
 from advisor.model import compat as _compat
 from advisor.model.fast import shape_of, shapes_of
 from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.sampler_coordinates import place
 from advisor.model.likelihood import observations
-from advisor.model.parameters import (
-    ALONE,
-    GROUP_EFFECTS,
-    GROUP_LEVELS,
-    POPULATION,
-    RUN_EFFECTS,
-    STACKED,
-    TASK_LEVELS,
-    named_draws,
-)
+from advisor.model.parameters import ALONE, GROUP_EFFECTS, STACKED, named_draws
 from advisor.model.posterior import STACKS
-from advisor.model.priors import FAMILIES
 
 COHORT = "two tasks"
 
@@ -88,6 +79,26 @@ def test_same_seed_gives_the_same_draws_whatever_ran_before():
 
 
 @pytest.mark.evidence
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_sampling_stops_at_the_first_draws_that_are_enough(monkeypatch, seconds):
+    """Whether they are looked at while they come or at the end; without a gate all are made."""
+    monkeypatch.setattr(_compat, "REPORT_SECONDS", seconds)
+    brief, asked = {"draws": 40, "tune": 30, "chains": 2, "most": 160}, []
+
+    def is_enough(draws, statistics):
+        asked.append(statistics["diverging"].shape[1])
+        return asked[-1] >= 80
+
+    found, _ = by_nutpie(**brief, is_enough=is_enough)
+    assert asked == [40, 60, 80]
+    never, _ = by_nutpie(**brief, is_enough=lambda *_: False)
+    for name, values in found.items():
+        assert values.shape[:2] == (2, 80)
+        np.testing.assert_array_equal(never[name][:, :80], values)
+        assert never[name].shape[:2] == (2, 160)
+
+
+@pytest.mark.evidence
 def test_progress_counts_the_draws(monkeypatch):
     monkeypatch.setattr(_compat, "REPORT_SECONDS", 0.0)
     said = []
@@ -97,7 +108,7 @@ def test_progress_counts_the_draws(monkeypatch):
     assert list(shares) == sorted(shares)
     assert all(0 <= share <= 1 for share in shares)
     assert max(shares) > 0
-    assert all(detail.startswith("2 chains, ") and "of 5000 draws" in detail for detail in details)
+    assert all("of 5000 draws over all chains" in detail for detail in details)
     # What is left of the fit is the clock's to say: an attempt knows of itself alone.
     assert not any("left" in detail for detail in details)
 
@@ -119,7 +130,7 @@ def test_definition_samples_and_predicts_in_pymc():
     import pymc
     from pytensor.compile.mode import Mode
 
-    from advisor.model.pymc_model import build_model
+    from advisor import build_model
 
     cohort, plain = simulated("one run"), Mode(linker="py", optimizer=None)
     with warnings.catch_warnings(), build_model(cohort, PRIORS):
@@ -153,7 +164,7 @@ def test_definition_and_kernel_sample_the_same_posterior():
     """A whole fit of the PyMC model, means and spreads against the kernel's."""
     import nutpie
 
-    from advisor.model.pymc_model import build_model
+    from advisor import build_model
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -192,7 +203,7 @@ def test_graph_of_the_definition_names_its_variables():
     pytest.importorskip("graphviz")
     import pymc
 
-    from advisor.model.pymc_model import build_model
+    from advisor import build_model
 
     drawn = pymc.model_to_graphviz(build_model(simulated("one run"), PRIORS)).source
     for name in ("train_reward", "held_out_reward", "collapse_exposure", "plateau", "shared"):

@@ -8,18 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.model.run_fit import (
-    SENSITIVE,
-    deciding_numbers,
-    log_prior,
-    prior_sensitivity,
-)
+from advisor.model import SENSITIVE, deciding_numbers, log_prior, prior_sensitivity
 
 NAME = "curvature_exponent"
 POWER = 1.01

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, simulated_from
 
+from advisor.model import POPULATION, cohort_of, load_priors
 from advisor.model import equations as eq
 from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.fast.density import pack
 from advisor.model.fast.sampler_coordinates import density_of, start_points
-from advisor.model.parameters import POPULATION
-from advisor.model.priors import load_priors
-from advisor.model.sampling import cohort_of
 
 STEADY = TRUTH.moved(
     log_misfit=-30.0,

@@ -7,22 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cohorts import PRIORS, simulated, without_bins
-from simulated_runs import (
-    PLANS,
-    Plan,
-    cohort_of_plans,
-    rising,
-    wandering,
-)
+from simulated_runs import PLANS, Plan, cohort_of_plans, rising, wandering
 
+from advisor.model import FAMILIES, LAWS, POPULATION, SPECTRUM, Priors, clock_polynomial, cohort_of
 from advisor.model import equations as eq
 from advisor.model import fast as columns
-from advisor.model.cohort import clock_polynomial
 from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.likelihood import residual_persistence
-from advisor.model.parameters import LAWS, LEVELS, POPULATION
-from advisor.model.priors import FAMILIES, SPECTRUM, Priors
-from advisor.model.sampling import cohort_of
+from advisor.model.parameters import LEVELS
 
 # Data ------------------------------------------------------------------------------------------
 

@@ -7,16 +7,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    PLANS,
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import PLANS, Plan, made_up_posterior
 
+from advisor.findings import describe
 from advisor.findings.gates import gate
-from advisor.findings.text import EXPONENTS, describe
-from advisor.model.priors import FAMILIES
-from advisor.model.run_fit import informed_share
+from advisor.findings.text import EXPONENTS
+from advisor.model import FAMILIES, informed_share
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    made_up_posterior,
-)
+from simulated_runs import made_up_posterior
 from watched import PLAN, PLANS
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from watched import PLAN
 
-from advisor.advice.cost import CostModel
-from advisor.forecast.interval import Band, Interval
-from advisor.monitoring import Watch, watch_report
-from advisor.monitoring.decision import WatchReport, watch_decision
+from advisor.advice import CostModel
+from advisor.diagnosis import Card, Diagnosis, diagnose
+from advisor.forecast import Band, Interval
+from advisor.monitoring import Watch, WatchReport, watch_report
+from advisor.monitoring.decision import watch_decision
 from advisor.monitoring.view import line
 from advisor.monitoring.watcher import Update
-from advisor.runs.diagnosis import Card, Diagnosis, diagnose
-from advisor.runs.settings import PartialSettings
+from advisor.runs import PartialSettings
 
 COST = CostModel(fixed=36.0, gpus=8, source="test")
 

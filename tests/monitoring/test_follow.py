@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.monitoring.following import Follower, follow, reader
+from advisor.monitoring import follow, reader
+from advisor.monitoring.following import Follower
 
 SETTINGS = {"group_size": 8, "prompts_per_step": 16, "parameters": 1e5}
 

@@ -6,20 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    PRESET,
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import PRESET, Plan, made_up_posterior
 
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.predictive import probability_as_low
-from advisor.forecast.run_likelihood import COPIES, observe, residuals_of, reweighted, run_effects
+from advisor.forecast import Forecaster, Target, observe, probability_as_low, reweighted
+from advisor.forecast.run_likelihood import COPIES, residuals_of, run_effects
+from advisor.model import FAMILIES, POPULATION, build_cohort, load_priors
 from advisor.model import equations as eq
-from advisor.model.cohort import build_cohort
 from advisor.model.fast import data_of, kernel
-from advisor.model.parameters import POPULATION
-from advisor.model.priors import FAMILIES, load_priors
 
 PLAN = Plan(3e-4, 8, 4, lag=2.0, steps=60, schedule="linear", warmup=5)
 TARGET = Target("sort", "tiny-s", 1e5)

@@ -7,17 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from processor_time import at_most
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import Plan, made_up_posterior
 from watched import PLAN, PLANS
 
+from advisor.diagnosis import diagnose
 from advisor.errors import InputError
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.run_likelihood import observe
+from advisor.forecast import Forecaster, Target, observe
 from advisor.monitoring import Watch, watch_report
-from advisor.runs import diagnose
 
 TARGET = Target("sort", "tiny-s", 1e5)
 END = 100
@@ -218,23 +214,56 @@ def test_living_on_speaks_for_stability():
     assert risks[2] < 0.2
 
 
-def test_a_language_model_is_judged_by_how_others_stood_and_a_small_one_by_its_pilots():
-    """Control: the collapses that a posterior expects move the risk of the small model alone."""
-    risks = {}
+def test_p_stable_starts_from_what_was_said_before_the_run_and_signals_move_it():
+    """Control: a small model is judged by its pilots alone, and no signal is named."""
+    risks, updates = {}, {}
     for size in (1e6, 1.5e9):
         plan = Plan(1e-6, 8, 2, steps=100, parameters=size)
         run = plan.run(0.8 - 0.6 * np.exp(-np.arange(END) / 20))
-        sagging = run.with_updates(series={"reward": run.reward - 0.004 * np.arange(END)})
+        sagging = run.with_updates(series={"reward": run.reward[::-1].copy()})
         for hazard in (-8.0, -4.0):
             posterior = made_up_posterior([plan], draws=300, moved={"hazard.level": hazard})
             watch = Watch(posterior, planned_steps=END)
-            risks[size, hazard] = [
-                watch.update(one.before(60)).p_unstable for one in (run, sagging)
-            ]
+            updates[size, hazard] = [watch.update(one.before(60)) for one in (run, sagging)]
+            risks[size, hazard] = [one.p_unstable for one in updates[size, hazard]]
     assert risks[1e6, -4.0][0] > risks[1e6, -8.0][0] + 0.1
-    assert risks[1.5e9, -4.0] == risks[1.5e9, -8.0]
-    rises, sags = risks[1.5e9, -8.0]
-    assert sags > rises
+    assert updates[1e6, -4.0][0].p_unstable_before is None
+    for hazard in (-8.0, -4.0):
+        rises, sags = updates[1.5e9, hazard]
+        assert rises.p_unstable_before == sags.p_unstable_before
+        assert rises.p_unstable < rises.p_unstable_before
+        assert sags.p_unstable > 3 * rises.p_unstable
+        assert rises.moved_by == "the trend of the reward"
+    riskier, safer = (updates[1.5e9, hazard][0] for hazard in (-4.0, -8.0))
+    assert riskier.p_unstable_before > safer.p_unstable_before
+    assert riskier.p_unstable > safer.p_unstable
+
+
+def test_the_best_checkpoint_is_named_by_held_out_rewards_where_they_are_logged(posterior):
+    peak = 0.8 - 0.6 * np.abs(np.arange(END) - 40) / END
+    watch = Watch(posterior, planned_steps=2 * END)
+    update = watch.update(PLAN.run(peak))
+    assert update.best_step == pytest.approx(41, abs=2)
+    assert not update.best_is_held_out
+    tested = np.arange(10.0, 101, 10)
+    held_out = 0.5 - 0.004 * np.abs(tested - 70)
+    run = PLAN.run(peak).with_updates(eval_step=tested, eval_reward=held_out)
+    update = watch.update(run)
+    assert update.best_is_held_out
+    assert update.best_step == 70
+
+
+def test_a_reward_that_slowly_lost_what_it_gained_is_said_and_noise_is_not(posterior):
+    """However slowly: it need not be a collapse. Control: as noisy a run that keeps its gain."""
+    noise = 0.03 * np.random.default_rng(2).standard_normal(END)
+    gained = np.interp(np.arange(END), [0, 30, END], [0.5, 0.75, 0.5])
+    kept = np.interp(np.arange(END), [0, 30, END], [0.5, 0.75, 0.75])
+    watch = Watch(posterior, planned_steps=2 * END)
+    lost, healthy = (watch_report(watch, PLAN.run(one + noise)) for one in (gained, kept))
+    assert lost.diagnosis.card("collapse").status == "WARNING"
+    assert lost.diagnosis.card("collapse").headline.rstrip(".") in lost.decision.reason
+    assert healthy.diagnosis.card("collapse").status == "PASS"
+    assert "P(stable) is" in healthy.decision.reason
 
 
 def test_a_learning_rate_that_jumps_in_the_log_is_taken_up(posterior, rows):

@@ -14,8 +14,7 @@ from watched import PLAN
 
 from advisor import cli
 from advisor.errors import InputError
-from advisor.monitoring import load_posterior
-from advisor.monitoring.following import follow
+from advisor.monitoring import follow, load_posterior
 
 NAMED = ["--set", "group_size=8", "--set", "prompts_per_step=16", "--set", "learning_rate=3e-4"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.compat import smoothed_weights
+from advisor.model import smoothed_weights
 
 
 def test_weights_grow_with_the_ratio():

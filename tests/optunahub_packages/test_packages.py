@@ -62,11 +62,11 @@ def test_packages_use_public_names_only(package):
         for node in ast.walk(ast.parse((REGISTRY / package / file).read_text())):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("advisor"):
                 assert node.module == "advisor"
-                assert {name.name for name in node.names} <= set(advisor.__all__)
+                assert {name.name for name in node.names} <= set(advisor._HOME)
             if isinstance(node, ast.Import):
                 assert not any(name.name.startswith("advisor.") for name in node.names)
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "advisor":
-                assert node.attr in advisor.__all__
+                assert node.attr in advisor._HOME
 
 
 def test_replayed_runs_are_those_of_the_tables():

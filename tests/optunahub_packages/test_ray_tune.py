@@ -38,7 +38,7 @@ def test_sampler_can_be_kept_in_a_file_as_ray_keeps_a_searcher():
 def test_ray_tune_takes_the_sampler(tmp_path, monkeypatch):
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'ray[tune]'")
     pytest.importorskip("ray.tune.search.optuna", reason="pip install 'ray[tune]' optuna")
-    from ray import tune
+    from ray import cloudpickle, tune
     from ray.tune.search.optuna import OptunaSearch
 
     problem = ReplayProblem("mod_m")
@@ -52,6 +52,8 @@ def test_ray_tune_takes_the_sampler(tmp_path, monkeypatch):
     rate = space["learning_rate"]
     monkeypatch.setenv("RAY_CHDIR_TO_TRIAL_DIR", "0")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    # A worker cannot import what the test loaded from a file.
+    cloudpickle.register_pickle_by_value(sys.modules[ReplayProblem.__module__])
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
     try:
         results = tune.Tuner(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.presets import INTERVAL, natural_scale, prior_entries, prior_table
-from advisor.model.priors import HalfNormalPrior, load_priors, preset_names
+from advisor.model import INTERVAL, load_priors, preset_names, prior_entries, prior_table
+from advisor.model.presets import natural_scale
+from advisor.model.priors import HalfNormalPrior
 
 
 @pytest.mark.parametrize("name", preset_names())

@@ -7,8 +7,8 @@ import tomllib
 import pytest
 
 from advisor.errors import InputError
-from advisor.model.presets import check_preset_file, preset_toml, write_preset
-from advisor.model.priors import load_priors, preset_names
+from advisor.model import check_preset_file, load_priors, preset_names, write_preset
+from advisor.model.presets import preset_toml
 
 AWKWARD = 'Say "no" to C:\\new\tor\nlines, to \x7f and \x01, and keep é, 中 and 😀.'
 

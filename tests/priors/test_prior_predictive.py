@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.presets import BANDS, COLLAPSE_STEPS, LONGEST, prior_predictive
-from advisor.model.priors import load_priors, preset_names
+from advisor.model import COLLAPSE_STEPS, load_priors, preset_names, prior_predictive
+from advisor.model.presets import BANDS, LONGEST
 
 
 def changed(name="small_models", **moments):

@@ -7,10 +7,8 @@ import math
 import pytest
 from simulated_runs import Plan, cohort_of_plans
 
-from advisor.model.cohort import Reference
-from advisor.model.priors import load_priors
-from advisor.model.pymc_model import build_model
-from advisor.model.sampling import prior_posterior
+from advisor import build_model
+from advisor.model import Reference, load_priors, prior_posterior
 
 SMALL = load_priors("small_models")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model.presets import prior_entries, prior_predictive
-from advisor.model.priors import Priors, load_priors, preset_names
+from advisor.model import Priors, load_priors, preset_names, prior_entries, prior_predictive
 
 OTHERS = sorted(set(preset_names()) - {"uninformative"})
 LEARNED = ("full_finetuning", "lora")
@@ -21,12 +20,13 @@ def test_every_number_of_every_preset_has_a_source_sentence(name):
     priors = load_priors(name)
     entries = prior_entries(priors)
     told = {"name", "description", "evidence", "learned_from"}
-    told |= {"stability_line", "speed_law", "extrapolation", "discrepancy"}
-    told |= {"known_optimum", "domain"}
+    told |= {"stability_line", "speed_law", "extrapolation", "discrepancy", "elsewhere"}
+    told |= {"known_optimum", "domain", "take_off", "decision"}
     assert set(entries) == set(Priors.model_fields) - told
     assert len(priors.stability_line.source) >= LEAST_SOURCE
     assert len(priors.extrapolation.source) >= LEAST_SOURCE
-    assert len(priors.discrepancy.source) >= LEAST_SOURCE
+    for learned in (priors.discrepancy, priors.take_off, priors.decision):
+        assert len(learned.source) >= LEAST_SOURCE
     # A line is learned from runs, and so is only what rests on some.
     assert (priors.stability_line.runs > 0) is (priors.domain is not None)
     for key, entry in entries.items():

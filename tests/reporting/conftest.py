@@ -6,22 +6,21 @@ import zlib
 from collections.abc import Callable, Sequence
 
 import pytest
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import Plan, made_up_posterior
 
-from advisor.advice import Budget, CostModel, Objective, Recommendation, default_lattice
-from advisor.advice.answer_fields import Alternative, NextPilot
+from advisor.advice import (
+    Alternative,
+    Budget,
+    CostModel,
+    NextPilot,
+    Objective,
+    Recommendation,
+    default_lattice,
+)
 from advisor.advice.support import beyond_pilots
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.interval import interval_of
-from advisor.forecast.predictive import final_reward
-from advisor.forecast.survival import stability
-from advisor.model.posterior import Posterior
-from advisor.model.priors import load_priors
-from advisor.runs.settings import PartialSettings, Settings
-from advisor.runs.trainers import Trainer
+from advisor.forecast import Forecaster, Target, final_reward, interval_of, stability
+from advisor.model import Posterior, load_priors
+from advisor.runs import PartialSettings, Settings, Trainer
 
 Pilot = Plan
 

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from advisor.advice import Recommendation
-from advisor.advice.evaluate import what_if_rows
-from advisor.advice.wording import in_trainer_names, number, percent
-from advisor.forecast.forecaster import Forecaster
-from advisor.model.posterior import Posterior
+from advisor.advice import Recommendation, in_trainer_names, number, percent, what_if_rows
+from advisor.forecast import Forecaster
+from advisor.model import Posterior
 from advisor.reporting import report
 from advisor.reporting.page import DRAWS, explorer_data
 

@@ -10,9 +10,8 @@ import pytest
 
 from advisor.advice import Recommendation, number, percent
 from advisor.advice.reasons import Leader
-from advisor.forecast.forecaster import Forecaster
-from advisor.forecast.survival import stability
-from advisor.model.posterior import Posterior
+from advisor.forecast import Forecaster, stability
+from advisor.model import Posterior
 from advisor.reporting.figures.decision import DRAWS, decision_info, draw_decision
 from advisor.reporting.figures.stability_map import has_varied
 

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 import advisor.reporting.page
-from advisor.advice import CostModel, Recommendation
-from advisor.advice.evaluate import what_if_rows
-from advisor.forecast.forecaster import Forecaster
-from advisor.model.posterior import Posterior
+from advisor.advice import CostModel, Recommendation, what_if_rows
+from advisor.forecast import Forecaster
+from advisor.model import Posterior
 from advisor.reporting.page import DRAWS, explorer_data
 
 Build = Callable[..., Any]

@@ -12,7 +12,7 @@ import pytest
 
 from advisor.advice import Recommendation
 from advisor.errors import InputError
-from advisor.model.posterior import Posterior
+from advisor.model import Posterior
 from advisor.reporting import FIGURES, plot
 from advisor.reporting.figure import render
 

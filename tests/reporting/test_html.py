@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from advisor.advice import Recommendation
+from advisor.advice import Recommendation, in_trainer_names, number, percent
 from advisor.advice.reasons import Leader
-from advisor.advice.wording import in_trainer_names, number, percent
-from advisor.model.posterior import Posterior
+from advisor.diagnosis import Diagnosis
+from advisor.model import Posterior
 from advisor.reporting import FIGURES, drawings_made, page, report
 from advisor.reporting.figure import inline_svg
-from advisor.runs import Diagnosis
 
 from .conftest import Pilot
 

@@ -10,8 +10,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 
-from advisor.forecast.forecaster import Forecaster, RunEffect, Target
-from advisor.model.posterior import Posterior
+from advisor.forecast import Forecaster, RunEffect, Target
+from advisor.model import Posterior
 from advisor.reporting.figures.beliefs import MAX_GROUPS, draw_posteriors, posteriors_info
 from advisor.reporting.style import settings_label
 

@@ -13,9 +13,8 @@ from matplotlib.colors import to_rgb
 from processor_time import at_most
 
 from advisor.advice import Recommendation
-from advisor.forecast.forecaster import Forecaster, Target
-from advisor.forecast.survival import stability
-from advisor.model.posterior import Posterior
+from advisor.forecast import Forecaster, Target, stability
+from advisor.model import Posterior
 from advisor.reporting import style
 from advisor.reporting.figures.stability_map import (
     MAX_PANELS,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.advice.wording import level_text
+from advisor.advice import level_text
 from advisor.reporting import page, style
 from advisor.reporting.figures.trajectories import Trajectories, _rate_scale
 from advisor.reporting.style import scientific, shorten

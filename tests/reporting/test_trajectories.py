@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from advisor.advice import Recommendation, number
-from advisor.forecast.forecaster import Forecaster, RunEffect, Target
-from advisor.forecast.predictive import fitted_curve
-from advisor.model.parameters import RUN_EFFECTS
-from advisor.model.posterior import Posterior
+from advisor.forecast import Forecaster, RunEffect, Target, fitted_curve
+from advisor.model import RUN_EFFECTS, Posterior
 from advisor.reporting.figures.trajectories import (
     MAX_LABELS,
     MAX_PANELS,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun
 
 STEPS = np.array([1.0, 2.0, 5.0, 9.0, 10.0])
 TESTS = np.array([0.0, 5.0, 10.0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.common import Engine
-from advisor.common.shown import counted
+from advisor.text import counted
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,16 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from theory_oracles import (
-    stationary_variance,
-)
+from theory_oracles import stationary_variance
 
 import advisor.theory
 from advisor.theory import (
     coefficients,
     damping_ratio,
+    namespace,
     oscillatory_onset,
     overdamped_trajectory,
 )
-from advisor.theory.arrays import namespace
 
 HEAVY = (
     "pandas",

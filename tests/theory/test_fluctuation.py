@@ -16,11 +16,7 @@ from theory_oracles import (
     stationary_variance,
 )
 
-from advisor.theory import (
-    PromptDifficulty,
-    silent_group_share,
-    temperature,
-)
+from advisor.theory import PromptDifficulty, silent_group_share, temperature
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=200)
 GROUPS = st.integers(2, 64)

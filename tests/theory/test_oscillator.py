@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
-from theory_oracles import (
-    relaxation_time,
-)
+from theory_oracles import relaxation_time
 
 from advisor.theory import (
     Oscillator,

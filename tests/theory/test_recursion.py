@@ -8,17 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from theory_oracles import (
-    relaxation_time,
-    simulate_recursion,
-)
+from theory_oracles import relaxation_time, simulate_recursion
 
-from advisor.theory import (
-    Oscillator,
-    coefficients,
-    decay,
-    trajectory,
-)
+from advisor.theory import Oscillator, coefficients, decay, trajectory
 
 MOMENTA = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 INTERVALS = (2, 3, 5, 7, 9, 13, 17, 21, 26, 32)

@@ -20,11 +20,7 @@ from theory_oracles import (
     stability_margin,
 )
 
-from advisor.theory import (
-    cycle_map,
-    oscillatory_onset,
-    spectral_radius,
-)
+from advisor.theory import cycle_map, oscillatory_onset, spectral_radius
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=300)
 MOMENTA = st.floats(0, 0.99)

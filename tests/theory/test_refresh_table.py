@@ -18,10 +18,7 @@ from theory_oracles import (
     sufficient_margin,
 )
 
-from advisor.theory import (
-    coefficients,
-    lag_in_cycles,
-)
+from advisor.theory import coefficients, lag_in_cycles
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=300)
 

@@ -10,7 +10,8 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from advisor.runs.settings import LossAveraging, PartialSettings, Precision, Settings
+from advisor.runs import PartialSettings, Settings
+from advisor.runs.settings import LossAveraging, Precision
 
 SETTINGS = PartialSettings(
     learning_rate=2.1544346900318822e-06,

@@ -197,3 +197,14 @@ def test_the_asynchronous_level_of_prime_rl_is_its_lag(tmp_path: Path, level: in
     assert run.hyperparameters.lag == level
     assert run.seconds_per_step == pytest.approx(3.21)
     assert run.series["completion_length"][0] == 1234.5
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_gradient_that_is_lost_is_seen_while_the_run_goes_on(tmp_path: Path, lost: int) -> None:
+    """The last rollout of a running job is not learnt from yet."""
+    lines = slime(1).replace("'train/grad_norm': 0.1", "'train/grad_norm': nan").splitlines()
+    lines = [line.replace("nan", "0.1") if at < 60 else line for at, line in enumerate(lines)]
+    run = read(tmp_path, "\n".join(lines[: len(lines) - lost]) + "\n")
+    assert run.hyperparameters.refresh_interval == 1
+    assert run.not_finite["gradient_norm"].size > 5
+    assert not run.scores  # what is normalised within groups scores nothing

@@ -9,7 +9,7 @@ import yaml
 from launched import STEPS, changed, run_script, words_of
 
 from advisor.errors import InputError
-from advisor.runs.trainers import Trainer
+from advisor.runs import Trainer
 from advisor.runs.trainers.export import make_launch, per_device
 
 SCRIPTS = ("verl", "openrlhf")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
 
-from advisor.runs.trainers import Trainer
+from advisor.runs import Trainer
 from advisor.runs.trainers.openrlhf import TRAINER, warmup_ratio
 
 KEY_TABLE = TRAINER.keys[0]

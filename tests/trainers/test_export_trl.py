@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for
 
+from advisor.runs import Trainer
 from advisor.runs.logfiles.config_files import parse_config
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.trainers import Trainer
 from advisor.runs.trainers.trl import KEY_TABLE
 
 

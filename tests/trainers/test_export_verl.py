@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
 
+from advisor.runs import Settings, Trainer
 from advisor.runs.logfiles.config_files import parse_config
 from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.settings import Settings
-from advisor.runs.trainers import Trainer
 from advisor.runs.trainers.verl import TRAINER
 
 KEY_TABLE = TRAINER.keys[0]

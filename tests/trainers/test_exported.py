@@ -11,7 +11,7 @@ import yaml
 from launched import STEPS, changed, run_script, words_of
 
 from advisor.errors import InputError
-from advisor.runs.trainers import Trainer
+from advisor.runs import Trainer
 from advisor.runs.trainers.exported import _scheduler
 
 CARRIED: dict[str, Any] = {

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from launched import changed
 
-from advisor.runs.trainers import Trainer
-from advisor.theory.clock import schedule_factors
+from advisor.runs import Trainer
+from advisor.theory import schedule_factors
 
 pytestmark = pytest.mark.filterwarnings("default")  # TRL's own warnings are not ours to mend
 

@@ -13,9 +13,9 @@ from processor_time import at_most
 from reader_conformance import ReaderConformance
 
 from advisor.errors import InputError
+from advisor.runs import read_runs
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logs import read_runs
 from advisor.runs.trainers import generic as own_loop_console
 from advisor.runs.trainers.generic import parse_settings, parse_step
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from advisor.runs import Trainer
 from advisor.runs.logs.stated_settings import check_settings
-from advisor.runs.trainers import KeyTable, Trainer, register, unregister
+from advisor.runs.trainers import KeyTable, register, unregister
 from advisor.runs.trainers import generic as own_loop
 
 KEY_TABLE = own_loop.KEY_TABLE

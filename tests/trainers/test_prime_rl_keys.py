@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.runs.trainers import Trainer
+from advisor.runs import Trainer
 
 
 @pytest.mark.parametrize(

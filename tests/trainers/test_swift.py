@@ -10,7 +10,7 @@ import pytest
 
 from advisor import read_runs
 from advisor.errors import InputError
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun
 
 
 def cells(step: int, total: int, reward: float, **more: Any) -> dict[str, Any]:

@@ -7,10 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from simulated_runs import (
-    Plan,
-    made_up_posterior,
-)
+from simulated_runs import Plan, made_up_posterior
 
 trl = pytest.importorskip("trl")
 

@@ -12,10 +12,10 @@ from processor_time import at_most
 from reader_conformance import ReaderConformance
 
 from advisor.errors import InputError
+from advisor.runs import read_runs
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.parsing import find_dicts
-from advisor.runs.logs import read_runs
 from advisor.runs.trainers.trl import console as trl_console
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from advisor.runs import PilotRun
 from advisor.runs.logs.stated_settings import KEYS, check_settings
-from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import plain, spellings
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.trl import TRAINER

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from reader_conformance import ReaderConformance
 
-from advisor.runs import diagnose, read_runs
-from advisor.runs.diagnosis.card import Card
+from advisor.diagnosis import Card, diagnose
+from advisor.runs import read_runs
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logs.tables import table

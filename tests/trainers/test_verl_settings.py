@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
+from advisor.runs import PartialSettings
 from advisor.runs.logfiles.config_files import parse_overrides
 from advisor.runs.logfiles.logged import Table, TableBuilder
 from advisor.runs.logs.stated_settings import KEYS, check_settings
-from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.derived import Derived
 from advisor.runs.trainers.verl import TRAINER, bare_name
 
@@ -585,3 +585,15 @@ def test_shape_of_the_adapter() -> None:
     assert (facts["adapter_alpha"], facts["adapter_targets"]) == (64, "q_proj,v_proj")
     listed = {f"{model}target_modules.0": "q_proj", f"{model}target_modules.1": "o_proj"}
     assert derive({**settings, **listed}).facts["adapter_targets"] == "q_proj,o_proj"
+
+
+def test_a_launch_without_an_adapter_tunes_all_parameters():
+    launched = {
+        "actor_rollout_ref.model.path": "Qwen/Qwen2.5-7B",
+        "actor_rollout_ref.actor.optim.lr": 1e-4,
+    }
+    assert derive(launched).facts["adapter"] == "full"
+    assert "adapter" not in derive({"actor_rollout_ref.actor.optim.lr": 1e-4}).facts
+    assert derive({**launched, "actor_rollout_ref.model.lora_rank": 8}).facts["adapter"] == "lora"
+    # A name of a fork, whose meaning is not known.
+    assert "adapter" not in derive({**launched, "actor_rollout_ref.model.lora.r": 8}).facts

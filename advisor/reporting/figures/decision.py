@@ -51,7 +51,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Decision:
+class DecisionFigure:
     """The whole figure."""
 
     measure: str
@@ -80,7 +80,7 @@ class Decision:
 
 def decision_info(
     posterior: Posterior, recommendation: Recommendation, came: Sequence[Came] = ()
-) -> Decision:
+) -> DecisionFigure:
     """Collect end rewards, and P(stable) along the learning rate at the advised other settings."""
     advice, own, meta = recommendation, recommendation.settings, posterior.meta
     forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
@@ -111,7 +111,7 @@ def decision_info(
     few = Forecaster(posterior, advice.target, draws=DRAWS, seed=advice.seed)
     _, _, chances, _ = run_ends(few, own.model_copy(update={"learning_rate": rates}), advice.steps)
     leading = advice.best_piloted.settings.learning_rate
-    return Decision(
+    return DecisionFigure(
         measure=advice.measure,
         steps=advice.steps,
         ends=tuple(replace(one, came=_came(one, came)) for one in ends),
@@ -162,7 +162,7 @@ def _came(end: End, finished: Sequence[Came]) -> tuple[Came, ...]:
     return tuple(one for one in finished if style.settings_label(one.settings) == end.settings)
 
 
-def draw_decision(info: Decision) -> Figure:
+def draw_decision(info: DecisionFigure) -> Figure:
     """Draw the densities on one axis, and P(stable) over the learning rate."""
     figure = style.new_figure(10.2, 4.0)
     left, right = figure.subplots(1, 2, width_ratios=[1.15, 1.0])
@@ -175,7 +175,7 @@ COLOURS = {"best pilot": style.VERMILLION}
 """Of what is compared with the advice; others are grey."""
 
 
-def _draw_ends(axes: Axes, info: Decision) -> None:
+def _draw_ends(axes: Axes, info: DecisionFigure) -> None:
     """One density above the other on a common axis, the advised one on top."""
     style.tidy(
         axes,
@@ -219,7 +219,7 @@ def _draw_ends(axes: Axes, info: Decision) -> None:
         )
 
 
-def _draw_stable(axes: Axes, info: Decision) -> None:
+def _draw_stable(axes: Axes, info: DecisionFigure) -> None:
     """P(stable) with its 80 % band, what was piloted as dots on the floor, and the rates named."""
     style.tidy(axes, title="P(stable) by learning rate", note=info.others, x="peak learning rate")
     axes.set_xscale("log")

@@ -159,6 +159,8 @@ class ConfigSource:
     note: str = ""
     # Of a command that states them.
     line: int = 0
+    # Nothing of it is used, since it may describe any of several logs.
+    is_of_several: bool = False
 
     @property
     def name(self) -> str:

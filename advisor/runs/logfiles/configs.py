@@ -52,9 +52,6 @@ INFIX = re.compile(r"\.config(?=\.(?:ya?ml|json)$)")
 
 STORE = re.compile(r"run-\w{1,80}\.wandb")
 
-BESIDE_SEVERAL = "is read for none of"
-"""What a note says of a config that may describe several logs."""
-
 
 def settings_beside(
     log: LogFile,
@@ -180,7 +177,8 @@ def _source(file: LogFile, kind: str, runs: int = 1) -> ConfigSource:
     name = file.path.name
     if runs > 1:
         what = f"put a copy next to each that it describes: LOG.{name} next to LOG.csv"
-        return ConfigSource(file.path, note=f"{name} {BESIDE_SEVERAL} {runs} logs; {what}")
+        line = f"{name} is read for none of {runs} logs; {what}"
+        return ConfigSource(file.path, note=line, is_of_several=True)
     try:
         source = parse_config(file, kind)
     except InputError as error:
@@ -219,7 +217,7 @@ ENDS = {"&&", "||", "|", "&"}
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchCommand:
     """A command that launches a training: where it stands, what it sets, how it calls the run."""
 
     line: int
@@ -265,7 +263,7 @@ def _scripts_among(names: frozenset[str]) -> list[str]:
     return sorted(filter(script.fullmatch, names))
 
 
-def launches_of(script: LogFile) -> tuple[Launch, ...]:
+def launches_of(script: LogFile) -> tuple[LaunchCommand, ...]:
     """Launch commands of a script; none of a file that is none."""
     head = script.readable_head()
     if len(head) >= limits.HEAD_BYTES or b"\0" in head:
@@ -273,12 +271,12 @@ def launches_of(script: LogFile) -> tuple[Launch, ...]:
     return _launches(head.decode("utf-8", "replace").replace("\r\n", "\n"))
 
 
-def printed_launches(log: LogFile) -> tuple[Launch, ...]:
+def printed_launches(log: LogFile) -> tuple[LaunchCommand, ...]:
     """Launch commands that a console prints (``+ python3 -m ...``, ``CMD: ...``), each once."""
     if log.suffix not in SUFFIXES and not log.suffix[1:2].isdigit():
         return ()
     text = log.readable_head().decode("utf-8", "replace")
-    lines, found = iter(enumerate(text.split("\n"), start=1)), dict[str, Launch]()
+    lines, found = iter(enumerate(text.split("\n"), start=1)), dict[str, LaunchCommand]()
     for number, line in lines:
         sign = PRINTED.search(line.rstrip()) if len(line) < limits.HEAD_BYTES else None
         if sign is None:
@@ -287,19 +285,19 @@ def printed_launches(log: LogFile) -> tuple[Launch, ...]:
         while command.endswith("\\"):
             command = command[:-1] + next(lines, (0, ""))[1].strip()
         for one in _launches(command):
-            found.setdefault(repr(one.settings), Launch(number, one.settings, one.names))
+            found.setdefault(repr(one.settings), LaunchCommand(number, one.settings, one.names))
     return tuple(found.values())
 
 
 @lru_cache(maxsize=256)
-def _launches(text: str) -> tuple[Launch, ...]:
+def _launches(text: str) -> tuple[LaunchCommand, ...]:
     """Launch commands of a script, a line each; continued lines are joined."""
     for array in ARRAY.finditer(text):  # as the package's own scripts hold their settings
         inner = " ".join(COMMENT.sub("", line) for line in array[2].splitlines())
         text = text.replace(array[0], "\n" * array[0].count("\n"))
         text = text.replace(f'"${{{array[1]}[@]}}"', inner)
     variables: dict[str, str] = {}
-    found, number = list[Launch](), 1
+    found, number = list[LaunchCommand](), 1
     for line in text.replace("\\\n", "\f").split("\n"):
         first, number = number, number + 1 + line.count("\f")
         line = COMMENT.sub("", OUTPUT.sub(UNKNOWN, line.replace("\f", " ")))
@@ -350,7 +348,7 @@ def _expanded(text: str, variables: Mapping[str, str]) -> str:
 
 def _launch(
     line: int, words: list[str], written: Sequence[str], variables: Mapping[str, str]
-) -> list[Launch]:
+) -> list[LaunchCommand]:
     """The launch that a command is; none of another command."""
     words = [*itertools.dropwhile(ASSIGNED.fullmatch, words)]
     stated = parse_command_line(words)
@@ -369,7 +367,7 @@ def _launch(
     names = [str(known.get(name, "")) for name in LAUNCH["run_names"]]
     names += [file.rpartition(".")[0] for file in written]
     ends = {_plain(Path(name).name) for name in names if UNKNOWN not in name}
-    return [Launch(line, settings, frozenset(ends))]
+    return [LaunchCommand(line, settings, frozenset(ends))]
 
 
 def _is_training(words: Sequence[str], settings: Mapping[str, Scalar]) -> bool:

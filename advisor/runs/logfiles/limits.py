@@ -34,6 +34,3 @@ LEAST_REPEATED_ROWS = 3  # each printed equally often: the log is one of several
 MOST_TRIALS_PER_ROW = 4_096  # completions or groups that a row may be said to average
 LEAST_CLEAR_ROWS = 5  # rows that establish a ratio of loss and KL
 LEAST_SCHEDULE_ROWS = 4  # learning rates below which any schedule would fit
-
-# What is shown.
-MOST_UNREAD_SHOWN = 12  # unread files, one by one; as JSON all are listed

@@ -67,7 +67,7 @@ class LogFile:
         """Open the unpacked bytes."""
         try:
             stream = self.opener()
-        except (*BROKEN, RuntimeError) as error:  # RuntimeError: a member with a password
+        except (*BROKEN, RuntimeError, UnicodeError) as error:  # RuntimeError: a password
             raise unreadable(self.path, getattr(error, "strerror", None) or error) from None
         layers = [stream]
         if self.is_gzip:

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
+from advisor.runs.arrays import BoolArray, FloatArray, IntArray
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
 from advisor.runs.pilot_run import PilotRun
-from advisor.theory import BoolArray, FloatArray, IntArray
 
 
 @dataclass
@@ -99,6 +99,17 @@ class Table:
                 {int(new_place[i]): t for i, t in column.text.items() if new_place[i] >= 0},
             )
         return Table(self.numbers[wanted], columns, self.cut[wanted])
+
+    def joined(self, other: Table) -> Table:
+        """Table of these rows and, below them, those of another."""
+        size, columns = len(self), dict[str, Column]()
+        for key in {**self._columns, **other._columns}:
+            one, two = self._of(key), other._of(key)
+            at = np.append(one.at, np.asarray(two.at, dtype=np.int64) + size).astype(np.int64)
+            texts = {**one.text, **{row + size: text for row, text in two.text.items()}}
+            columns[key] = Column(at, np.append(one.value, two.value), texts)
+        numbers, cut = np.append(self.numbers, other.numbers), np.append(self.cut, other.cut)
+        return Table(numbers, columns, cut)
 
     def averaged(self, starts: IntArray, key: str, count: FloatArray) -> Table:
         """Table of the means of stretches of rows, with a count under a key; texts are dropped."""
@@ -355,10 +366,11 @@ class LogCandidate:
 
 
 class Unread(NamedTuple):
-    """A file that was not read, and why."""
+    """A file that was not read, and why; only a ``log`` was meant to be one."""
 
     path: Path
     reason: str
+    kind: Literal["log", "sidecar", "other"] = "log"
 
 
 def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCandidate]:
@@ -370,8 +382,9 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
         except (OSError, ValueError):  # a name longer than the system allows, or with a NUL
             is_folder = is_file = False
         if is_folder:
-            files, seen = list[Path](), set[str]()
-            for place, folders, names in os.walk(path, followlinks=True):  # without hidden ones
+            files, seen, closed = list[Path](), set[str](), list[OSError]()
+            walk = os.walk(path, followlinks=True, onerror=closed.append)
+            for place, folders, names in walk:  # without hidden ones
                 if (whole := os.path.realpath(place)) in seen:
                     folders[:] = []
                     continue
@@ -387,6 +400,11 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
                     raise InputError(problem, path=path, advice="Name the folder of the logs")
                 folders[:] = [name for name in folders if not name.startswith(".")]
                 files += [Path(place, name) for name in names if not name.startswith(".")]
+            if unread is not None:
+                lost = (file for file in files if not os.path.exists(file))
+                unread += [Unread(file, "a link that leads nowhere") for file in lost]
+                why = "the folder cannot be entered"
+                unread += [Unread(Path(e.filename), f"{why} ({e.strerror})") for e in closed]
             for file in sorted(filter(os.path.isfile, files)):
                 for log in _members(on_disk(file), unread):
                     found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))

@@ -18,7 +18,6 @@ from advisor.runs.logfiles.logged import as_float
 from advisor.runs.pilot_run import IN_NO_RUN
 
 CUT = "Copy the file again (it may have been cut while it was written)"
-TOO_LONG = "Export the logged rows without texts, as CSV or JSONL"
 
 DELIMITED = (".csv", ".tsv")
 JSON_LINES = (".jsonl", ".ndjson")
@@ -47,13 +46,14 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
 def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
     """Objects of a JSONL file; a last line that is cut is noted, or without ``notes`` an error."""
     pending: InputError | None = None
-    rows = 0
+    rows, what = 0, "cut"
     for line in filter(lambda line: line.text.strip(), log.lines()):
         if pending is not None:
             raise pending
         if line.is_cut:  # as ms-swift's last one may be, which repeats all rows
-            problem = "the line is longer than a million characters"
-            pending = InputError(problem, path=log.path, row=line.number, advice=TOO_LONG)
+            what = "longer than a million characters"
+            give = "Export the logged rows without texts, as CSV or JSONL"
+            pending = InputError(f"the line is {what}", path=log.path, row=line.number, advice=give)
             continue
         try:
             cells = parse_json(line.text, log.path, line.number)
@@ -66,8 +66,6 @@ def json_rows(log: LogFile, notes: list[str] | None = None) -> Iterator[Row]:
     if pending is not None:
         if not rows or notes is None:
             raise pending
-        is_long = pending.advice == TOO_LONG
-        what = "longer than a million characters" if is_long else "cut"
         notes.append(f"the last line, row {pending.row}, is {what}: {IN_NO_RUN}")
     if notes is not None:
         _note_holes(log, notes)
@@ -93,8 +91,8 @@ def json_list(
         document = _whole_objects(text, key)
         if notes is None or not document[key or ""]:
             raise
-        rows = len(document[key or ""])
-        notes.append(f"the file is cut or damaged at line {error.row}: {rows} whole rows are read")
+        rows = f"{len(document[key or ''])} whole rows are read, and the rest is {IN_NO_RUN}"
+        notes.append(f"the file is cut or damaged at line {error.row}: {rows}")
         document = document if key else document[""]
     around = dict(document) if key is not None and isinstance(document, dict) else {}
     entries = document if key is None else around.pop(key, None)
@@ -154,7 +152,7 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
         nonlocal last
         yield header + "\n"
         for last in itertools.chain(top[start:], lines):
-            if not last.text.startswith("#") or any(sign in last.text for sign in ",;\t"):
+            if not last.text.startswith(REMARKS) or any(sign in last.text for sign in ",;\t"):
                 yield last.text + "\n"
 
     # A quoted cell may span lines, so the parser, not the line ends, must find the rows.
@@ -185,18 +183,21 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
         yield from held
 
 
-MOST_REMARKS = 200
-"""Lines on top of a table among which its header is."""
+MOST_REMARKS, REMARKS = 200, ("#", "//")
+"""Lines on top of a table among which its header is, and how those begin that hold no cells."""
 
 
 def _table_from(lines: Sequence[str]) -> tuple[str, int]:
     """Header of a table, below any remarks, and the place of its first row; "" without one."""
     remark = ""
     for place, line in enumerate(lines):
-        if line.startswith("#"):
-            remark = line.lstrip("# \t")
+        if line.startswith(REMARKS):
+            remark = line.lstrip("#/ \t")
         elif line.strip(" \t\r,;"):
             sign = _separator(line)
+            below = [each.count(_separator(each)) for each in lines[place + 1 : place + 4]]
+            if sign not in line and min(filter(None, below), default=0):
+                continue  # a title
             is_row = cell_number(line.split(sign)[0]) is not None
             # numpy writes its header as a remark.
             if is_row and remark and remark.count(sign) == line.count(sign):

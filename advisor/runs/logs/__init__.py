@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.runs.logs.inspection import Inspection
+from advisor.runs.logs.inspected import Inspection
 from advisor.runs.logs.read import inspect, read_runs
 
 __all__ = ["Inspection", "demo_folder", "inspect", "read_runs"]

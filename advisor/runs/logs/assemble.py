@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from advisor.common import counted
 from advisor.errors import InputError
+from advisor.runs.arrays import BoolArray, FloatArray
 from advisor.runs.logfiles.logged import Columns, Logged, Table
 from advisor.runs.logs import row_kinds
 from advisor.runs.logs.located_run import RawRun
@@ -20,7 +20,6 @@ from advisor.runs.logs.series import (
     add_derived,
     is_shuffled,
     measured_evaluations,
-    measured_rows,
     one_row_a_step,
     place_rows,
     read_counts,
@@ -33,6 +32,7 @@ from advisor.runs.logs.stated_settings import column_settings, place_row
 from advisor.runs.pilot_run import IN_NO_RUN, Missing, PilotRun, Score
 from advisor.runs.trainers import Derived, KeyTable, plain, spellings
 from advisor.runs.trainers import generic as own_loop
+from advisor.runs.trainers.derived import PPO
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import (
     EVALUATION,
@@ -44,10 +44,7 @@ from advisor.runs.trainers.keys import (
     reward_key,
     words,
 )
-from advisor.theory import BoolArray, FloatArray
-
-COUNTERS = ("reward", "learning_rate", "step", "step_time_seconds", "tokens")
-"""The reward, and what changes from row to row where nothing else was measured."""
+from advisor.text import counted
 
 
 def assemble(
@@ -66,8 +63,10 @@ def assemble(
         for attempt in whole.split():
             fields = attempt.fields()
             assumptions = (*fields["assumptions"], *columns_tell.assumptions)
-            warnings = (*fields["warnings"], *row_kinds.value_model(attempt.table))
-            own = {"observed": observed, "assumptions": assumptions, "warnings": warnings}
+            values = row_kinds.value_model(attempt.table)
+            marked = replace(observed, marks=frozenset({PPO} if values else ()))
+            warnings = (*fields["warnings"], *values)
+            own = {"observed": marked, "assumptions": assumptions, "warnings": warnings}
             runs.append(RawRun.model_construct(**fields | own))
     return runs
 
@@ -135,15 +134,8 @@ class _Attempt:
             return self._evaluations_only(reward)
         train, keys = self._train_keys(reward, holds)
         step_key = keys.found.get("step")
-        # The rate may change in each row, or in none.
-        others = [key for name, key in keys.found.items() if name not in COUNTERS]
         train, count, sorted_ = one_row_a_step(train, step_key, self.path)
         rewards, absurd = read_rewards(train, keys.found["reward"], self.path)
-        measured = measured_rows([rewards, *map(train.column, [*others, *keys.parts.values()])])
-        if measured is not None:
-            repeated = f"{len(train) - measured.size} of {len(train)} rows repeat the row before"
-            sorted_.append(f"{repeated} in all that is measured, and were left out")
-            train, rewards, count = train.take(measured), rewards[measured], count[measured]
         unit = unit_of(step_key, self.framework, self.columns, self.known)
         spacing = self.logged.logging_steps
         placed = place_rows(train, count, step_key, unit, self.known, self.path, spacing)
@@ -344,7 +336,8 @@ class _Attempt:
                 if not EVALUATION.isdisjoint(words(name)) and there.any():
                     there[there] = measured_evaluations(values[there])
                 score = Score(*_means_in_a_row(step[there] * placed.stretch, values[there]))
-                if score.step.size >= PilotRun.LEAST_REWARDS:
+                # One that is 0 throughout was centred, or never computed.
+                if score.step.size >= PilotRun.LEAST_REWARDS and np.abs(score.values).max() > 1e-6:
                     found[prefix + name] = score
         return found
 

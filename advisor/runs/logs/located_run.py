@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
+from advisor.runs.arrays import FloatArray
 from advisor.runs.logfiles.logged import LogCandidate, Reader
 from advisor.runs.logs.trackers import wandb
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.trainers import Derived
-from advisor.theory import FloatArray
 
 CHECKPOINT = re.compile(r"checkpoint-\d+(?:__)?")
 

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from advisor.common import counted
 from advisor.errors import InputError, RateContradictionError
 from advisor.runs.logs.located_run import LocatedRun, RawRun
 from advisor.runs.logs.recovered import Rates, guess, read_rates
 from advisor.runs.logs.stated_settings import Setting, check_settings, place_row
-from advisor.runs.pilot_run import IN_WARMUP, NO_GROUP, NOT_GRPO, PilotRun, model_name
+from advisor.runs.pilot_run import IN_WARMUP, NO_GROUP, PilotRun, model_name
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived
+from advisor.runs.trainers.derived import COUNTED, PPO
+from advisor.text import counted
 
 RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or
@@ -55,6 +56,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     found = Derived(
         assumptions=(*raw.assumptions, *stated.assumptions),
         warnings=(*raw.warnings, *rates.warnings, *stated.warnings),
+        marks=raw.observed.marks | stated.marks,
     )
     for key, (value, *_) in checked.items():
         from_rows = f"{key} {value} [the log's rows]"
@@ -70,7 +72,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     _within_warmup(raw, rates, found)
     guess(raw, found)
     values = found.facts
-    if values.get("group_size") == 1 and not any(NOT_GRPO in line for line in found.warnings):
+    if values.get("group_size") == 1 and PPO not in found.marks:
         _refuse_no_group(raw, found, settings.get("group_size"))
     names = PartialSettings.model_fields
     hyperparameters = PartialSettings(**{name: values[name] for name in names if name in values})
@@ -116,7 +118,7 @@ def _parameters(
         values["model"] = raw.label
         found.assume(f"model = '{raw.label}' assumed (the run's name tells a size)")
     is_named = bool(named or PilotRun.parameters_in(values.get("model", "")))
-    if is_named and "Unsloth" in found.arithmetic.get("parameters", ""):
+    if is_named and COUNTED in found.marks and "parameters" not in settings:
         found.drop("parameters")  # as logs of the same model have it that print no count
     if "parameters" in values or "model" not in values:
         parameters: float | None = values.get("parameters")

@@ -15,10 +15,10 @@ from advisor.runs.logfiles.configs import settings_beside
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import LogCandidate, Reader, Unread, find_files, parse_columns
 from advisor.runs.logs.assemble import assemble
-from advisor.runs.logs.inspection import Inspection
+from advisor.runs.logs.inspected import Inspection
 from advisor.runs.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
 from advisor.runs.logs.merge import merge_run
-from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, why_no_log
+from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, passed_over
 from advisor.runs.logs.row_kinds import split_by_column
 from advisor.runs.logs.sidecar import SIDECAR, SidecarIndex
 from advisor.runs.logs.sources import candidates, is_source
@@ -51,7 +51,7 @@ def read_runs(
         to a log or above it, up to two folders above what is given.
     overrides : mapping, optional
         Settings for all runs; they come before the sidecar's, which come before those of config
-        files beside a log and before what its metrics tell.
+        files next to a log and before what its metrics show.
     columns : mapping, optional
         Column map for all files, for keys that no reader knows:
         ``{"reward": "train/acc", "step": "iteration", "step_unit": "refresh"}``.
@@ -64,15 +64,15 @@ def read_runs(
     Raises
     ------
     InputError
-        A log that was named, a sidecar entry or an override is wrong, no log was found, or a
-        tracker's client is missing, not logged in or without an answer (`SourceError`). What
-        cannot be read in a folder is passed over; the warnings of the first run name it, and
-        `advisor.inspect` lists it.
+        A log that was named, a sidecar entry or an override is wrong. Or no log was found.
+        A tracker's client that is missing, not logged in or without an answer is a `SourceError`.
+        What cannot be read in a folder is passed over; the warnings of the first run name it,
+        and `advisor.inspect` lists it.
     """
     given = _paths(paths)
     found = LogSearch(sidecar, overrides, columns, is_strict=True).run(given)
     if not found.runs:
-        shown = ", ".join(path.name for path, _ in found.unread[:5])
+        shown = ", ".join(path.name for path, *_ in found.unread[:5])
         problem = f"no log was found (files seen: {shown or 'none'})"
         advice = f"Give a folder or file that holds one of: {known_formats()}"
         raise InputError(problem, path=", ".join(str(path) for path in given[:3]), advice=advice)
@@ -134,6 +134,7 @@ class LogSearch:
         self._failed: list[InputError] = []
         self._listed: dict[Path, frozenset[str]] = {}
         self.configs: dict[Path, set[Path]] = {}
+        self._unused: dict[str, None] = {}
 
     def run(self, paths: Sequence[Path | str]) -> Inspection:
         """Read all runs below the paths, and those that clients of trackers hand out."""
@@ -160,10 +161,11 @@ class LogSearch:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
         listed = {item.path.resolve() for item in self.unread}
         above = [path for path in self.sidecars.read if path not in listed]
-        self.unread += [Unread(path, SIDECAR) for path in above]
+        self.unread += [Unread(path, SIDECAR, "sidecar") for path in above]
         runs = self._warned(evaluations_as_rewards(runs, is_fit=self.is_strict))
         found = {path: len(logs) for path, logs in self.configs.items()}
-        return Inspection(warn_of_starts(mark_copies(runs)), sorted(self.unread), found)
+        runs = warn_of_starts(mark_copies(runs))
+        return Inspection(runs, sorted(self.unread), found, list(self._unused))
 
     def _pass_over(
         self, candidate: LogCandidate, error: InputError, *, is_asked: bool | None = None
@@ -200,7 +202,7 @@ class LogSearch:
         groups: dict[tuple[Reader, Path], list[LogCandidate]] = {}
         for candidate in files:
             if self.sidecars.is_sidecar(candidate.path):
-                self.unread.append(Unread(candidate.path, SIDECAR))
+                self.unread.append(Unread(candidate.path, SIDECAR, "sidecar"))
                 continue
             try:
                 columns = self.columns or self.sidecars.columns_of(candidate)
@@ -210,7 +212,7 @@ class LogSearch:
                 self._pass_over(candidate, error)
                 continue
             if reader is None:
-                self.unread.append(Unread(candidate.path, why_no_log(candidate)))
+                self.unread.append(passed_over(candidate))
             else:
                 groups.setdefault((reader, _group(reader, candidate)), []).append(candidate)
         # A table of runs tells the settings of those in the chart beside it, and is no log.
@@ -219,7 +221,7 @@ class LogSearch:
             if wandb.is_runs_table(file.log):
                 groups = {key: logs for key, logs in groups.items() if file not in logs}
                 self.unread = [item for item in self.unread if item.path != file.path]
-                self.unread.append(Unread(file.path, SIDECAR))
+                self.unread.append(Unread(file.path, SIDECAR, "sidecar"))
         return groups
 
     def _read(
@@ -248,8 +250,11 @@ class LogSearch:
                     lambda folder: counts.get(folder.resolve(), 0) + more,
                     self._names_in,
                 )
-                for source in (each for each in configs[path] if each.settings):
-                    self.configs.setdefault(source.path, set()).add(path)
+                for source in configs[path]:
+                    if source.settings:
+                        self.configs.setdefault(source.path, set()).add(path)
+                    elif source.is_of_several:
+                        self._unused[source.note] = None
             table, remark = restore_slashes(logged.table, logged.table.keys)
             if remark is not None:
                 logged = replace(logged, table=table, assumptions=(*logged.assumptions, remark))

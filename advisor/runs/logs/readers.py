@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile, check_text
-from advisor.runs.logfiles.logged import Columns, LogCandidate, Reader
+from advisor.runs.logfiles.logged import Columns, LogCandidate, Reader, Unread
 from advisor.runs.logfiles.parsing import (
     DELIMITED,
     JSON_LINES,
@@ -101,24 +101,26 @@ def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) 
     return fallback
 
 
-def why_no_log(candidate: LogCandidate) -> str:
-    """Reason for which a file of a folder was passed over."""
-    log = candidate.log
+def passed_over(candidate: LogCandidate) -> Unread:
+    """A file of a folder that no reader claims, and why."""
+    log, path = candidate.log, candidate.path
     try:
         if not log.head_text().strip():
-            return "the file is empty"
+            return Unread(path, "the file is empty")
     except InputError as error:
-        return error.problem
+        return Unread(path, error.problem)
     if log.suffix in PARQUET:
-        return f"{NO_PARQUET}. {AS_CSV}"
+        return Unread(path, f"{NO_PARQUET}. {AS_CSV}")
     if log.suffix in (".yaml", ".yml", ".toml") or log.name.endswith("config.json"):
-        return "settings, not a log"
-    return _why_no_table(log)
+        return Unread(path, "settings, not a log", "other")
+    if problem := console_of(log) or _why_no_table(log):
+        return Unread(path, problem)
+    return Unread(path, "not a log that any reader knows", "other")
 
 
 def _why_no_table(log: LogFile) -> str:
     """Which columns of numbers may hold the reward, if a file that no reader claims is a table."""
-    problem = console_of(log) or "not a log that any reader knows"
+    problem = ""
     if log.suffix not in (*DELIMITED, *JSON_LINES):
         return problem
     try:
@@ -137,6 +139,7 @@ def _why_no_table(log: LogFile) -> str:
     if not likely or len(others) == len(numbers):
         return problem
     which = f"choose with --column reward=COLUMN one of {show_keys(likely)}"
+    problem = problem or "not a log that any reader knows"
     return f"{problem}; {which}, or of columns that are runs all: reward=COLUMN,COLUMN"
 
 

@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from advisor.runs.arrays import BoolArray, FloatArray
 from advisor.runs.logfiles import limits
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.trainers import Derived
-from advisor.theory import BoolArray, FloatArray
 
 CLEAR_MISFIT = 1e-4
 """Misfit by which a richer schedule must fit better than a plainer one."""
@@ -267,8 +267,6 @@ def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
 
 def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     """Rows of a ratio that nearly all share, or that some share more sharply than by chance."""
-    from scipy.special import pdtrc
-
     near = np.abs(ratio / np.median(ratio) - 1) <= error + SCATTER
     if near.mean() >= SHARING_SHARE:
         return near
@@ -281,9 +279,15 @@ def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     rows = sharing[best]
     distance = np.abs(ratio / likely[best] - 1) / error
     near_misses = np.sum((distance > 1) & (distance <= NEAR))
-    # Of a Poisson number that reaches as many.
-    chance = ratio.size * pdtrc(rows.sum() - 1, (near_misses + 1) / (NEAR - 1))
+    chance = ratio.size * _poisson_tail(int(rows.sum()), float(near_misses + 1) / (NEAR - 1))
     return rows if rows.sum() >= limits.LEAST_CLEAR_ROWS and chance < CHANCE_OF_RATIO else None
+
+
+def _poisson_tail(least: int, mean: float) -> float:
+    """Probability that a Poisson count reaches ``least``, which is 1 or more."""
+    counts = np.arange(1, max(least, mean) + 40 * (1 + np.sqrt(mean)))
+    logs = counts * np.log(mean) - mean - np.cumsum(np.log(counts))
+    return float(np.exp(logs[least - 1 :]).sum())
 
 
 def _share_vaguely(

@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.common import counted
 from advisor.errors import InputError
+from advisor.runs.arrays import BoolArray, FloatArray, IntArray
 from advisor.runs.logfiles.logged import Columns, Logged, Table
 from advisor.runs.pilot_run import IN_NO_RUN, NOT_GRPO, PilotRun
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import DATA, KIND_KEYS, RUN_KEYS
 from advisor.runs.trainers.keys import counts_evaluations, mapped_key, rewards_of_runs, words
-from advisor.theory import BoolArray, FloatArray, IntArray
+from advisor.text import counted
 
 ROWS = {name: tuple(listed) for name, listed in DATA["rows"].items()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import InputError
+from advisor.runs.arrays import BoolArray, FloatArray, IntArray
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.logged import Columns, Table
 from advisor.runs.pilot_run import IN_NO_RUN, Missing, PilotRun, StepUnit
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import COMPONENT_STD, DATA, PARTS_OF_A_STEP, UNSURE_STEPS
-from advisor.theory import BoolArray, FloatArray, IntArray
 
 OF_A_SAMPLE = frozenset(DATA["rows"]["of_a_sample"])
 
@@ -27,7 +27,7 @@ LEAST_CHANGES = 4
 LEAST_REPEATED = 0.5
 """Share of rows that repeat the one before, from which on they are copies of it."""
 
-LARGEST, ABSURD = 1e30, 1e4
+LARGEST, ABSURD = 1e30, 500.0
 """No mean of rewards is as large; nor are a few of them so many times as large as most."""
 
 LEAST_SHARE = 1e-9
@@ -244,9 +244,9 @@ def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[s
     odd = np.isfinite(reward) & ~(sizes <= usual)
     is_few = odd.sum() <= max(1, 0.05 * reward.size)
     odd &= is_few | np.isnan(sizes)
-    rows = np.flatnonzero(odd).tolist()
-    notes = [f"the reward of row {table.numbers[n]}, {reward[n]:.3g}, is absurd" for n in rows[:3]]
-    notes = [f"{note}, and {IN_NO_RUN}" for note in notes]
+    rows = np.flatnonzero(odd)[:1].tolist()
+    what = f"is absurd, and {IN_NO_RUN}"
+    notes = [f"the reward of row {table.numbers[n]}, {reward[n]:.3g}, {what}" for n in rows]
     reward = np.where(odd, np.nan, reward)
     bad = ~np.isfinite(reward)
     if 2 * bad.sum() > reward.size:
@@ -320,22 +320,6 @@ def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
         return False
     ratio = spread[kept] ** 2 / (reward[kept] * (1 - reward[kept]))
     return bool(ratio.min() > 1 - NEAR and np.ptp(ratio) < NEAR)
-
-
-def measured_rows(columns: Iterable[FloatArray]) -> IntArray | None:
-    """Rows in which something changed, where these come in a rhythm: others repeat the one before.
-
-    A reward that is logged every tenth step and filled forward would count ten times.
-    """
-    varied = np.array([one for one in columns if np.unique(one[np.isfinite(one)]).size > 1])
-    if not varied.size:
-        return None
-    same = (varied[:, 1:] == varied[:, :-1]) | (np.isnan(varied[:, 1:]) & np.isnan(varied[:, :-1]))
-    places = np.flatnonzero(np.append(True, ~same.all(axis=0)))
-    is_rhythm = places.size > LEAST_CHANGES and _gap(places) > 1
-    # A run that has died repeats its last row for far longer.
-    is_alive = is_rhythm and same.shape[1] - places[-1] <= 5 * np.median(np.diff(places))
-    return places if is_alive else None
 
 
 def measured_evaluations(reward: FloatArray) -> BoolArray:

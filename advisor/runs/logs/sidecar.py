@@ -99,7 +99,7 @@ def read_sidecar(file: LogFile) -> Sidecar:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        line = re.search(r"at line (\d+)", str(error))
+        line = re.search(r"line (\d+)", str(error))
         raise wrong(
             f"this is not valid TOML ({error})",
             row=int(line.group(1)) if line else None,

@@ -29,6 +29,9 @@ SOURCE = re.compile(r"(?:wandb|mlflow|trackio):(?!//)\S.*")
 
 SENTENCES = read_toml(__file__, "source_errors.toml")
 
+UNKNOWN = re.compile("could not find", re.IGNORECASE)
+"""How W&B's server refuses a name of which it has no sweep."""
+
 MOST_SILENT_SECONDS = 60.0
 """Without an answer for so long a server counts as out of reach; ours: clients try again by
 themselves, W&B's without end, and a page of a history takes a second or two."""
@@ -123,7 +126,7 @@ def _wandb_runs(place: str, project: str, kind: str | None, name: str | None) ->
         try:
             sweep = api.sweep(f"{project}/{name}")
         except Exception as error:
-            if kind == "sweeps" or "could not find" not in str(error).lower():
+            if kind == "sweeps" or not UNKNOWN.search(str(error)):
                 raise
         else:
             sweeps_own = {"$and": [{"sweep": sweep.id}]}

@@ -18,7 +18,7 @@ from advisor.runs.pilot_run import PilotRun, model_name
 from advisor.runs.settings import PartialSettings, Positive, PositiveInt
 from advisor.runs.trainers import Derived, KeyTable, Trainer, key_tables
 from advisor.runs.trainers import generic as own_loop
-from advisor.runs.trainers.derived import literal, number
+from advisor.runs.trainers.derived import COUNTED, literal, number
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import COLUMN_SETTINGS
 from advisor.runs.trainers.registry import trainers
@@ -151,7 +151,7 @@ def stated_settings(
 
 def _checked(derived: Derived, where: str) -> Derived:
     """What can be of the settings that a trainer's configuration gives, and whence it is."""
-    found = Derived(assumptions=derived.assumptions)
+    found = Derived(assumptions=derived.assumptions, marks=derived.marks)
     for key, value in derived.facts.items():
         try:
             check_settings({key: value})
@@ -211,7 +211,8 @@ def derive_settings(merged: Mapping[str, Any], trainer_keys: KeyTable) -> Derive
     common = COMMON_KEYS.derive(shallow)
     _put_model(common, merged, derived.facts.get("model", common.facts.get("model", "")))
     arithmetic = common.arithmetic | derived.arithmetic
-    return replace(derived, facts=common.facts | derived.facts, arithmetic=arithmetic)
+    facts, marks = common.facts | derived.facts, common.marks | derived.marks
+    return replace(derived, facts=facts, arithmetic=arithmetic, marks=marks)
 
 
 def _put_model(found: Derived, settings: Mapping[str, Any], model: str) -> None:
@@ -237,6 +238,7 @@ def _put_model(found: Derived, settings: Mapping[str, Any], model: str) -> None:
             found.put(
                 "parameters", float(f"{size:.3g}"), f"parameters {size:,.0f} (Unsloth's count)"
             )
+            found.mark(COUNTED)
         return
     own = (number(config.get("head_dim")) or width / heads) * width
     attention = 2 * own * (heads + (number(config.get("num_key_value_heads")) or heads))

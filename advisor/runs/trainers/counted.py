@@ -89,7 +89,7 @@ def _on_rollouts(rows: list[dict[str, Any]]) -> dict[str, Any]:
     times = (max(steps) + 1) / (max(rollouts) + 1)
     # The last rollout may not be learnt from yet.
     interval = max(1, round(times))
-    if abs(times - interval) > interval / (max(rollouts) + 1):
+    if abs(times - interval) * (max(rollouts) + 1) > interval + 0.5:
         return {}
     for row in rows:
         if "step" in row:

@@ -63,6 +63,10 @@ def _spellings(name: str) -> Iterator[str]:
             yield head + each + end
 
 
+PPO, COUNTED = "ppo", "counted"
+"""A run of the older method with a value model; a size that a framework counted as it loads."""
+
+
 @dataclass
 class Derived:
     """Settings in the package's names, and how each was derived."""
@@ -75,6 +79,8 @@ class Derived:
     assumptions: tuple[str, ...] = ()
     # What the user should check.
     warnings: tuple[str, ...] = ()
+    # Of ``PPO`` and ``COUNTED``.
+    marks: frozenset[str] = frozenset()
 
     def put(self, name: str, value: Any, arithmetic: str) -> None:
         """Set a fact and its arithmetic."""
@@ -96,6 +102,10 @@ class Derived:
         if line not in self.assumptions:
             self.assumptions = (*self.assumptions, line)
 
+    def mark(self, mark: str) -> None:
+        """Add a mark."""
+        self.marks |= {mark}
+
     def warn(self, line: str) -> None:
         """Add a warning once."""
         if line not in self.warnings:
@@ -103,7 +113,7 @@ class Derived:
 
 
 @dataclass(frozen=True)
-class Setting(Generic[V]):
+class TrainerSetting(Generic[V]):
     """A setting under the trainer's own name; ``default`` says whose default it is."""
 
     name: str
@@ -128,7 +138,7 @@ class SettingsExtractor(Derived):
         self.names = {} if table is None else setting_names(table)
         self.data = {} if table is None else read_data(table)
 
-    def text(self, *names: str) -> Setting[str] | None:
+    def text(self, *names: str) -> TrainerSetting[str] | None:
         """First of some settings that is text."""
         return self._first(str, names)
 
@@ -137,7 +147,7 @@ class SettingsExtractor(Derived):
         found = self.text(*names)
         return "" if found is None else found.value.rpartition(".")[2].lower()
 
-    def switch(self, *names: str) -> Setting[bool] | None:
+    def switch(self, *names: str) -> TrainerSetting[bool] | None:
         """First of some settings that is a switch."""
         return self._first(bool, names)
 
@@ -146,34 +156,36 @@ class SettingsExtractor(Derived):
         switch = self.switch(*names)
         return None if switch is None else switch.value
 
-    def amount(self, *names: str) -> Setting[float] | None:
+    def amount(self, *names: str) -> TrainerSetting[float] | None:
         """First of some settings that is a finite number."""
         found = ((name, number(self.settings.get(name))) for name in self._spelled(names))
-        return next((Setting(self.shown(of), one) for of, one in found if one is not None), None)
+        return next(
+            (TrainerSetting(self.shown(of), one) for of, one in found if one is not None), None
+        )
 
-    def count(self, *names: str, least: int = 1) -> Setting[int] | None:
+    def count(self, *names: str, least: int = 1) -> TrainerSetting[int] | None:
         """First of some settings that is a whole number of at least ``least``."""
         for name in self._spelled(names):
             value = number(self.settings.get(name))
             if value is not None and value == int(value) >= least:
-                return Setting(self.shown(name), int(value))
+                return TrainerSetting(self.shown(name), int(value))
         return None
 
-    def defaulted(self, name: str, whose: str | None = None) -> Setting[Any]:
+    def defaulted(self, name: str, whose: str | None = None) -> TrainerSetting[Any]:
         """A number, or the trainer's documented default of it, which is noted."""
         default = self.data["defaults"][name]
         read: Any = self.count if isinstance(default, int) else self.amount
-        found: Setting[Any] | None = read(name)
+        found: TrainerSetting[Any] | None = read(name)
         if found is None:
             whose = whose or f"{self.data['name']}'s"
             names = self._spelled([name])
             if any(self.settings.get(each) == UNKNOWN for each in names):
-                return Setting(self.shown(names[-1]), default, UNKNOWN)
-            found = Setting(self.shown(names[-1]), default, f"{whose} default")
+                return TrainerSetting(self.shown(names[-1]), default, UNKNOWN)
+            found = TrainerSetting(self.shown(names[-1]), default, f"{whose} default")
             self.assume(str(found))
         return found
 
-    def take(self, ours: str, setting: Setting[V] | None) -> None:
+    def take(self, ours: str, setting: TrainerSetting[V] | None) -> None:
         """Take over a setting that only changes its name."""
         if setting is not None:
             self.note(ours, setting.value, setting.source)
@@ -204,7 +216,9 @@ class SettingsExtractor(Derived):
                 return kind
         return None
 
-    def take_ratio_bounds(self, low: Setting[float] | None, high: Setting[float] | None) -> None:
+    def take_ratio_bounds(
+        self, low: TrainerSetting[float] | None, high: TrainerSetting[float] | None
+    ) -> None:
         """Put a trust region that is stated by the least and the largest importance ratio."""
         if low is not None and 0 <= low.value < 1:
             value = round(1 - low.value, 12)
@@ -262,16 +276,16 @@ class SettingsExtractor(Derived):
 
     def derived(self) -> Derived:
         """What was derived so far, without the settings."""
-        return Derived(self.facts, self.arithmetic, self.assumptions, self.warnings)
+        return Derived(self.facts, self.arithmetic, self.assumptions, self.warnings, self.marks)
 
     def _spelled(self, names: Iterable[str]) -> list[str]:
         return [spelling for name in names for spelling in self.names.get(name, (name,))]
 
-    def _first(self, kind: type[V], names: tuple[str, ...]) -> Setting[V] | None:
+    def _first(self, kind: type[V], names: tuple[str, ...]) -> TrainerSetting[V] | None:
         for name in self._spelled(names):
             value: Any = literal(self.settings.get(name))
             if isinstance(value, kind):
-                return Setting(self.shown(name), value)
+                return TrainerSetting(self.shown(name), value)
         return None
 
 

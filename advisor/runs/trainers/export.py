@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any, NoReturn
 
-from advisor.common import counted, harmless
 from advisor.errors import InputError
 from advisor.runs.settings import Settings
 from advisor.runs.trainers.derived import FOLDER, read_data
+from advisor.text import counted, harmless
 
 COMMENT = re.compile(r"^\s*#[^\n]*", re.MULTILINE)
 
@@ -159,7 +159,7 @@ def fill_template(
         if line.endswith("# {asked}"):
             lines += [line.format(asked=asked) for asked in _asked(data, launch, unknown)]
         elif all(filled[name] is not None for _, name, _, _ in Formatter().parse(line) if name):
-            lines.append(line.format(**filled))
+            lines.append(line.format(**filled).replace(": 1 prompts x", ": 1 prompt x"))
     return "\n".join(lines) + "\n"
 
 

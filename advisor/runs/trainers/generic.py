@@ -97,7 +97,7 @@ def claims(log: LogFile) -> bool:
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a console; lines of several may be mixed, told apart by their tags."""
     (log,) = logs
-    console = _Console(log)
+    console = _OwnConsole(log)
     for line in log.lines(strict=False):
         *whole, last = line.text.split("\r")
         for text in whole:
@@ -145,7 +145,7 @@ class _Run:
         return self._before + step.step
 
 
-class _Console:
+class _OwnConsole:
     """Sorts lines by the run that they belong to."""
 
     def __init__(self, log: LogFile) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 from advisor.runs.logfiles.logged import Table
 from advisor.runs.trainers.derived import (
     Derived,
-    Setting,
     SettingsExtractor,
+    TrainerSetting,
     read_data,
     spelled_out,
 )
@@ -186,7 +186,9 @@ NAME_OF_MODEL = re.compile(r"(?:.*\.)?model\.(?:name|path|id|name_or_path|model_
 """A model's name in a section of its own."""
 
 
-def passes(extractor: SettingsExtractor, name: str, names: Container[str]) -> Setting[int] | None:
+def passes(
+    extractor: SettingsExtractor, name: str, names: Container[str]
+) -> TrainerSetting[int] | None:
     """Passes over a batch of rollouts, unless, next to others, it is the length of the run."""
     found = extractor.count(name)
     if found is None or _are_passes(found.name, found.value, names):

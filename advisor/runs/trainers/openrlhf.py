@@ -12,7 +12,7 @@ import numpy as np
 from advisor.runs.logfiles.config_files import Scalar, literal
 from advisor.runs.logfiles.logged import Table
 from advisor.runs.pilot_run import NOT_GRPO
-from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, share
+from advisor.runs.trainers.derived import PPO, Derived, SettingsExtractor, number, share
 from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse
 from advisor.runs.trainers.registry import read_trainer
 
@@ -142,6 +142,7 @@ def _derive_loss(extractor: SettingsExtractor) -> None:
     undivided = extractor.switch("undivided")
     if estimator is not None and estimator.value == "gae":
         extractor.warn(f"{estimator}: {NOT_GRPO}")
+        extractor.mark(PPO)
     if estimator is not None and estimator.value == "rloo":
         if estimator.name == "advantage_estimator":
             extractor.assume_as("rloo")

@@ -102,7 +102,7 @@ class Trainer:
         return {name: values for trainer in trainers() for name, values in trainer.recipes.items()}
 
     @staticmethod
-    def asked_of(runs: Sequence[PilotRun], also: Sequence[str] = ()) -> Asked | None:
+    def asked_of(runs: Sequence[PilotRun], also: Sequence[str] = ()) -> Lacking | None:
         """All that runs are asked for, and more lines; None where they lack nothing."""
         lacking = Counter(name for run in runs for name in run.questions)
         if not lacking:
@@ -137,7 +137,7 @@ class Trainer:
             if rest and (block.count("  [[run]]") < 20 or stated.keys() & set(rest)):
                 block += ["  [[run]]", f"  id = {json.dumps(run.id, ensure_ascii=False)}"]
                 block += [_line(run, name, stated.get(name)) for name in rest]
-        return Asked(tuple(sentences), tuple(block), Trainer.named(first.framework).configs)
+        return Lacking(tuple(sentences), tuple(block), Trainer.named(first.framework).configs)
 
 
 def read_trainer(
@@ -241,7 +241,7 @@ def trainer_readers() -> tuple[Reader, ...]:
     return tuple(reader for trainer in trainers() for reader in trainer.readers)
 
 
-class Asked(NamedTuple):
+class Lacking(NamedTuple):
     """What runs lack: sentences, lines of a ``pilots.toml``, which configs would do instead."""
 
     sentences: tuple[str, ...]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from advisor.runs.logfiles.logged import Table
-from advisor.runs.trainers.derived import Derived, Setting, SettingsExtractor, share
+from advisor.runs.trainers.derived import Derived, SettingsExtractor, TrainerSetting, share
 from advisor.runs.trainers.registry import read_trainer
 
 
@@ -127,7 +127,7 @@ def _cs336_batches(extractor: SettingsExtractor) -> None:
     elif batches is not None:
         extractor.take("minibatches_per_refresh", batches)
         if rollout is not None and train is None:
-            train = Setting(f"{rollout} / {batches} =", rollout.value // batches.value)
+            train = TrainerSetting(f"{rollout} / {batches} =", rollout.value // batches.value)
     size = extractor.facts.get("group_size")
     if train is not None and size is not None:
         prompts = share(train.value, size)

@@ -376,3 +376,19 @@ def test_a_console_of_a_loop_of_ones_own(tmp_path: Path) -> None:
     (run,) = read(write(tmp_path, cell("train(model)", printed(*lines))))
     assert column(run, "reward_avg") == [0.25, 0.5, 0.75]
     assert run.planned_steps == 3
+
+
+def test_a_training_that_was_resumed_is_one_run(tmp_path: Path) -> None:
+    levels = [round(0.01 * n, 6) for n in range(1, 41)]
+    first = cell(CONFIG + "trainer.train()", drawn(table(levels[:20])))
+    again = "trainer.train(resume_from_checkpoint=True)"
+    for start, runs in ((15, 1), (20, 1), (0, 2), (25, 2)):
+        later = cell(again, drawn(table(levels[start:], first=start + 1)))
+        found = read(write(tmp_path, first, later))
+        assert len(found) == runs
+        assert found[0].table.column("Step").tolist() == (
+            [*range(1, 21), *range(start + 1, 41)] if runs == 1 else [*range(1, 21)]
+        )
+    # Of other settings it is another run, wherever it begins.
+    later = cell(CONFIG.replace("5e-6", "1e-5") + again, drawn(table(levels[15:], first=16)))
+    assert len(read(write(tmp_path, first, later))) == 2

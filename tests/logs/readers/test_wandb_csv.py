@@ -11,10 +11,10 @@ import pytest
 from reader_conformance import ReaderConformance
 
 from advisor.errors import InputError
+from advisor.runs import inspect, read_runs
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logs import read_runs
-from advisor.runs.logs.read import SIDECAR, inspect
+from advisor.runs.logs.read import SIDECAR
 from advisor.runs.logs.trackers.wandb import CHART as READER
 
 NAME = "wandb_export_2026-05-19T17_35_00.153+01_00.csv"

@@ -12,10 +12,10 @@ import pytest
 from reader_conformance import ReaderConformance
 
 from advisor.errors import InputError
+from advisor.runs import inspect, read_runs
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.records import BLOCK, MARK
-from advisor.runs.logs import inspect, read_runs
 from advisor.runs.logs.trackers.wandb import STORE, is_store, read_run_file
 
 

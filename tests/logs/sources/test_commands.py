@@ -11,7 +11,7 @@ from made_plan import made_plan
 from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
-from advisor.advice.pilot_plan import PLAN, PilotPlan
+from advisor.advice import PLAN, PilotPlan
 from advisor.cli import main, pilots
 from advisor.errors import InputError
 from advisor.monitoring import following

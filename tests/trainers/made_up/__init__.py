@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.runs.trainers import Export, Trainer
+from advisor.runs import Trainer
+from advisor.runs.trainers import Export
 from made_up import console, export
 from made_up.keys import KEY_TABLE
 

@@ -109,7 +109,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _JsonRun:
     """Rows of one run, which keys of its object they were taken from, and where that stands."""
 
     rows: list[Cells]
@@ -127,10 +127,10 @@ class _Search:
     path: Path
     mapped: str | None = None
     failed: int = 0
-    _found: list[_Run] = field(default_factory=list)
+    _found: list[_JsonRun] = field(default_factory=list)
     _visited: int = 0
 
-    def runs(self, document: Any) -> list[_Run]:
+    def runs(self, document: Any) -> list[_JsonRun]:
         """Runs inside the document; a list of rows is a table."""
         if not (isinstance(document, list) and self.are_rows(document)):
             self._visit(document, (), ())
@@ -166,7 +166,7 @@ class _Search:
         for key, value in inside.items():
             self._visit(value, (*place, key), around)
 
-    def courses(self, node: Mapping[str, Any]) -> dict[str | None, _Run]:
+    def courses(self, node: Mapping[str, Any]) -> dict[str | None, _JsonRun]:
         """Runs whose rows stand in this object, by the key of their list."""
         apart = {
             key: [_flat(row) for row in value if isinstance(row, dict)]
@@ -174,7 +174,7 @@ class _Search:
             if isinstance(value, list) and self.are_rows(value) and not HELD_OUT.fullmatch(key)
         }
         if len(apart) > 1:
-            return {key: _Run(rows, frozenset({key})) for key, rows in apart.items()}
+            return {key: _JsonRun(rows, frozenset({key})) for key, rows in apart.items()}
         series = {key: s for key, v in node.items() if (s := as_series(v)) is not None}
         for key, rows in apart.items():
             return {None: _with_evaluations(node, series, rows, {key})}
@@ -187,7 +187,7 @@ class _Search:
         if not keys:
             return {}
         assumed = f"{keys[0]} is read as held out (no train reward stands next to it)"
-        return {None: _Run(rows, frozenset(keys), (assumed,))}
+        return {None: _JsonRun(rows, frozenset(keys), (assumed,))}
 
     def are_rows(self, entries: list[Any]) -> bool:
         """Whether a list holds logged rows with a train reward, rather than runs or samples."""
@@ -232,7 +232,7 @@ def _settings(objects: Sequence[Mapping[str, Any]]) -> dict[str, Scalar]:
 
 def _with_evaluations(
     node: Mapping[str, Any], series: Mapping[str, list[Any]], rows: list[Cells], taken: set[str]
-) -> _Run:
+) -> _JsonRun:
     """Rows, and evaluations that stand next to them in lists of their own."""
     key = _step_key(rows[0])
     added: list[Cells] = []
@@ -248,7 +248,7 @@ def _with_evaluations(
         rows = [{**row, key: place} for place, row in enumerate(rows, start=1)]
     for row in added:
         row[str(key)] = row.pop("step")
-    return _Run([*rows, *added], frozenset(taken | set(keys)))
+    return _JsonRun([*rows, *added], frozenset(taken | set(keys)))
 
 
 def as_series(value: Any) -> list[Any] | None:

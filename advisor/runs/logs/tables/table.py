@@ -49,7 +49,11 @@ def is_wide(log: LogFile) -> bool:
         is_object = log.suffix == ".json" and text[:1] != b"["
         found = [] if is_object else dict.fromkeys(SCALAR_KEY.findall(text))
         keys = [key.decode("utf-8", "replace") for key in found]
-        if not is_object and not has_reward_key(keys):
+        if not is_object and (long := long_columns(keys)) is not None:
+            name = re.escape(long[0].encode())
+            named = re.findall(rb'"%s"\s*:\s*"([^"\n]{1,120})"' % name, text)
+            keys = [key.decode("utf-8", "replace") for key in dict.fromkeys(named)]
+        elif not is_object and not has_reward_key(keys):
             keys += _nested_keys(text)
     else:
         return False
@@ -101,6 +105,13 @@ def fill(builder: TableBuilder, log: LogFile) -> list[str]:
             if _is_lines(log)
             else parsing.json_list(log, None, notes)[0]
         )
+        first, rows = next(each := iter(rows), None), each
+        rows = itertools.chain([] if first is None else [first], rows)
+        header = [] if first is None else [*first.cells]
+        if (long := long_columns(header)) is not None:
+            listed = ((n, [row.get(key, "") for key in header]) for n, row in rows)
+            _fill_from_long(builder, listed, header, *long)
+            return notes
         for number, cells in rows:
             builder.add(number, _lifted(cells))
     return notes
@@ -196,9 +207,11 @@ def read_runs(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 
 def _run(row: parsing.Row, path: Path, columns: Columns) -> Logged:
-    lists = {
-        key: value for key, value in parsing.unpaired(row.cells).items() if isinstance(value, list)
-    }
+    cells = dict(row.cells)
+    for inner in (each for each in row.cells.values() if isinstance(each, dict)):
+        cells = {**inner, **cells}
+    cells = parsing.unpaired(cells)
+    lists = {key: value for key, value in cells.items() if isinstance(value, list)}
     key = reward_key(list(lists), list(lists), COMMON_KEYS, columns, path)
     size = 0 if key is None else len(lists[key])
     known = {name: cells for name, cells in lists.items() if len(cells) == size}
@@ -211,14 +224,15 @@ def _run(row: parsing.Row, path: Path, columns: Columns) -> Logged:
     before, after = (parsing.cell_number(row.cells.get(name)) for name in tests)
     if before is not None:
         builder.add(row.number, {"step": 0, "eval_reward": before})
-    for cells in zip(*known.values(), strict=True):
-        builder.add(row.number, dict(zip(known, cells, strict=True)))
+    for values in zip(*known.values(), strict=True):
+        builder.add(row.number, dict(zip(known, values, strict=True)))
     if after is not None and size:
         builder.add(row.number, {"step": steps[-1], "eval_reward": after})
     of_short = (*SHORT["names"], "size", *SHORT["tests"]) if short else ()
-    understood = {*lists, *OWN_NAMES, "id", *of_short}
+    ids = {key: row.cells[key] for key in ("id", "name", "run") if row.cells.get(key) is not None}
+    understood = {*lists, *OWN_NAMES, *ids, *of_short}
     builder.seen(name for name in row.cells if name not in understood)
-    label = row.cells.get("id")
+    label = next(iter(ids.values()), None)
     return Logged(
         builder.build(),
         label=str(row.number if label is None else label),

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.config_files import Scalar
@@ -76,10 +78,25 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         problem = "no output of the notebook shows a reward for each step"
         advice = "Save it with the outputs of its training cell, or give the trainer_state.json"
         raise InputError(problem, path=log.path, advice=advice)
+    runs = _resumed(runs)
     if len(runs) == 1:
         yield runs[0]
     else:
         yield from (replace(run, label=str(place)) for place, run in enumerate(runs, start=1))
+
+
+def _resumed(runs: Sequence[Logged]) -> list[Logged]:
+    """Runs, with the tables of a training that was resumed from a checkpoint as one."""
+    found = [*runs[:1]]
+    for later in runs[1:]:
+        before, after = found[-1].table.column("Step"), later.table.column("Step")
+        spacing = float(np.diff(after[:2]).sum())
+        goes_on = before.size > 1 and spacing < after[0] <= np.nanmax(before) + spacing
+        if goes_on and later.settings == found[-1].settings:
+            found[-1] = replace(found[-1], table=found[-1].table.joined(later.table))
+        else:
+            found.append(later)
+    return found
 
 
 def _joined(text: Any) -> str:

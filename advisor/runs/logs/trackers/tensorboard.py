@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.common import counted
 from advisor.errors import InputError
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
@@ -21,6 +20,7 @@ from advisor.runs.logs.row_kinds import least_rows
 from advisor.runs.logs.stated_settings import derive_settings
 from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers.key_table import COMMON_KEYS
+from advisor.text import counted
 
 SETTINGS_TAG = re.compile(
     r"(?:.*/)?(?:args|arguments|training_args|config|model_config|h?params|hyper_?parameters"
@@ -57,7 +57,7 @@ def _is_settings_only(log: LogFile) -> bool:
     return is_named_so and b"_hparams_/" in log.readable_head()
 
 
-class _Attempt(NamedTuple):
+class _EventAttempt(NamedTuple):
     """One attempt at a run: its file, cells by tag, settings, those it states, what to know."""
 
     log: LogFile
@@ -86,14 +86,14 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     files, warnings = _read_files(logs)
     run = [(log, events) for log, events in files if not _is_settings_only(log)] or files
     shared = _settings([events for log, events in files if _is_settings_only(log)])
-    attempts: list[_Attempt] = []
+    attempts: list[_EventAttempt] = []
     for log, events in sorted(run, key=lambda file: (file[1].started, file[0].path)):
         settings = _settings([events])
         known = derive_settings(settings, COMMON_KEYS).facts
         stated = {name: known[name] for name in known if name not in LENGTHS}
         attempt = next((one for one in reversed(attempts) if one.may_be(stated)), None)
         if attempt is None or not attempt.is_gone_on_with(events.cells):
-            attempt = _Attempt(log, {}, {}, {}, [])
+            attempt = _EventAttempt(log, {}, {}, {}, [])
             attempts.append(attempt)
         attempt.settings.update(settings)
         attempt.stated.update(stated)

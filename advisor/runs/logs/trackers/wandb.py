@@ -19,6 +19,7 @@ from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Column, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.records import DISPLAY_NAME, MARK, OWN_COUNTER, read_store
 from advisor.runs.logs.tables.table import fill
+from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers import all_key_tables, key_tables, plain, spellings
 from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
 from advisor.runs.trainers.registry import cached
@@ -67,7 +68,7 @@ def _thinned_out(count: Column, own: str) -> list[str]:
     if times.sum() < 50 or times.max() >= 0.8 * times.sum():
         return []
     jumps = f"by {gaps[times.argmax()]:g} in only {times.max()} of {times.sum()} rows"
-    why = "so the export may be a sample of the run; scan_history() gives every row"
+    why = f"so the export may be a sample of the run; scan_history() gives the rows {IN_NO_RUN}"
     return [f"{own} jumps unevenly ({jumps}), {why}"]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from advisor.runs.trainers.derived import (
     Derived,
-    Setting,
     SettingsExtractor,
+    TrainerSetting,
     number,
     patterns,
     read_data,
@@ -170,7 +170,7 @@ def _set_logging_steps(extractor: SettingsExtractor) -> None:
         _put_share(extractor, "logging_steps", every)
 
 
-def _put_share(extractor: SettingsExtractor, ours: str, share: Setting[float]) -> None:
+def _put_share(extractor: SettingsExtractor, ours: str, share: TrainerSetting[float]) -> None:
     """Put a setting that is stated as a share of the run."""
     planned = extractor.count("planned_steps")
     if planned is not None:

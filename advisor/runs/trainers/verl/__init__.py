@@ -12,7 +12,14 @@ import numpy as np
 
 from advisor.runs.logfiles.logged import Table
 from advisor.runs.pilot_run import NOT_GRPO
-from advisor.runs.trainers.derived import Derived, SettingsExtractor, number, patterns, read_data
+from advisor.runs.trainers.derived import (
+    PPO,
+    Derived,
+    SettingsExtractor,
+    number,
+    patterns,
+    read_data,
+)
 from advisor.runs.trainers.export import Launch, fill_template, from_environment, refuse
 from advisor.runs.trainers.registry import read_trainer
 from advisor.runs.trainers.verl import console
@@ -96,6 +103,8 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     _put_clip(extractor)
     _put_advantage(extractor)
     extractor.take_adapter()
+    if extractor.has_any("actor_rollout_ref.model.path") and "lora" not in str(settings).lower():
+        extractor.note("adapter", "full", "lora_rank 0 (verl's default)")
     extractor.choose("loss_averaging")
     extractor.choose("precision")
     _put_names(extractor)
@@ -360,6 +369,7 @@ def _put_advantage(extractor: _Settings) -> None:
         extractor.note("advantage_scaling", scaling, f"adv_estimator {estimator}")
     if estimator == "gae":
         extractor.warn(f"adv_estimator gae: {NOT_GRPO}")
+        extractor.mark(PPO)
     if extractor.word("loss"):
         is_weighted = extractor.word("loss") != "gpg"
         extractor.note("importance_ratio", is_weighted, str(extractor.text("loss")))

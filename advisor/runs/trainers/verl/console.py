@@ -42,7 +42,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read a console log: one run, or several attempts at it, in the order of the file."""
     (log,) = logs
     builder = TableBuilder(log.path)
-    rows, printed = Rows(builder), PrintedSettings()
+    rows, printed = Rows(builder), VerlPrintedSettings()
     for line in log.lines(strict=False):
         if not rows.take(line):
             printed.feed(line.text)
@@ -179,7 +179,7 @@ class PrintedDict:
         self._depth += sum(map(bare.count, "{[(")) - sum(map(bare.count, "}])"))
 
 
-class PrintedSettings:
+class VerlPrintedSettings:
     """Collects settings line by line: configurations, command lines, counts and sizes."""
 
     def __init__(self) -> None:
@@ -202,10 +202,8 @@ class PrintedSettings:
             size = PATTERNS["size"].search(text[:LONGEST_LINE])
             units = {"B": 1e9, "M": 1e6, "K": 1e3}
             self._sizes |= {float(size.group(1)) * units[size.group(2)]} if size else set()
-        elif "Total training steps: " in text:
-            found = PATTERNS["planned"].search(text)
-            if found is not None:
-                self._planned.add(int(found.group(1)))
+        elif found := PATTERNS["planned"].search(text[:LONGEST_LINE]):
+            self._planned.add(int(found.group(1)))
         elif "main_ppo" in text or "verl.trainer" in text:
             self._note_command(text)
 

@@ -7,14 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 Z95 = 1.959964
 """Two-sided 95 % of a normal distribution."""
-
-SMALLEST = 1e-9
-"""Change, as a share of the largest value, below which a series does not move but by rounding."""
 
 LEAST_ROWS = 4
 """Rows below which a level has no error worth stating."""

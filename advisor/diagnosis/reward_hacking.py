@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis import card, levels
-from advisor.runs.diagnosis.collapse import UNSURE
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers.keys import EVALUATION, WORDS, is_gap, words
+from advisor.diagnosis import card, levels
+from advisor.diagnosis.collapse import UNSURE
+from advisor.runs import PilotRun, keys
 from advisor.theory import FloatArray
 
 FEWEST_EVALUATIONS = 6
@@ -205,7 +204,7 @@ def other_scores(run: PilotRun) -> tuple[list[OtherScore], tuple[str, ...]]:
         if not reward.size or at.size < FEWEST:
             continue
         there = np.interp(at, step, reward)
-        if is_gap(name):
+        if keys.is_gap(name):
             found.append(OtherScore(f"train reward less {name}", at, there - values, True))
             continue
         others = [there]
@@ -225,14 +224,14 @@ def other_scores(run: PilotRun) -> tuple[list[OtherScore], tuple[str, ...]]:
 
 def what_is_meant(name: str) -> bool | None:
     """Whether a name says what is meant (True), judges the form (False), or tells neither."""
-    if any(part in name.lower() for part in WORDS["part_of_form"]):
+    if any(part in name.lower() for part in keys.WORDS["part_of_form"]):
         return False
-    found = frozenset(words(name))
+    found = frozenset(keys.words(name))
     # Tinker's recipes call the truth ``f`` and its stand-in ``g``.
-    is_true = name in ("f", "f1") or not WORDS["true"].isdisjoint(found)
-    if is_true or any(part in name.lower() for part in WORDS["part_of_true"]):
+    is_true = name in ("f", "f1") or not keys.WORDS["true"].isdisjoint(found)
+    if is_true or any(part in name.lower() for part in keys.WORDS["part_of_true"]):
         return True
-    return True if name.startswith("held-out ") or not EVALUATION.isdisjoint(found) else None
+    return True if name.startswith("held-out ") or not keys.EVALUATION.isdisjoint(found) else None
 
 
 def stays_behind(run: PilotRun, score: OtherScore) -> bool:

@@ -1,13 +1,9 @@
-"""What a folder of logs holds: as a table for people, as JSON for programs."""
+"""What a folder of logs holds, as a table for people."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from rich.box import SIMPLE
@@ -15,134 +11,63 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from advisor.common import counted
-from advisor.errors import InputError
-from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.configs import BESIDE_SEVERAL
-from advisor.runs.logfiles.logged import Unread
-from advisor.runs.logs.readers import known_formats
-from advisor.runs.logs.sidecar import SIDECAR
-from advisor.runs.logs.sources import SOURCE
-from advisor.runs.pilot_run import IN_NO_RUN, IN_WARMUP, NO_GROUP, NOT_GRPO, STARTS_APART, PilotRun
-from advisor.runs.several_runs import AS_REWARDS
-from advisor.runs.trainers.registry import Trainer
+from advisor.runs import Inspection, PilotRun, Trainer, is_source
+from advisor.text import counted
 
-NO_LOG = ("not a log that any reader knows", "settings, not a log", SIDECAR)
-"""Reasons that are counted rather than shown, since the file was never meant to be a log."""
-
-SHOWN = 5
-"""Runs that the short form of an inspection names."""
+MOST_SHOWN = 12
+"""Lines of a kind that are shown; the others are counted."""
 
 
-@dataclass(frozen=True)
-class Inspection:
-    """What files and folders hold.
+def show(found: Inspection, console: Console, *, quiet: bool = False) -> None:
+    """Print the runs and, unless quiet, what they lack and what was not read."""
+    copies = sum(run.copy_of is not None for run in found.runs)
+    title = counted(len(found.runs), "run") + (f", {copies} of them copies" if copies else "")
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
+    for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
+        is_number = name in ("size", "G", "lr", "K", "steps", "reward")
+        side: Literal["left", "right"] = "right" if is_number else "left"
+        table.add_column(name, justify=side, overflow="fold", no_wrap=is_number)
+    ids = [run.id for run in found.runs]
+    is_narrow = console.is_terminal and max(map(len, ids), default=0) > console.width - 60
+    head, tail = _shared(ids) if is_narrow else ("", "")
+    if head or tail:
+        table.title = f"{title}, named {head}...{tail}"
+    groups: dict[object, list[PilotRun]] = {}
+    for place, run in enumerate(found.runs):
+        cells = _cells([run])
+        key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
+        # Runs from which on those that are alike share a row.
+        groups.setdefault(key if len(found.runs) > 30 else place, []).append(run)
+    for group in groups.values():
+        name, *cells = _cells(group)
+        own = group[0].id
+        short = own[len(head) : len(own) - len(tail)]
+        table.add_row(*map(Text, (name.replace(own, short, 1), *cells)))
+    if found.runs:
+        if not console.is_terminal:  # nobody reads names over several lines in a file
+            wide = console.options.update(max_width=10_000)
+            console.width = max(console.width, table.__rich_measure__(console, wide).maximum)
+        console.print(table)
+    if quiet:
+        return
+    _show_needs(found, console)
+    _show_left_out(found.runs, console)
+    _show_unread(found, console)
 
-    Attributes
-    ----------
-    runs : list of PilotRun
-        Sorted by path, with unique ids; copies of a run are there and say so.
-    unread : list of Unread
-        Files that gave no run, and why.
-    configs : dict of Path to int
-        Files that state settings, and of how many logs.
-    """
 
-    runs: list[PilotRun]
-    unread: list[Unread]
-    configs: dict[Path, int] = field(default_factory=dict)
-
-    @property
-    def train_runs(self) -> list[PilotRun]:
-        """Runs with train rewards, copies left out."""
-        return [run for run in self.runs if run.copy_of is None and not run.is_eval_only]
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether there are train rewards, and none moved by more than its noise."""
-        return bool(self.train_runs) and not any(run.has_moved for run in self.train_runs)
-
-    @property
-    def unread_logs(self) -> list[Unread]:
-        """Files that gave no run and were meant to be logs."""
-        return [item for item in self.unread if item.reason not in NO_LOG]
-
-    def __repr__(self) -> str:
-        """How many runs and other files there are, and the first runs."""
-        files = counted(len(self.unread), "file")
-        lines = [f"Inspection({counted(len(self.runs), 'run')}, {files} without one)"]
-        lines += [f"  {run!r}" for run in self.runs[:SHOWN]]
-        lines += [f"  and {len(self.runs) - SHOWN} more"] if len(self.runs) > SHOWN else []
-        return "\n".join(lines)
-
-    def refused(self, given: Sequence[str | Path], problem: str, instead: str | None) -> InputError:
-        """Error of paths that hold no run, with a few reasons; `instead` is to be given."""
-        shown, formats = self.unread_logs or self.unread, f"one of: {known_formats()}"
-        why = "; ".join(f"{path.name}: {reason}" for path, reason in shown[:3])
-        return InputError(
-            problem + (f" ({why})" if why else ""),
-            path=", ".join(str(path) for path in given[:3]),
-            # What is wrong with a log says what to do.
-            advice=None if self.unread_logs or not instead else f"Give {instead} {formats}",
-        )
-
-    def to_json(self) -> str:
-        """All of it as JSON."""
-        document = {
-            "runs": [_run(run) for run in self.runs],
-            "unread": [{"path": str(path), "reason": reason} for path, reason in self.unread],
-        }
-        return json.dumps(document, indent=1, allow_nan=False)
-
-    def show(self, console: Console, *, quiet: bool = False) -> None:
-        """Print the runs and, unless quiet, what they lack and what was not read."""
-        copies = sum(run.copy_of is not None for run in self.runs)
-        title = counted(len(self.runs), "run") + (f", {copies} of them copies" if copies else "")
-        table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
-        for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
-            is_number = name in ("size", "G", "lr", "K", "steps", "reward")
-            side: Literal["left", "right"] = "right" if is_number else "left"
-            table.add_column(name, justify=side, overflow="fold", no_wrap=is_number)
-        ids = [run.id for run in self.runs]
-        is_narrow = console.is_terminal and max(map(len, ids), default=0) > console.width - 60
-        head, tail = _shared(ids) if is_narrow else ("", "")
-        if head or tail:
-            table.title = f"{title}, named {head}...{tail}"
-        groups: dict[object, list[PilotRun]] = {}
-        for place, run in enumerate(self.runs):
-            cells = _cells([run])
-            key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
-            # Runs from which on those that are alike share a row.
-            groups.setdefault(key if len(self.runs) > 30 else place, []).append(run)
-        for group in groups.values():
-            name, *cells = _cells(group)
-            own = group[0].id
-            short = own[len(head) : len(own) - len(tail)]
-            table.add_row(*map(Text, (name.replace(own, short, 1), *cells)))
-        if self.runs:
-            if not console.is_terminal:  # nobody reads names over several lines in a file
-                wide = console.options.update(max_width=10_000)
-                console.width = max(console.width, table.__rich_measure__(console, wide).maximum)
-            console.print(table)
-        if quiet:
-            return
-        _show_needs(self, console)
-        _show_left_out(self.runs, console)
-        _show_unread(self, console)
-
-    def explain(self, console: Console) -> None:
-        """Print which keys were read and how each setting was reached, once for runs that agree."""
-        alike: dict[tuple[tuple[str, tuple[str, ...]], ...], list[PilotRun]] = {}
-        for run in self.runs:
-            alike.setdefault(tuple(_blocks(run)), []).append(run)
-        for blocks, runs in alike.items():
-            console.print()
-            for run in runs:
-                console.print(Text(run.id, style="bold"), Text(f"({run.path})"), soft_wrap=True)
-            for title, lines in blocks:
-                for place, line in enumerate(line for line in lines if line):
-                    head = f"  {title + ':':<24}" if place == 0 else " " * 26
-                    console.print(Text(head + line), soft_wrap=True)
+def explain(found: Inspection, console: Console) -> None:
+    """Print which keys were read and how each setting was reached, once for runs that agree."""
+    alike: dict[tuple[tuple[str, tuple[str, ...]], ...], list[PilotRun]] = {}
+    for run in found.runs:
+        alike.setdefault(tuple(_blocks(run)), []).append(run)
+    for blocks, runs in alike.items():
+        console.print()
+        for run in runs:
+            console.print(Text(run.id, style="bold"), Text(f"({run.path})"), soft_wrap=True)
+        for title, lines in blocks:
+            for place, line in enumerate(line for line in lines if line):
+                head = f"  {title + ':':<24}" if place == 0 else " " * 26
+                console.print(Text(head + line), soft_wrap=True)
 
 
 def _shared(names: Sequence[str]) -> tuple[str, str]:
@@ -159,32 +84,6 @@ def _shared(names: Sequence[str]) -> tuple[str, str]:
     tail = tail[: max(tail.rfind(sign) for sign in "/_-. :") + 1][::-1]
     is_whole = all(len(name) > len(head) + len(tail) for name in names)
     return (head if len(head) > 8 else "", tail if len(tail) > 8 else "") if is_whole else ("", "")
-
-
-def _run(run: PilotRun) -> dict[str, Any]:
-    reward = run.reward_ends or (None, None)
-    held_out = run.eval_ends or (None, None)
-    own = ("id", "path", "format", "framework", "copy_of", "model", "parameters", "task")
-    reading = ("keys_read", "keys_understood", "keys_ignored", "derivations", "assumptions")
-    return {
-        **{name: getattr(run, name) for name in own},
-        "hyperparameters": run.hyperparameters.model_dump(),
-        "refresh_interval": run.hyperparameters.refresh_interval,
-        "rows": int(run.step.size),
-        "first_step": None if run.is_eval_only else int(run.step[0]),
-        "last_step": None if run.is_eval_only else int(run.step[-1]),
-        "step_unit": run.step_unit,
-        "logging_steps": run.logging_steps,
-        "reward_first": reward[0],
-        "reward_last": reward[1],
-        "evaluations": int(run.eval_step.size),
-        "eval_first": held_out[0],
-        "eval_last": held_out[1],
-        "series": sorted(run.series),
-        "missing": run.missing,
-        "needs": list(run.needs),
-        **{name: getattr(run, name) for name in (*reading, "warnings")},
-    }
 
 
 def _cells(runs: Sequence[PilotRun]) -> list[str]:
@@ -252,6 +151,11 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
         elif all(run.is_at_floor for run in own):
             line += " The reward never left its minimum after the first row. Run the next pilot at "
             line += "a third of the smallest learning rate."
+        elif all(np.nanmedian(run.series.get("silent_group_share", 0.0)) > 0.9 for run in own):
+            line += (
+                " Nearly all groups have equal rewards and teach nothing. Take prompts that are "
+            )
+            line += "neither solved nor hopeless before another learning rate."
         else:
             line += " The reward" if len(own) == 1 else f" In all {len(own)} runs the reward"
             line += " moved by no more than its noise: that tells that these settings are slow, and"
@@ -268,14 +172,13 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
         for sentence in asked.sentences:
             console.print(Text(f"  {sentence}."), soft_wrap=True)
         # Beside what a tracker's client hands out lies no file.
-        is_asked = all(SOURCE.match(run.path) for run in own)
+        is_asked = all(is_source(run.path) for run in own)
         where = "and name it with --sidecar" if is_asked else "next to the logs"
         console.print(Text(f"Paste into pilots.toml {where}:\n" + "\n".join(asked.block)))
         if asked.configs and not is_asked:
             console.print(Text(f"Or put beside the log what tells it: {asked.configs}."))
         # What lies there already is the likeliest answer.
-        told = (line for run in own for line in run.warnings if BESIDE_SEVERAL in line)
-        for line in dict.fromkeys(told):
+        for line in inspection.unused_configs:
             console.print(Text(f"{line}."), soft_wrap=True)
 
 
@@ -312,32 +215,31 @@ def _bounds_assumed(runs: Sequence[PilotRun]) -> list[str]:
 def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:
     """Rows and files of runs that are part of none, and runs that are known by evaluations."""
     found: dict[str, list[str]] = {}
-    shown = re.compile(f"({IN_NO_RUN}|{NOT_GRPO}|{NO_GROUP})$|^({STARTS_APART}|{IN_WARMUP})")
     for run in runs:
-        for line in (*filter(shown.search, run.warnings), *run.lost_rewards):
+        for line in run.to_check:
             found.setdefault(line, []).append(run.id)
-        if run.is_eval_only or AS_REWARDS in run.assumptions:
+        if run.is_eval_only or run.rewards_are_held_out:
             how = "too few to fit" if run.is_eval_only else "read as rewards"
             found.setdefault(f"held-out evaluations alone, {how}", []).append(run.id)
     if found:
         console.print(Text("\nLeft out, or to be checked:"))
-    for line, ids in list(found.items())[: limits.MOST_UNREAD_SHOWN]:
+    for line, ids in list(found.items())[:MOST_SHOWN]:
         more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
         console.print(Text(f"  {', '.join(ids[:3])}{more}: {line}"), soft_wrap=True)
-    if len(found) > limits.MOST_UNREAD_SHOWN:
-        console.print(Text(f"  ... and {len(found) - limits.MOST_UNREAD_SHOWN} more; --explain"))
+    if len(found) > MOST_SHOWN:
+        console.print(Text(f"  ... and {len(found) - MOST_SHOWN} more; --explain"))
 
 
 def _show_unread(inspection: Inspection, console: Console) -> None:
     shown, unread = inspection.unread_logs, inspection.unread
     if shown:
         console.print(Text(f"\nNot read ({len(shown)}):"))
-    for path, reason in shown[: limits.MOST_UNREAD_SHOWN]:
+    for path, reason, _ in shown[:MOST_SHOWN]:
         console.print(Text(f"  {path}: {reason}"), soft_wrap=True)
-    more = len(shown) - limits.MOST_UNREAD_SHOWN
+    more = len(shown) - MOST_SHOWN
     if more > 0:
         console.print(Text(f"  ... and {more} more; --json lists all"))
-    sidecars = [item.path for item in unread if item.reason == SIDECAR]
+    sidecars = [item.path for item in unread if item.kind == "sidecar"]
     for path in sidecars:
         console.print(Text(f"Settings of the runs were read from {path}."), soft_wrap=True)
     used = {item.path for item in unread} & inspection.configs.keys()
@@ -345,7 +247,8 @@ def _show_unread(inspection: Inspection, console: Console) -> None:
     for path, logs in inspection.configs.items():
         if str(path) not in {run.path for run in inspection.runs}:
             names[path.name] = names.get(path.name, 0) + logs
-    listed = ", ".join(f"{name} ({counted(logs, 'run')})" for name, logs in names.items())
+    listed = ", ".join(f"{name} ({counted(logs, 'run')})" for name, logs in [*names.items()][:3])
+    listed += f" and {len(names) - 3} more" if len(names) > 3 else ""
     if listed:
         console.print(Text(f"Settings from {listed}."), soft_wrap=True)
     others = len(unread) - len(shown) - len(sidecars) - len(used)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.runs.diagnosis import card, levels
-from advisor.runs.diagnosis.collapse import has_collapsed, judged_series
-from advisor.runs.pilot_run import PilotRun
+from advisor.diagnosis import card, levels
+from advisor.diagnosis.collapse import has_collapsed, judged_series
+from advisor.runs import PilotRun
 from advisor.theory import (
     FloatArray,
     PromptDifficulty,

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel
 
-from advisor.runs.diagnosis.card import CARDS, MODES, SEVERITY, Card, Status, printable
-from advisor.runs.diagnosis.collapse import (
+from advisor.diagnosis.card import CARDS, MODES, SEVERITY, Card, Status, printable
+from advisor.diagnosis.collapse import (
     collapse,
     dead_at_once,
     dead_from_the_start,
@@ -19,12 +19,11 @@ from advisor.runs.diagnosis.collapse import (
     judged_series,
     too_short,
 )
-from advisor.runs.diagnosis.dynamical_instability import dynamical_instability, find_lost
-from advisor.runs.diagnosis.levels import tamed
-from advisor.runs.diagnosis.reward_hacking import reward_hacking
-from advisor.runs.diagnosis.sampled import advantage_degeneracy, policy_concentration, truncation
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import Trainer
+from advisor.diagnosis.dynamical_instability import dynamical_instability, find_lost
+from advisor.diagnosis.levels import tamed
+from advisor.diagnosis.reward_hacking import reward_hacking
+from advisor.diagnosis.sampled import advantage_degeneracy, policy_concentration, truncation
+from advisor.runs import PilotRun, Trainer
 
 NOT_THE_RATE = (
     *("kl_coefficient", "minibatches_per_refresh", "epochs_per_refresh", "group_size"),
@@ -65,7 +64,7 @@ class Diagnosis(BaseModel, frozen=True):
     @property
     def causes(self) -> list[Card]:
         """Cards of what did not begin with or after the collapse."""
-        return [card for card in self.cards if AFTER not in card.witnesses]
+        return [card for card in self.cards if not card.is_consequence]
 
     @property
     def shown_id(self) -> str:
@@ -104,7 +103,7 @@ class Diagnosis(BaseModel, frozen=True):
 
     def _repr_html_(self) -> str:
         """Verdict, and a row for each card, as a notebook shows it."""
-        from advisor.common import html_table
+        from advisor.text import html_table
 
         rows = ((one.status, one.title, one.headline, one.change) for one in self.cards)
         title = f"{self.id}: {self.verdict}"
@@ -123,10 +122,10 @@ def diagnose(
     ----------
     run : PilotRun
     margin, damping : array_like of shape (draws,), optional
-        Draws from a posterior (`advisor.forecast.survival`): stiffness over the largest that the
-        refresh schedule stands, and the damping ratio of the stiffest mode.
+        Draws from a posterior (`advisor.forecast.survival`): stiffness over the largest that is
+        stable at this schedule, and the damping ratio of the stiffest mode.
     siblings : sequence of PilotRun, optional
-        Other runs: those of the same model and task tell whether this one was dead at once.
+        Other runs. Those of the same model and task show whether this one was dead at once.
 
     Returns
     -------
@@ -152,7 +151,7 @@ def diagnose(
     is_lost = any(find_lost(run, name) for name in run.not_finite)
     causes = {"dynamical_instability"} if is_lost or run.frozen_since is not None else set()
     cards = [card if card.mode in causes else _placed(card, onset) for card in cards]
-    cards.sort(key=lambda c: (-SEVERITY[c.status], AFTER in c.witnesses, MODES.index(c.mode)))
+    cards.sort(key=lambda c: (-SEVERITY[c.status], c.is_consequence, MODES.index(c.mode)))
     return Diagnosis(
         id=run.id,
         path=run.path,
@@ -218,4 +217,5 @@ def _placed(card: Card, onset: float | None) -> Card:
     is_bad = SEVERITY[card.status] >= SEVERITY["WARNING"] and card.mode != "collapse"
     if onset is None or not is_bad or card.steps is None or card.steps[0] < onset:
         return card
-    return card.model_copy(update={"witnesses": (*card.witnesses, AFTER)})
+    own = {"witnesses": (*card.witnesses, AFTER), "is_consequence": True}
+    return card.model_copy(update=own)

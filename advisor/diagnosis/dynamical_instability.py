@@ -11,16 +11,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.runs.diagnosis import levels
-from advisor.runs.diagnosis.card import CARDS, Card, Finding, Status, card_of, filled, finding
-from advisor.runs.diagnosis.collapse import (
+from advisor.diagnosis import levels
+from advisor.diagnosis.card import CARDS, Card, Finding, Status, card_of, filled, finding
+from advisor.diagnosis.collapse import (
     UNSURE,
     find_final_fall,
     has_collapsed,
     judged,
     judged_series,
 )
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 FEW_EFFECTIVE = 0.3
@@ -90,7 +90,7 @@ def dynamical_instability(
 
 
 def _too_high(run: PilotRun) -> Iterator[Finding]:
-    """Series that lie far above what any healthy run logs, from the start or not."""
+    """Series that lie far above what any healthy run logs, throughout or in a row of the KL."""
     for name, limit in CARDS["dynamical_instability"]["limits"].items():
         series = levels.series_of(run, name)
         if series is not None and (level := float(np.median(series[1]))) > limit:
@@ -98,6 +98,13 @@ def _too_high(run: PilotRun) -> Iterator[Finding]:
             highest = float(series[1].max())
             kind = f"dynamical_instability.high_{name}"
             yield finding(kind, run, span, level=level, highest=highest)
+    for name in ("kl_max", "kl"):
+        step, values = levels.series_of(run, name) or (np.zeros(1), np.zeros(1))
+        usual, at = float(np.median(values[values > 0])) if values.any() else 1.0, values.argmax()
+        if (highest := float(values[at])) > max(1.0, 100 * usual):
+            kind, span, times = "dynamical_instability.spike", (step[at], step[at]), highest / usual
+            named = {"name": _words(name), "highest": highest, "step": step[at], "times": times}
+            yield finding(kind, run, span, None, **named)
 
 
 class Lost(NamedTuple):
@@ -151,7 +158,7 @@ def _not_finite(run: PilotRun, broken: list[Lost]) -> Finding:
 
 
 def _unstable_updates(
-    run: PilotRun, warnings: list[str], growths: list[Growth], *, has_collapsed: bool
+    run: PilotRun, warnings: list[str], growths: list[SeriesGrowth], *, has_collapsed: bool
 ) -> Finding:
     """Series that blew up, few effective samples, or a refresh map that diverges."""
     what = _capital(warnings[0]) if warnings else "The refresh map diverges under the posterior"
@@ -174,7 +181,7 @@ def _effective_samples(run: PilotRun) -> levels.Level | None:
 
 
 def _judged(
-    growths: list[Growth], effective: levels.Level | None, diverging: float | None
+    growths: list[SeriesGrowth], effective: levels.Level | None, diverging: float | None
 ) -> tuple[float | None, str, float | None]:
     """Number, unit and threshold of what weighs most."""
     if diverging is not None:
@@ -217,7 +224,7 @@ def _unknown(run: PilotRun, has_margin: bool) -> tuple[str, ...]:
     return tuple(filled(texts[name], run, {"key": key}) for name, is_so in lacking.items() if is_so)
 
 
-class Growth(NamedTuple):
+class SeriesGrowth(NamedTuple):
     """A series that rose from its calmest stretch."""
 
     name: str
@@ -230,7 +237,7 @@ class Growth(NamedTuple):
         return f"{_words(self.name)} {self.calm:.3g} -> {self.high:.3g} from step {self.since:.0f}"
 
 
-def find_growth(run: PilotRun, name: str) -> Growth | None:
+def find_growth(run: PilotRun, name: str) -> SeriesGrowth | None:
     """Growth of a series from its calmest stretch to the highest one after it, beyond noise."""
     found = levels.series_of(run, name)
     if found is None:
@@ -253,7 +260,7 @@ def find_growth(run: PilotRun, name: str) -> Growth | None:
         return None
     limit = 0.5 * (calm.mean + high.mean)
     above = np.flatnonzero(values[calm_at : high_at + width] > limit)
-    return Growth(name, calm.mean, high.mean, float(step[calm_at + above[0]]))
+    return SeriesGrowth(name, calm.mean, high.mean, float(step[calm_at + above[0]]))
 
 
 def _certainty(quiet: FloatArray, wild: FloatArray) -> float:

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel
 
-from advisor.runs.diagnosis import levels
-from advisor.runs.diagnosis.card import CARDS, Card, card_of, finding, not_applicable
-from advisor.runs.pilot_run import PilotRun
+from advisor.diagnosis import levels
+from advisor.diagnosis.card import CARDS, Card, card_of, finding, not_applicable
+from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 UNSURE = 2.5

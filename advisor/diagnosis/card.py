@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from string import Formatter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, field_validator
 
-from advisor.runs.logfiles import read_toml
-from advisor.runs.pilot_run import PilotRun
-from advisor.runs.trainers import Trainer
+from advisor.runs import PilotRun, Trainer
 
 Status = Literal["PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"]
 
-CARDS = read_toml(__file__, "cards.toml")
+CARDS = tomllib.loads(Path(__file__).with_name("cards.toml").read_text(encoding="utf-8"))
 MODES = tuple(CARDS)
 """Failure modes: causes before their consequences."""
 
@@ -42,6 +42,8 @@ class Card(BaseModel, frozen=True):
     witnesses, unknown : tuple of str
         Other series that say the same, with their numbers; what the log cannot tell, and the key
         that would.
+    is_consequence : bool
+        Whether what it shows began with or after the collapse.
     """
 
     mode: str
@@ -57,6 +59,7 @@ class Card(BaseModel, frozen=True):
     witnesses: tuple[str, ...] = ()
     change: str = ""
     unknown: tuple[str, ...] = ()
+    is_consequence: bool = False
 
     @field_validator("number", "interval")
     @classmethod

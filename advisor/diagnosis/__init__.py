@@ -1,0 +1,9 @@
+"""What is wrong with a run; needs no sampler, optimiser or plotting."""
+
+from advisor.diagnosis.card import MODES as MODES
+from advisor.diagnosis.card import Card as Card
+from advisor.diagnosis.collapse import Collapse as Collapse
+from advisor.diagnosis.collapse import find_collapse as find_collapse
+from advisor.diagnosis.levels import Level as Level
+from advisor.diagnosis.verdict import Diagnosis as Diagnosis
+from advisor.diagnosis.verdict import diagnose as diagnose
