@@ -130,7 +130,10 @@ def cautions(
     if not forecaster.is_piloted:
         counts = counted(forecaster.posterior.sizes, "model size")
         own = {"model": target.model, "task": target.task}
-        found.append(note(Kind.UNPILOTED_TARGET, **own, sizes=counts))
+        if forecaster.is_small:
+            found.append(note(Kind.UNPILOTED_TARGET, **own, sizes=counts))
+        else:
+            found.append(note(Kind.UNPILOTED_LANGUAGE_MODEL, **own))
     if len(penalties) > 1:
         named = ", ".join(f"{one:g}" for one in penalties)
         found.append(note(Kind.PENALTIES_DIFFER, penalties=named))

@@ -60,6 +60,7 @@ class Kind(StrEnum):
     SILENT_GROUPS = "silent_groups"
     DOUBTED_PILOT = "doubted_pilot"
     UNPILOTED_TARGET = "unpiloted_target"
+    UNPILOTED_LANGUAGE_MODEL = "unpiloted_language_model"
     PENALTIES_DIFFER = "penalties_differ"
     TOO_LONG = "too_long"
     LONG_BY_PUBLIC_RUNS = "long_by_public_runs"

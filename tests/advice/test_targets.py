@@ -136,3 +136,15 @@ def test_pilots_that_start_apart_are_a_caution_and_other_warnings_none():
     apart, missing = [one for one in found if one.about == run.id][:2]
     assert (apart.kind, apart.audience) == (Kind.WEIGHTY_WARNING, "caution")
     assert (missing.kind, missing.audience) == (Kind.RUN_WARNING, "assumption")
+
+
+@pytest.mark.parametrize(("parameters", "is_first"), [(5e8, True), (8e6, False)])
+def test_a_language_model_that_no_pilot_ran_is_to_be_piloted_first(parameters, is_first):
+    plans = [Plan(rate, model="a", parameters=1e6) for rate in (1e-4, 3e-4, 1e-3)]
+    posterior = made_up_posterior(plans)
+    advice = advise(
+        posterior, steps=90, weigh_pilots=False, level=0.05, model="b", parameters=parameters
+    )
+    assert (Kind.UNPILOTED_LANGUAGE_MODEL in kinds(advice.notes)) == is_first
+    said = "Pilot it before the full run"
+    assert any(said in line for line in str(advice).splitlines()[:3]) == is_first
