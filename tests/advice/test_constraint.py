@@ -11,11 +11,12 @@ from advisor.errors import InputError
 
 @pytest.fixture(scope="module")
 def posterior():
-    return made_up_posterior()
+    return made_up_posterior(draws=50)
 
 
 def advised(posterior, **named):
-    return advisor.advise(posterior, steps=90, weigh_pilots=False, **named)
+    few = {"learning_rates": (1e-4, 3e-4, 1e-3), "group_sizes": (8, 16), "trials": 20}
+    return advisor.advise(posterior, steps=90, weigh_pilots=False, **few, **named)
 
 
 def test_what_a_constraint_refuses_is_not_chosen(posterior):
