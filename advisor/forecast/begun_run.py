@@ -23,7 +23,6 @@ from advisor.forecast.predictive import (
 from advisor.forecast.run_in_progress import end_of_begun_run
 from advisor.forecast.run_likelihood import ObservedRun, ReweightedDraws
 from advisor.forecast.survival import rest_stable, stability
-from advisor.model import all_small
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray
 
@@ -119,7 +118,7 @@ class BegunRun:
     def moved(self) -> dict[str, float] | None:
         """Log-odds of death by signal; None of small models and few rewards: the pilots decide."""
         known = np.isfinite(self.run.reward).sum()
-        if all_small([self.run.parameters]) or known < PilotRun.LEAST_REWARDS:
+        if self.population.is_small or known < PilotRun.LEAST_REWARDS:
             return None
         meta = self.forecaster.posterior.meta
         run = self.run.with_updates(reward_floor=meta.floor)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
-from advisor.forecast.begun_run import BegunRun
+from advisor.forecast.begun_run import DRAWS, BegunRun
 from advisor.forecast.forecaster import SEARCH_DRAWS, Forecaster
 from advisor.forecast.predictive import (
     evaluation,
@@ -52,7 +52,7 @@ def predict(
                 argument="settings, target",
                 advice="Give `given` alone, or leave it out",
             )
-        return _of_begun(posterior, given, _steps(steps), min(draws, 1000), seed)
+        return _of_begun(posterior, given, _steps(steps), min(draws, DRAWS), seed)
     if settings is None:
         raise InputError("no settings to predict", argument="settings", advice="Give some")
     each = [settings] if isinstance(settings, Settings) else list(settings)

@@ -243,12 +243,12 @@ class Posterior(FittedDraws):
         Returns
         -------
         predictions : xarray.Dataset
-            Over ``configuration``, ``draw`` and ``step``, in reward units: ``train_reward`` (the
-            way of one run with its slow residual, without the noise of batches; given that it
-            stays stable), ``held_out_reward`` where the pilots were evaluated; over configuration
-            and draw: ``final_train_reward`` and ``final_held_out_reward`` (what is logged over the
-            last tenth, as answers print it) and ``is_stable`` (by the end; its mean is the printed
-            P(stable)).
+            In reward units, given that a run stays stable. Over ``configuration``, ``draw`` and
+            ``step``: ``train_reward``, with the slow residual of one run and without the noise of
+            batches, and ``held_out_reward`` where the pilots were evaluated. Over configuration
+            and draw: ``final_train_reward`` and ``final_held_out_reward``, which are logged over
+            the last tenth, as answers print them. ``is_stable`` is by the end of the run, and its
+            mean is the printed P(stable).
 
         Raises
         ------
