@@ -36,6 +36,9 @@ SIGNALS = {
 }
 """Signal -> sign of its slope in the log-odds of death, and its name in a sentence."""
 
+LOG_RATES = np.linspace(np.log(1e-9), 0.0, 84)
+"""At which runs elsewhere are counted: a quarter of an e-fold apart."""
+
 LEAST_ROWS = 6
 """Values of a signal below which it counts as not logged."""
 
@@ -49,7 +52,7 @@ USUAL_KL = 0.1
 class Outcomes(NamedTuple):
     """Finished runs of other projects, shape (runs,)."""
 
-    repository: npt.NDArray[np.str_]
+    repository: npt.NDArray[np.str_]  # "project: task" where one has many tasks
     mark: npt.NDArray[np.str_]  # start of the run's fingerprint
     log_rate: FloatArray
     log_parameters: FloatArray
@@ -64,9 +67,20 @@ class Outcomes(NamedTuple):
 
     @property
     def weight(self) -> FloatArray:
-        """Of each run: those of a large repository count for less than their number."""
-        _, place, count = np.unique(self.repository, return_inverse=True, return_counts=True)
+        """Of each run: those of a large project count for less than their number."""
+        projects = [project_of(name) for name in self.repository]
+        _, place, count = np.unique(projects, return_inverse=True, return_counts=True)
         return np.asarray(count[place] ** -0.5)
+
+    @property
+    def task(self) -> npt.NDArray[np.str_]:
+        """Of each run, where its project has several."""
+        return np.array([str(name).partition(": ")[2] for name in self.repository])
+
+
+def project_of(repository: Any) -> str:
+    """Project of a repository, or of one of its tasks."""
+    return str(repository).split(":")[0]
 
 
 @cache
@@ -107,13 +121,29 @@ def share_died(
 
     Arrays ``at`` are shaped as ``expected``.
     """
-    rate, size, is_lora = (np.asarray(one)[..., None] for one in at)
-    hotter = (others.log_rate - rate) / law.rate_reach
+    log_rate, size, is_lora = np.broadcast_arrays(*at, expected)[:3]
+    found = np.empty(expected.shape)
+    for kind in {*zip(size.flat, is_lora.flat, strict=True)}:
+        here = (size == kind[0]) & (is_lora == kind[1])
+        known = _by_rate(*kind, law, others, weight)
+        count, share = (np.interp(log_rate[here], LOG_RATES, one) for one in known)
+        found[here] = (count * share + law.pilots * expected[here]) / (count + law.pilots)
+    return found
+
+
+def _by_rate(
+    size: float, is_lora: bool, law: Elsewhere, others: Outcomes, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """How many runs count at LOG_RATES, and the share of them that died, which never falls."""
+    from scipy.optimize import isotonic_regression
+
+    hotter = (others.log_rate - LOG_RATES[:, None]) / law.rate_reach
     # What lived at a higher rate would have lived here.
     away = np.where(others.died, hotter, np.minimum(hotter, 0))
     squares = away**2 + ((others.log_parameters - size) / law.size_reach) ** 2
     near = np.exp(-0.5 * squares) * weight * (others.is_lora == is_lora)
-    return np.asarray((near @ others.died + law.pilots * expected) / (near.sum(-1) + law.pilots))
+    count = near.sum(-1) + 1e-9
+    return count, isotonic_regression(near @ others.died / count, weights=count).x
 
 
 def signals_of(run: PilotRun, end: float) -> dict[str, float]:

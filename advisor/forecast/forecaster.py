@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from advisor import model
 from advisor.errors import InputError
-from advisor.forecast.analogues import Corpus, corpus_for
-from advisor.forecast.new_configuration import NextRun, RunEffect
+from advisor.forecast.analogues import Corpus, corpus_for, log_odds
+from advisor.forecast.new_configuration import CLEAR, NextRun, RunEffect
 from advisor.forecast.target import Target, check_task
 from advisor.model import Posterior
 from advisor.model import equations as eq
@@ -190,9 +190,11 @@ class Forecaster:
         meta = self.posterior.meta.model_copy(update={"longest": longest})
         return self._again(replace(self.posterior, meta=meta), self._effect)
 
-    def _again(self, posterior: Posterior, run_effect: RunEffect) -> Forecaster:
+    def _again(
+        self, posterior: Posterior, run_effect: RunEffect, target: Target | None = None
+    ) -> Forecaster:
         how: dict[str, Any] = {"draws": self.draws, "seed": self.seed, "corpus": self.corpus}
-        return Forecaster(posterior, self.target, run_effect=run_effect, **how)
+        return Forecaster(posterior, target or self.target, run_effect=run_effect, **how)
 
     def draw(self, name: str) -> FloatArray:
         """Thinned draws of one parameter, shape (draws, ...)."""
@@ -276,11 +278,23 @@ class Forecaster:
         if self._last is None or self._last[0] is not settings:
             reference = self.posterior.meta.reference
             x = model.covariates_of(settings, reference, self._log_parameters)
+            x = model.Covariates(*(np.asarray(one, dtype=float)[..., None] for one in x))
+            x = x._replace(log_rate=x.log_rate + self._log_rate_multiple)
             self._last = settings, eq.designs(x), {}
         _, designs, known = self._last
         if name not in known:
-            known[name] = np.apply_along_axis(self.laws[name].__matmul__, -1, designs[name])
+            # Of a model that no pilot ran each draw has a rate, and so a design, of its own.
+            known[name] = np.einsum("...dt,dt->...d", designs[name], self.laws[name])
         return known[name]
+
+    @cached_property
+    def _log_rate_multiple(self) -> FloatArray:
+        """Log of the rate at which piloted models do what this one does at 1; (draws,) or (1,)."""
+        meta = self.posterior.meta
+        if self.is_small or self.target.model in {run.model for run in meta.runs}:
+            return np.zeros(1)
+        rng = np.random.default_rng((self.seed, 4))
+        return meta.priors.discrepancy.model_rate_spread * rng.standard_normal(self.size)
 
     def laws_of(self, settings: Settings) -> RunLaws:
         """What the laws give a run of a completed configuration, before its own effects."""
@@ -371,9 +385,32 @@ class Forecaster:
         The last of the steps is the end of the run: the others lie on the way to it.
         """
         times = np.atleast_1d(np.asarray(steps, dtype=int))
-        if self.next_run is None:
-            return self._extrapolated(settings, self.curve(settings, times), times)
-        return self.next_run.path(settings, times.astype(float), self.curve)
+        if self.next_run is not None:
+            return self.next_run.path(settings, times.astype(float), self.curve)
+        level = self._extrapolated(settings, self.curve(settings, times), times)
+        if (piloted := self._nearest_piloted) is None:
+            return level
+        # What pilots show beyond the laws carries over to another model in log-odds.
+        ends = piloted.scaled_reward(settings, times), piloted.curve(settings, times)
+        beyond = np.subtract(*(log_odds(one, CLEAR) for one in ends))
+        return np.asarray(eq.sigmoid(log_odds(level, CLEAR) + beyond))
+
+    @cached_property
+    def _nearest_piloted(self) -> Forecaster | None:
+        """Forecaster of a piloted model and task, for one that no pilot ran; None of small ones."""
+        if self.is_piloted or self.is_small or not self._is_fresh:
+            return None
+        own = self.target
+        runs = sorted(
+            (run for run in self.posterior.meta.runs if run.collapse_step is None),
+            key=lambda run: (run.task != own.task, run.model != own.model, -run.steps),
+        )
+        for run in runs:
+            beside = Target(run.task, run.model, run.parameters)
+            found = self._again(self.posterior, self._effect, beside)
+            if found.next_run is not None:
+                return found
+        return None
 
     def curve(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
         """What the laws alone predict for :meth:`scaled_reward`, however long a run is."""

@@ -118,6 +118,8 @@ class Discrepancy(_Entry):
     # Log-odds by which a run comes out above curve and analogues, for each e-fold beyond twice the
     # pilot, in proportion to the share of its headroom that it gained.
     gain: Bounded
+    # Spread of the natural log of the rate at which piloted models do what another does at 1.
+    model_rate_spread: Annotated[float, Field(ge=0, le=MOST)] = 0.0
     small_parameters: Positive  # below which models are smaller than those of public runs
     small_rise: Bounded  # log-odds as `gain`, of any small model that does not fall
     small_spread: Positive  # factor on log-odds round their median, for each doubling

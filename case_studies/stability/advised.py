@@ -37,7 +37,7 @@ def compared_with_rate(name: str, is_lora: bool) -> dict[str, Any]:
     rows = [one for one in kept(name) if one["on_ladder"]]
     for one in rows:
         # A cell of another model on the same task tells no less of it.
-        own = np.char.endswith(table.repository, f"/{one['task']}")
+        own = np.isin(table.task, (one["task"], f"cells/{one['task']}"))
         columns: Any = (column[~own] for column in table)
         others = Outcomes(*columns)
         at = (np.log(one["rate"]), np.log(SMOLLM2.parameters), is_lora)

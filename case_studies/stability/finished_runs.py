@@ -23,13 +23,20 @@ from trained_runs import pilots_of, trained  # noqa: E402
 from trained_tasks import LEAST_STEPS, runs_of_tasks  # noqa: E402
 from visible import LEAST_SHARE, SAME, compare  # noqa: E402
 
-from advisor.diagnosis.collapse import find_final_fall, find_passing_fall  # noqa: E402
+from advisor.diagnosis.collapse import (  # noqa: E402
+    Collapse,
+    dead_from_the_start,
+    find_final_fall,
+    find_passing_fall,
+)
 from advisor.forecast.analogues import mark_of  # noqa: E402
-from advisor.forecast.elsewhere import signals_of  # noqa: E402
+from advisor.forecast.elsewhere import project_of, signals_of  # noqa: E402
 from advisor.runs import PilotRun  # noqa: E402
 
 LOOKS = (0.1, 0.25, 0.5, 0.75)
 """Shares of a run at which it is scored."""
+
+OWN = "case_studies/language_model"
 
 SHARES = (0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 0.85)
 """Shares at which it is learned from."""
@@ -48,6 +55,11 @@ class Finished:
     onset: float | None  # share of its length
     has_recovered: bool
     looks: Mapping[float, Mapping[str, float]]  # share seen -> signals
+
+    @property
+    def project(self) -> str:
+        """What is left out together: a repository, or all tasks of a model trained here."""
+        return project_of(self.repository)
 
     @property
     def is_cell(self) -> bool:
@@ -105,7 +117,9 @@ def with_own_series(pilot: PilotRun, read: PilotRun | None) -> PilotRun:
 
 def _trained() -> Iterator[Finished]:
     for name, members in runs_of_tasks().items():
-        yield from (finished(run, name) for run in members)
+        dead = dead_from_the_start(members, 0.0)
+        at = f"{OWN} {members[0].model}: {name.removeprefix(OWN).strip('/')}"
+        yield from (finished(run, at, is_dead=run.id in dead) for run in members)
     for table in sorted(TABLES.glob("*/*.jsonl.gz")):
         place = f"{table.parent.name}/{table.name.removesuffix('.jsonl.gz')}"
         by_length = defaultdict(list)
@@ -114,23 +128,32 @@ def _trained() -> Iterator[Finished]:
                 by_length[run.steps].append(run)
         for steps, members in by_length.items():
             with tempfile.TemporaryDirectory() as folder:
-                for run in pilots_of(members, steps, place, Path(folder)):
-                    yield finished(run.with_updates(id=f"{place}/{run.id}"), f"cells/{place}")
+                runs = pilots_of(members, steps, place, Path(folder))
+            dead = dead_from_the_start(runs, 0.0)
+            for run in runs:
+                renamed = run.with_updates(id=f"{place}/{run.id}")
+                at = f"{OWN} {run.model}: cells/{table.name.removesuffix('.jsonl.gz')}"
+                yield finished(renamed, at, is_dead=run.id in dead)
 
 
 def finished(
-    run: PilotRun, repository: str, *, is_public: bool = False, is_lora: bool | None = None
+    run: PilotRun,
+    repository: str,
+    *,
+    is_public: bool = False,
+    is_lora: bool | None = None,
+    is_dead: bool = False,  # from its first updates, as its siblings show
 ) -> Finished:
-    """Judge a run, and take its signals at each share at which it lives."""
+    """Judge a run as `diagnose` does, and take its signals at each share at which it lives."""
     floor = 0.0 if run.reward_floor is None else run.reward_floor
     run = run.with_updates(reward_floor=floor)
-    verdict, end = find_final_fall(run.step, run.reward, floor)[0], float(run.step[-1])
+    verdict, end = Collapse.of(run, floor), float(run.step[-1])
     looks = {}
     for share in sorted({*LOOKS, *SHARES}):
         part = run.first_part(share)
         if np.isfinite(part.reward).sum() < PilotRun.LEAST_REWARDS:
             continue
-        if not find_final_fall(part.step, part.reward, floor)[0].unstable:
+        if not (is_dead or find_final_fall(part.step, part.reward, floor)[0].unstable):
             looks[share] = signals_of(part, end)
     own = run.hyperparameters
     return Finished(
@@ -140,8 +163,8 @@ def finished(
         own.adapter == "lora" if is_lora is None else is_lora,
         own.learning_rate is not None
         and not any(line.startswith("learning_rate =") for line in run.assumptions),
-        verdict.unstable,
-        verdict.onset_step / end if verdict.onset_step is not None else None,
+        verdict.unstable or is_dead,
+        0.0 if is_dead else verdict.onset_step / end if verdict.onset_step is not None else None,
         find_passing_fall(run.step, run.reward, floor) is not None and not verdict.unstable,
         looks,
     )

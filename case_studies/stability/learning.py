@@ -22,11 +22,11 @@ from advisor.model import Elsewhere
 from advisor.theory import BoolArray, FloatArray
 
 USUAL_STEPS, USUAL_COMPLETIONS = 200.0, 64.0
-RATE_REACH = 0.58
-"""A quarter of a decade."""
-
 SETTINGS_SD = 0.3
 """Of a slope in the law of settings, log-odds per e-fold."""
+
+RATE_REACH = 0.58
+"""A quarter of a decade."""
 
 ALIKE = tuple(product((0.5, 1.6), (3.0, 10.0)))
 """Reach in log size, and runs that what is expected counts as."""
@@ -91,7 +91,8 @@ class Runs:
     """Finished runs as columns."""
 
     members: Sequence[Finished]
-    group: Any = field(init=False)
+    group: Any = field(init=False)  # projects, left out and weighted as one
+    repository: Any = field(init=False)  # or task of a model: what scores are drawn by
     died: FloatArray = field(init=False)
     settings: FloatArray = field(init=False)
     knows_rate: BoolArray = field(init=False)
@@ -99,9 +100,10 @@ class Runs:
 
     def __post_init__(self) -> None:
         """Take the columns."""
-        names = np.array([one.repository for one in self.members])
         # Numbers: strings are slow to compare, and are compared often.
-        self.group = np.unique(names, return_inverse=True)[1]
+        self.group = np.unique([one.project for one in self.members], return_inverse=True)[1]
+        names = [one.repository for one in self.members]
+        self.repository = np.unique(names, return_inverse=True)[1]
         self.died = np.array([one.died for one in self.members], dtype=float)
         self.settings = np.array([settings_of(one) for one in self.members])
         rates = [one.run.hyperparameters.learning_rate or USUAL_RATE for one in self.members]

@@ -154,13 +154,14 @@ def studied(members: Sequence[Finished]) -> tuple[dict[str, Any], list[dict[str,
     found: dict[str, Any] = {"before": {}, **{f"{look:g}": {} for look in LOOKS}}
     for part, use in parts.items():
         rivals = {"share elsewhere": plain[part][use], "share at its rate": at_rate[use]}
-        found["before"][part] = scored(p_before[use], rivals, runs.died[use], runs.group[use])
+        found["before"][part] = scored(p_before[use], rivals, runs.died[use], runs.repository[use])
         for look in LOOKS:
             at = use & np.isfinite(said[look])
             rivals = {"share elsewhere": plain[part][at], "before the run": p_before[at]}
             if look == LOOKS[1]:
                 rivals["share at its rate"] = at_rate[at]
-            found[f"{look:g}"][part] = scored(said[look][at], rivals, runs.died[at], runs.group[at])
+            of = runs.died[at], runs.repository[at]
+            found[f"{look:g}"][part] = scored(said[look][at], rivals, *of)
     dead = [one for one in members if one.died]
     found["deaths"] = {
         "in the first quarter": sum((one.onset or 0) <= 0.25 for one in dead),

@@ -32,9 +32,9 @@ def outcomes(rates, died):
     return Outcomes(names, names, np.log(rates), size, np.zeros(count, bool), np.array(died))
 
 
-def died_at(rate, others, *, parameters=1.5e9, is_lora=False, expected=0.05):
+def died_at(rate, others, *, parameters=1.5e9, is_lora=False, expected=0.05, law=LAW):
     at = np.log(rate), np.log(parameters), np.asarray(is_lora)
-    return share_died(np.asarray(expected), at, LAW, others, others.weight)
+    return share_died(np.asarray(expected), at, law, others, others.weight)
 
 
 def run_of(reward, **series):
@@ -62,7 +62,8 @@ def test_what_died_at_a_rate_counts_there():
 
 def test_what_lived_at_a_higher_rate_counts_below():
     lived = outcomes([1e-4] * 30, [False] * 30)
-    assert died_at(1e-6, lived) == died_at(1e-4, lived) < 0.02
+    assert died_at(1e-6, lived) == pytest.approx(died_at(1e-4, lived), rel=0.02)
+    assert died_at(1e-4, lived) < 0.02
     assert died_at(1e-2, lived) == pytest.approx(0.05, abs=0.001)
 
 
@@ -71,8 +72,29 @@ def test_a_stray_death_at_a_low_rate_is_outweighed_by_what_lived_above():
     stray = [1e-6] * 3, [True] * 3
     alone = died_at(1e-6, outcomes(*stray))
     among = died_at(1e-6, outcomes(stray[0] + [1e-5] * 40, stray[1] + [False] * 40))
-    assert alone > 0.4
+    assert alone > 0.2
     assert among < 0.1
+
+
+def test_a_lower_rate_is_never_riskier():
+    """Control: the deaths at the low rate do count, at every rate from there on."""
+    table = outcomes([1e-6] * 8 + [1e-4] * 12, [True] * 4 + [False] * 4 + [True] * 4 + [False] * 8)
+    alone = LAW.model_copy(update={"pilots": 1e-6})
+    rates = np.geomspace(1e-8, 1e-4, 30)
+    said = [round(float(died_at(rate, table, law=alone)), 5) for rate in rates]
+    assert said == sorted(said)
+    assert 0.1 < said[15] < said[-1]
+
+
+def test_a_project_of_many_tasks_counts_as_one():
+    rates, died = [1e-5] * 16, [True] * 16
+    apart = outcomes(rates, died)
+    names = np.array([f"p: task {number}" for number in range(16)])
+    as_one = apart._replace(repository=names)
+    np.testing.assert_allclose(as_one.weight, 0.25)
+    np.testing.assert_allclose(apart.weight, 1.0)
+    # One of its tasks is left out alone.
+    assert as_one.without(["r3"]).mark.size == 15
 
 
 def test_a_repository_that_holds_a_pilot_is_left_out():

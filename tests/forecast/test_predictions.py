@@ -10,6 +10,7 @@ from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
 from advisor.errors import InputError
+from advisor.forecast import Forecaster, Target, stability
 from advisor.monitoring import Watch
 
 PLANS = (Plan(1e-4), Plan(3e-4), Plan(1e-3, collapse=25))
@@ -46,6 +47,47 @@ def test_it_says_what_advise_and_what_if_say(name, request):
     )
     other = posterior.predict(answer.settings.model_copy(update={"learning_rate": 1e-6}), END)
     assert abs(ends(other.final_train_reward) - reward).max() > 0.05
+
+
+def test_a_model_that_no_pilot_ran_is_known_less_well(of_a_language_model):
+    """Controls: a spread of nothing, and a new small model, whose speed goes by its size."""
+    priors = of_a_language_model.meta.priors
+
+    def said(spread, name="another", size=5e8):
+        rules = priors.discrepancy.model_copy(update={"model_rate_spread": spread})
+        own = priors.model_copy(update={"discrepancy": rules})
+        meta = of_a_language_model.meta.model_copy(update={"priors": own})
+        settings = LARGE.completed.model_copy(update={"learning_rate": 3e-4})
+        forecaster = Forecaster(replace(of_a_language_model, meta=meta), Target("sort", name, size))
+        found = stability(forecaster, settings, END)
+        return found.by_model, np.ptp(ends(forecaster.law_stiffness(settings)))
+
+    spread = priors.discrepancy.model_rate_spread
+    piloted, new, as_piloted = said(spread, LARGE.model), said(spread), said(0.0)
+    assert spread > 0.5
+    assert new[0] < as_piloted[0] - 0.01
+    assert new[1] > 1.5 * as_piloted[1]
+    assert piloted == said(0.0, LARGE.model)
+    assert said(spread, size=1e6) == said(0.0, size=1e6)
+
+
+def test_what_pilots_show_beyond_the_laws_carries_over(of_a_language_model):
+    """In log-odds; control: the laws alone."""
+    settings = of_a_language_model.meta.runs[0].settings
+    own, new = (
+        Forecaster(of_a_language_model, Target("sort", name, 5e8))
+        for name in (LARGE.model, "another")
+    )
+
+    def odds(share):
+        return np.log(share / (1 - share))
+
+    beyond = [
+        np.median(odds(one.scaled_reward(settings, END)) - odds(one.curve(settings, END)))
+        for one in (own, new)
+    ]
+    assert beyond[0] == pytest.approx(beyond[1], abs=0.05)
+    assert abs(beyond[0]) > 0.1
 
 
 def test_several_settings_share_their_draws(posterior):
