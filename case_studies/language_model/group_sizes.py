@@ -1,11 +1,10 @@
-"""Group sizes and refresh intervals on language models, against what the paper claims of them.
+"""Group sizes on language models, against what the paper claims of them.
 
     python case_studies/language_model/group_sizes.py [--out group_sizes.json]
 
 Runs of one task, rate and seed that differ in the group size alone, at as many completions of a
 step or at as many prompts: by how much the curve moves, and how the fluctuation about it changes.
-Seeds of one configuration are the control: nothing but chance tells them apart. Last, the highest
-rate that lives at refresh intervals of 1 and 16.
+Seeds of one configuration are the control: nothing but chance tells them apart.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
-from cell_plan import CELLS, Cell  # noqa: E402
+from cell_plan import CELLS  # noqa: E402
 from later_tasks import ALL_TASKS  # noqa: E402
 from manifest import write_result  # noqa: E402
-from run_store import RUNS, TABLES, unpack  # noqa: E402
+from run_store import TABLES, unpack  # noqa: E402
 from trained_runs import LEAST_STEPS, Trained, final_at, trained  # noqa: E402
 
 DEGREE, LEAST_ROWS = 3, 30
@@ -118,35 +117,6 @@ def compared(of: Sequence[Pair]) -> dict[str, Any]:
     return told
 
 
-def edges(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """Of cells that the refresh interval alone tells apart: rates that live and the highest."""
-    rows = []
-    for one in cells:
-        other = one._replace(minibatches=8, epochs=2)
-        if one.minibatches * one.epochs != 1 or other not in cells:
-            continue
-        row: dict[str, Any] = {"model": one.model, "task": one.task, "steps": one.steps}
-        for cell in (one, other):
-            runs = [
-                Trained(RUNS / cell.run(rate, seed).place / cell.run(rate, seed).name)
-                for rate in cell.rates
-                for seed in (1, 2)
-            ]
-            there = [run for run in runs if run.folder.is_dir()]
-            if len({run.configuration.rate for run in there}) < len(cell.rates):
-                break
-            dead = sorted({run.configuration.rate for run in there if run.died_at is not None})
-            lives = [rate for rate in cell.rates if not dead or rate < dead[0]]
-            row[f"K {cell.minibatches * cell.epochs}"] = {
-                "runs": len(there),
-                "died_at_rates": dead,
-                "highest_rate_below_any_death": max(lives, default=None),
-            }
-        else:
-            rows.append(row)
-    return rows
-
-
 def result() -> dict[str, Any]:
     """All of it, of the runs of both tables."""
     places = [*ALL_TASKS, *dict.fromkeys(cell.run(0.0, 1).place for cell in CELLS)]
@@ -159,7 +129,6 @@ def result() -> dict[str, Any]:
             if len(of) > 1
         }
     document["seeds alone"] = compared(seeds(runs))
-    document["refresh"] = edges(CELLS)
     return document
 
 

@@ -86,7 +86,7 @@ def train(
     -------
     folder : Path
         With ``trainer_state.json`` as TRL writes it, ``config.yaml`` and ``run.json`` (task, seed,
-        seconds, whether the weights diverged).
+        ``seconds`` of the clock and ``core_seconds`` of the processor, whether weights diverged).
     """
     if folder.is_dir():
         return folder
@@ -94,6 +94,7 @@ def train(
     part = folder.with_name(f"{folder.name}.{os.getpid()}.part")
     trainer = _trainer(part, task, given, seed, device)
     started, diverged = time.perf_counter(), False
+    computed = time.process_time()
     try:
         trainer.train()
     except DivergedError:
@@ -109,6 +110,7 @@ def train(
         "task": task.name,
         "seed": seed,
         "seconds": round(time.perf_counter() - started, 1),
+        "core_seconds": round(time.process_time() - computed, 1),
         "device": device,
         "threads": torch.get_num_threads(),
         "diverged": diverged,
