@@ -25,7 +25,7 @@ from advisor.advice.reasons import Binding, Limit, binding, leader_of, leading
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.search import search as search_best
-from advisor.advice.support import beyond_pilots, cautions, reach_of, silent_groups
+from advisor.advice.support import beyond_pilots, cautions, memory_of, reach_of, silent_groups
 from advisor.advice.trade_offs import (
     advised_goal,
     as_alternative,
@@ -358,6 +358,7 @@ def explain(
         reach=reach_of(forecaster),
         notes=by_weight(
             *cautions(forecaster, last, silent, beyond),
+            *memory_of(forecaster, planned),
             *question.notes,
             *notes,
             *_against_the_known(question, decision),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from advisor.advice.candidates import RATE_REACH
+from advisor.advice.cost import completions_trained
 from advisor.common import Kind, Note, counted, note, stated
 from advisor.forecast import SUPPORT, Forecaster, pilots_of, stability
 from advisor.model import Posterior, misfit_caution
@@ -156,6 +157,23 @@ def cautions(
     if any(one.optimizer == "sgd" for one in settings):
         found.append(note(Kind.SGD))
     return [*found, *_mostly_silent(silent, sizes), *_doubted(forecaster, steps)]
+
+
+def memory_of(forecaster: Forecaster, settings: Settings) -> list[Note]:
+    """Whether a step holds more tokens than any pilot's: then it may not fit; none of small ones."""
+    if forecaster.is_small or not forecaster.is_piloted:
+        return []
+
+    def tokens(one: Settings) -> float:
+        return completions_trained(one) * (one.max_completion_length or 1)
+
+    own = [run.settings for run in pilots_of(forecaster.posterior, forecaster.target)]
+    unknown = {one.max_completion_length is None for one in (settings, *own)}
+    count = completions_trained if len(unknown) > 1 else tokens
+    times = count(settings) / max(map(count, own))
+    if times <= SAME:
+        return [note(Kind.FITS_AS_PILOTED)]
+    return [note(Kind.MAY_NOT_FIT, times=times)]
 
 
 def _too_long(forecaster: Forecaster, steps: int) -> Note:

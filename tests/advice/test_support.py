@@ -9,7 +9,7 @@ from decisions import DEADLY
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import outside, piloted, range_text, what_if
-from advisor.advice.support import cautions, silent_groups
+from advisor.advice.support import cautions, memory_of, silent_groups
 from advisor.common import Kind, kinds
 from advisor.forecast import Forecaster, Target, stability
 
@@ -68,6 +68,34 @@ def test_a_living_pilot_that_the_model_calls_impossible_is_a_caution(moved, step
     assert (chance < 0.01) == (moved == DEADLY)
     said = cautions(forecaster, steps, {})
     assert (Kind.DOUBTED_PILOT in kinds(said)) == (moved == DEADLY)
+
+
+@pytest.mark.parametrize(
+    ("changed", "times"),
+    [
+        ({}, None),
+        ({"group_size": 4}, None),
+        ({"group_size": 16}, 2),
+        ({"prompts_per_step": 32.0, "max_completion_length": 512}, 4),
+    ],
+)
+def test_a_step_of_more_tokens_than_any_pilots_may_not_fit(changed, times):
+    """Controls: a small model, one that no pilot ran, and an unknown length."""
+    large = Plan(parameters=5e8)
+    own = large.completed.model_copy(update={"max_completion_length": 256})
+    posterior = made_up_posterior([large, Plan(1e-4, parameters=5e8)])
+    runs = tuple(run.model_copy(update={"settings": own}) for run in posterior.meta.runs)
+    posterior = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    asked = own.model_copy(update=changed)
+    (said,) = memory_of(Forecaster(posterior, Target("sort", "tiny-s", 5e8)), asked)
+    assert said.kind is (Kind.FITS_AS_PILOTED if times is None else Kind.MAY_NOT_FIT)
+    assert times is None or said.values["times"] == pytest.approx(times)
+    assert memory_of(Forecaster(posterior, Target("sort", "tiny-s", 1e5)), asked) == []
+    assert memory_of(Forecaster(posterior, Target("sort", "another", 5e8)), asked) == []
+    unknown = asked.model_copy(update={"max_completion_length": None})
+    (least,) = memory_of(Forecaster(posterior, Target("sort", "tiny-s", 5e8)), unknown)
+    most = unknown.group_size * unknown.prompts_per_step
+    assert (least.kind is Kind.MAY_NOT_FIT) == (most > own.group_size * own.prompts_per_step)
 
 
 def test_pilots_of_several_kl_coefficients_are_a_caution():
