@@ -221,6 +221,8 @@ def title_of(advice: AnswerFields) -> str:
         first = "Run this pilot first" if many == 1 else f"Run these {many} pilots first"
         none = "No feasible configuration. " if advice.kind == "infeasible" else ""
         return f"{none}{first}"
+    if Kind.UNPILOTED_LANGUAGE_MODEL in kinds(advice.notes) and advice.kind == "recommendation":
+        return "Best guess from another model's pilots"
     if advice.kind == "recommendation":
         is_edge = advice.limit.kind is Limit.EDGE_OF_RATES
         is_outside = advice.beyond_pilots or is_edge or Kind.NONE_MOVED in kinds(advice.notes)

@@ -259,6 +259,9 @@ def test_nothing_outside_the_pilots_is_headed_recommended(advice):
         assert (
             title_of(advice.model_copy(update=update)) == "Best setting found, outside your pilots"
         )
+    unpiloted = (note(Kind.UNPILOTED_LANGUAGE_MODEL, model="m", task="t"),)
+    title = title_of(advice.model_copy(update={"notes": unpiloted}))
+    assert title == "Best guess from another model's pilots"
 
 
 def test_settings_outside_the_pilots_are_called_so_next_to_a_pilot(advice, first_contact):
