@@ -22,9 +22,13 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
+from cell_plan import CELLS  # noqa: E402
 from later_tasks import LATER_TASKS  # noqa: E402
 from manifest import write_result  # noqa: E402
+from run_store import unpack  # noqa: E402
 from said import ends_of, named, scores  # noqa: E402
+from said import regrets as said_regrets  # noqa: E402
+from trained_runs import trained  # noqa: E402
 
 PRIORS = HERE.parents[1] / "priors"
 KEPT = {
@@ -96,6 +100,17 @@ def regrets(part: Sequence[Forecast], known_rate: float) -> dict[str, Any]:
     }
 
 
+def at_best_checkpoint(found: Sequence[Forecast]) -> list[Forecast]:
+    """The same forecasts beside the best checkpoint of each run, in place of its end."""
+    places = {cell.name: cell.run(0.0, 1).place for cell in CELLS}
+    best = {
+        (task, run.name): run.best
+        for task in dict.fromkeys(one["task"] for one in found)
+        for run in trained(unpack(places.get(task, task)))
+    }
+    return [{**one, "came": best[one["task"], one["run"]]} for one in found]
+
+
 def brier(part: Sequence[Forecast]) -> dict[str, Any]:
     """Brier score of P(stable), less that of shares that lived on the other tasks."""
     ladder = [one for one in part if one["on_ladder"]]
@@ -136,14 +151,19 @@ def main() -> None:
         text = (PRIORS / f"{preset}.toml").read_text(encoding="utf-8")
         known_rate = tomllib.loads(text)["known_optimum"]["learning_rate"]
         own: dict[str, Any] = {"known rate": known_rate, "piloted": {}, "regret": {}}
+        own["regret at the best checkpoint"] = {}
         for group, part in groups(found).items():
             own["piloted"][group] = with_and_without_deaths(part)
             if any(one["on_ladder"] for one in part):
                 own["regret"][group] = regrets(part, known_rate)
+                best = at_best_checkpoint(part)
+                own["regret at the best checkpoint"][group] = regrets(best, known_rate)
         # The first scores of later tasks did not keep P(stable).
         if any(one["on_ladder"] for one in found) and all("p_stable" in one for one in found):
             own["p_stable"] = brier(found)
         document[kind] = own
+    cells = at_best_checkpoint(kept("cells_first"))
+    document["cells"] = {"regret at the best checkpoint": said_regrets(cells, list(named(cells)))}
     inputs = [HERE / f"{name}.predictions.jsonl.gz" for name, _ in KEPT.values()]
     write_result(given.out, document, Path(__file__), [HERE / "loop.json", *inputs])
     print(json.dumps(document, indent=1))

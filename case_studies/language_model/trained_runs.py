@@ -86,6 +86,13 @@ class Trained:
         return final_at(self, int(self.rewards[0][-1]))
 
     @cached_property
+    def best(self) -> float:
+        """Highest mean train reward of ten steps: what its best checkpoint is worth."""
+        step, reward = self.rewards
+        width = min(reward.size, max(2, round(SMOOTHED * step.size / step[-1])))
+        return float(np.convolve(reward, np.ones(width) / width, "valid").max())
+
+    @cached_property
     def died_at(self) -> float | None:
         """Step at which its best ten steps ended, if it fell from there for good; else None.
 
