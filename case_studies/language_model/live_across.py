@@ -154,18 +154,26 @@ def ask() -> None:
             OWN: advised([loop.target], loop.target, before, folder / "own"),
             "best pilot": {"model": source, "rate": rate},
             "transferred": float(f"{transferred(rate, source, loop.target.model):.2g}"),
-            "core_seconds": {
-                "small models' pilots": round(sum(_price(p) for c in smalls for p in pilots(c)), 1),
-                "own pilots": round(sum(map(_price, own)), 1),
+            "price": {
+                "small models' pilots": price([one for cell in smalls for one in pilots(cell)]),
+                "own pilots": price(own),
             },
         }
         ANSWERS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         print(loop.name, found[loop.name], flush=True)
 
 
-def _price(run: Trained) -> float:
-    """Seconds of a pilot on its core."""
-    return float(run.own["seconds"]) * PILOT_STEPS / run.steps
+def price(runs: list[Trained]) -> dict[str, float]:
+    """Seconds of the clock, on a machine that others use too; of the processor where all have them.
+
+    Early runs kept those of the clock alone.
+    """
+    names = ("seconds", "core_seconds")
+    kept = [name for name in names if all(name in one.own for one in runs)]
+    return {
+        name: round(sum(float(one.own[name]) * PILOT_STEPS / one.steps for one in runs), 1)
+        for name in kept
+    }
 
 
 def launched(answer: dict[str, Any], target: Cell) -> tuple[Cell, float] | None:
@@ -255,7 +263,7 @@ def told(loop: Loop, answers: dict[str, Any]) -> dict[str, Any]:
         "loop": loop.name,
         "best": {"rate": best, "end": round(ladder.means[best], 4)},
         "methods": rows,
-        "core_seconds": answers["core_seconds"],
+        "price": answers["price"],
     }
 
 

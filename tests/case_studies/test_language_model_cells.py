@@ -245,6 +245,16 @@ def test_runs_that_were_asked_for_come_first_and_only_of_models_that_are_made(
     assert names == ["gemma/reversed 11", *["gemma/largest 1"] * 6]
 
 
+def test_a_price_has_processor_seconds_only_where_every_run_kept_them():
+    import live_across
+
+    old, new = _Fluctuating(np.full(60, 0.5)), _Fluctuating(np.full(60, 0.5))
+    old.own |= {"seconds": 100.0}
+    new.own |= {"seconds": 200.0, "core_seconds": 50.0}
+    assert live_across.price([new, new]) == {"seconds": 80.0, "core_seconds": 20.0}
+    assert live_across.price([old, new]) == {"seconds": 60.0}
+
+
 def test_what_is_advised_across_models_is_scored_beside_the_ladder(tmp_path, monkeypatch):
     import live_across
 
@@ -256,7 +266,7 @@ def test_what_is_advised_across_models_is_scored_beside_the_ladder(tmp_path, mon
     answer = {"kind": "recommendation", "settings": settings, "p_stable": 0.9, "reward": reward}
     answers = {live_across.ADVICE: answer, live_across.OWN: {"refused": "no"}}
     answers |= {"best pilot": {"model": "smollm2", "rate": 1e-5}, "transferred": 9e-6}
-    answers["core_seconds"] = {}
+    answers["price"] = {}
 
     class Run(_Fluctuating):
         def __init__(self, end, rate, seed):
