@@ -264,7 +264,9 @@ def test_what_is_advised_across_models_is_scored_beside_the_ladder(tmp_path, mon
     settings |= {"epochs_per_refresh": 1, "learning_rate": 2e-6}
     reward = {"low": 0.4, "median": 0.5, "high": 0.6}
     answer = {"kind": "recommendation", "settings": settings, "p_stable": 0.9, "reward": reward}
+    later = answer | {"settings": settings | {"learning_rate": 2.05e-6}}
     answers = {live_across.ADVICE: answer, live_across.OWN: {"refused": "no"}}
+    answers |= {live_across.MENDED: later}
     answers |= {"best pilot": {"model": "smollm2", "rate": 1e-5}, "transferred": 9e-6}
     answers["price"] = {}
 
@@ -278,11 +280,15 @@ def test_what_is_advised_across_models_is_scored_beside_the_ladder(tmp_path, mon
             return [Run(0.5, rate, 11), Run(0.7, rate, 12), Run(0.0, rate, 1)]
         return [Run(0.2, rate, 1)]
 
+    there = [Run(0.5, rate, 11) for rate in (2e-6, 2e-5)]
+    monkeypatch.setattr(live_across, "trained", lambda place: there)
     monkeypatch.setattr(live_across, "runs_at", runs_at)
     monkeypatch.setattr(live_across, "ladders", lambda cell: [_ladder(SHARP)])
     found = live_across.told(loop, answers)["methods"]
     assert found[live_across.ADVICE]["regret"] == pytest.approx(0.3)
     assert found[live_across.ADVICE]["held"] == [True, False]
+    # Every seed of the rate beside it, and none of one that is ten times as high.
+    assert found[live_across.MENDED]["ends"] == [0.5, 0.7, 0.0]
     assert live_across.OWN not in found
     assert found["the constant"]["regret"] == pytest.approx(0.7)
     assert found["TRL's default"]["regret"] == pytest.approx(0.0)
