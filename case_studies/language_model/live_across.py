@@ -38,6 +38,11 @@ SEEDS = (11, 12)
 """Of runs that are trained for a loop: none of the ladders has them."""
 
 OWN, ADVICE = "advice, own pilots", "advice, the small models' pilots"
+MENDED = f"{ADVICE} (mended, in sight of the first six)"
+"""What a later advisor answers on the same pilots; of loops it had seen, so in sample."""
+
+NEAR = 0.02
+"""Decades of rate within which a trained run stands for an answer that no run was trained for."""
 TARGETS = (
     # Target, from which models; what all of them have a ladder for.
     (Cell("gemma", "largest"), ("smollm2",)),
@@ -154,18 +159,26 @@ def ask() -> None:
             OWN: advised([loop.target], loop.target, before, folder / "own"),
             "best pilot": {"model": source, "rate": rate},
             "transferred": float(f"{transferred(rate, source, loop.target.model):.2g}"),
-            "core_seconds": {
-                "small models' pilots": round(sum(_price(p) for c in smalls for p in pilots(c)), 1),
-                "own pilots": round(sum(map(_price, own)), 1),
+            "price": {
+                "small models' pilots": price([one for cell in smalls for one in pilots(cell)]),
+                "own pilots": price(own),
             },
         }
         ANSWERS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         print(loop.name, found[loop.name], flush=True)
 
 
-def _price(run: Trained) -> float:
-    """Seconds of a pilot on its core."""
-    return float(run.own["seconds"]) * PILOT_STEPS / run.steps
+def price(runs: list[Trained]) -> dict[str, float]:
+    """Seconds of the clock, on a machine that others use too; of the processor where all have them.
+
+    Early runs kept those of the clock alone.
+    """
+    names = ("seconds", "core_seconds")
+    kept = [name for name in names if all(name in one.own for one in runs)]
+    return {
+        name: round(sum(float(one.own[name]) * PILOT_STEPS / one.steps for one in runs), 1)
+        for name in kept
+    }
 
 
 def launched(answer: dict[str, Any], target: Cell) -> tuple[Cell, float] | None:
@@ -185,7 +198,8 @@ def launched(answer: dict[str, Any], target: Cell) -> tuple[Cell, float] | None:
 def methods(loop: Loop, answers: dict[str, Any]) -> dict[str, tuple[Cell, float]]:
     """What each method launches."""
     known = rules(_Of(loop.target))
-    found = {name: launched(answers[name], loop.target) for name in (ADVICE, OWN)}
+    said = [name for name in (ADVICE, MENDED, OWN) if name in answers]
+    found = {name: launched(answers[name], loop.target) for name in said}
     rates = {
         "the small models' best pilot": answers["best pilot"]["rate"],
         "Tinker's transfer of it": answers["transferred"],
@@ -225,11 +239,20 @@ def runs_at(cell: Cell, rate: float) -> list[Trained]:
     ]
 
 
+def runs_near(cell: Cell, rate: float) -> list[Trained]:
+    """Every seed of a cell at rates that are as good as one."""
+    place = RUNS / cell.run(rate, 1).place
+    rates = {one.configuration.rate for one in trained(place)}
+    near = [own for own in rates if abs(np.log10(own / rate)) <= NEAR]
+    return [run for own in sorted(near) for run in runs_at(cell, own)]
+
+
 def told(loop: Loop, answers: dict[str, Any]) -> dict[str, Any]:
     """What each method came to, against the mean of the best rate of the target's ladder.
 
-    Runs advised by the small models' pilots were trained for it. The others' rates are read from
-    the ladder, between two of its rates by log rate, and their deaths from the next rate of it.
+    Runs advised by the small models' pilots were trained for it; of later answers to the same
+    pilots, runs at that rate are taken. The others' rates are read from the ladder, between two of
+    its rates by log rate, and their deaths from the next rate of it.
     """
     target = loop.target
     ladder = next(one for one in ladders(target) if one.horizon == target.steps)
@@ -237,7 +260,10 @@ def told(loop: Loop, answers: dict[str, Any]) -> dict[str, Any]:
     rows = {}
     for name, (cell, rate) in methods(loop, answers).items():
         row: dict[str, Any] = {"rate": rate}
-        if name == ADVICE or cell != target:
+        if name == MENDED:
+            runs = runs_near(cell, rate)
+            row |= of_advice(runs, cell, answers[name])
+        elif name == ADVICE or cell != target:
             runs = [one for one in runs_at(cell, rate) if one.own["seed"] in SEEDS]
             row |= of_advice(runs, cell, answers[name])
         else:
@@ -255,7 +281,7 @@ def told(loop: Loop, answers: dict[str, Any]) -> dict[str, Any]:
         "loop": loop.name,
         "best": {"rate": best, "end": round(ladder.means[best], 4)},
         "methods": rows,
-        "core_seconds": answers["core_seconds"],
+        "price": answers["price"],
     }
 
 

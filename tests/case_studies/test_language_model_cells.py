@@ -245,6 +245,16 @@ def test_runs_that_were_asked_for_come_first_and_only_of_models_that_are_made(
     assert names == ["gemma/reversed 11", *["gemma/largest 1"] * 6]
 
 
+def test_a_price_has_processor_seconds_only_where_every_run_kept_them():
+    import live_across
+
+    old, new = _Fluctuating(np.full(60, 0.5)), _Fluctuating(np.full(60, 0.5))
+    old.own |= {"seconds": 100.0}
+    new.own |= {"seconds": 200.0, "core_seconds": 50.0}
+    assert live_across.price([new, new]) == {"seconds": 80.0, "core_seconds": 20.0}
+    assert live_across.price([old, new]) == {"seconds": 60.0}
+
+
 def test_what_is_advised_across_models_is_scored_beside_the_ladder(tmp_path, monkeypatch):
     import live_across
 
@@ -254,9 +264,11 @@ def test_what_is_advised_across_models_is_scored_beside_the_ladder(tmp_path, mon
     settings |= {"epochs_per_refresh": 1, "learning_rate": 2e-6}
     reward = {"low": 0.4, "median": 0.5, "high": 0.6}
     answer = {"kind": "recommendation", "settings": settings, "p_stable": 0.9, "reward": reward}
+    later = answer | {"settings": settings | {"learning_rate": 2.05e-6}}
     answers = {live_across.ADVICE: answer, live_across.OWN: {"refused": "no"}}
+    answers |= {live_across.MENDED: later}
     answers |= {"best pilot": {"model": "smollm2", "rate": 1e-5}, "transferred": 9e-6}
-    answers["core_seconds"] = {}
+    answers["price"] = {}
 
     class Run(_Fluctuating):
         def __init__(self, end, rate, seed):
@@ -268,11 +280,15 @@ def test_what_is_advised_across_models_is_scored_beside_the_ladder(tmp_path, mon
             return [Run(0.5, rate, 11), Run(0.7, rate, 12), Run(0.0, rate, 1)]
         return [Run(0.2, rate, 1)]
 
+    there = [Run(0.5, rate, 11) for rate in (2e-6, 2e-5)]
+    monkeypatch.setattr(live_across, "trained", lambda place: there)
     monkeypatch.setattr(live_across, "runs_at", runs_at)
     monkeypatch.setattr(live_across, "ladders", lambda cell: [_ladder(SHARP)])
     found = live_across.told(loop, answers)["methods"]
     assert found[live_across.ADVICE]["regret"] == pytest.approx(0.3)
     assert found[live_across.ADVICE]["held"] == [True, False]
+    # Every seed of the rate beside it, and none of one that is ten times as high.
+    assert found[live_across.MENDED]["ends"] == [0.5, 0.7, 0.0]
     assert live_across.OWN not in found
     assert found["the constant"]["regret"] == pytest.approx(0.7)
     assert found["TRL's default"]["regret"] == pytest.approx(0.0)
