@@ -104,6 +104,11 @@ def test_text_keeps_what_is_no_argument():
     assert with_flags("key '--set': 'x' is no key=value.") == "--set: 'x' is no key=value."
 
 
+def test_no_flag_is_invented_for_a_file_that_a_command_named_itself():
+    full = str(InputError("the report cannot be written", path="study/r.html", argument="path"))
+    assert with_flags(full, {"study", "--set"}) == "study/r.html: the report cannot be written."
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

@@ -232,5 +232,6 @@ def argument_to_flag(argument: str, parameters: Collection[str] = ()) -> str:
 
 def with_flags(text: str, parameters: Collection[str] = ()) -> str:
     """Text of a library's error with flags in place of the arguments that it names in backticks."""
+    text = text.replace(", `path`", "")  # the file itself is named before it
     named = re.sub("`([a-z_]+)`", lambda found: argument_to_flag(found[1], parameters), text)
     return re.sub("key '(--[^']*)'", r"\1", re.sub("`(--[a-z-]+)`", r"\1", named))

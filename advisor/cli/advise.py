@@ -13,6 +13,7 @@ import typer
 from advisor.cli import flags
 from advisor.cli.answer import Form, Shown, markdown
 from advisor.cli.flags import echo
+from advisor.cli.logs import gpus_of
 from advisor.common import DEFAULT_SEED
 from advisor.errors import AdvisorError, CannotTellError, KeptElsewhereError
 
@@ -39,7 +40,7 @@ class Asked:
     to_share: float | None = None
     risk: float | None = None
     level: float = 0.9
-    gpus: int = 1
+    gpus: int | None = None
     seconds_per_step: float | None = None
     devices: int | None = None
     model: str | None = None
@@ -53,13 +54,14 @@ class Asked:
 
     @property
     def request(self) -> Request:
-        """The same, checked."""
+        """The same, checked; one GPU where no number was given."""
         from advisor.advice import Request
 
         choices = {
             "group_sizes": flags.numbers(self.group_sizes, "--group-sizes", int),
             "learning_rates": flags.numbers(self.learning_rates, "--learning-rates", float),
-            "devices": self.devices or self.gpus,
+            "gpus": self.gpus or 1,
+            "devices": self.devices or self.gpus or 1,
             "known": flags.pairs(self.known.split(","), "--known") if self.known else None,
         }
         return Request(**{**vars(self), **choices})
@@ -92,6 +94,7 @@ def advise(
         stated=stated.keywords,
         priors=priors,
         request=asked.request,
+        asked=asked,
         search=Search(storage=storage, seed=seed),
         shown=shown,
     )
@@ -190,6 +193,7 @@ def _run(
     out: Path,
     sampling: Sampling,
     request: Request,
+    asked: Asked | None = None,
     search: Search | None = None,
     finished: Path | None = None,
     stated: dict[str, Any] | None = None,
@@ -215,6 +219,8 @@ def _run(
     with Reporter(quiet=quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **(stated or {}))
+        if asked is not None and asked.gpus is None:
+            request = replace(asked, gpus=gpus_of(runs)).request
         request.in_steps(run.hyperparameters.refresh_interval for run in runs)  # before the fit
         judged = [diagnose(run, siblings=runs) for run in runs]
         if not quiet:

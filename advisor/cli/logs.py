@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import typer
 
 from advisor.cli import flags
 from advisor.cli.flags import echo
+from advisor.common import counted
 from advisor.errors import AdvisorError, CannotTellError, InputError
 
 if TYPE_CHECKING:
@@ -74,7 +75,15 @@ def _advised(found: Inspection) -> str:
             cohort_of(ready)
     except InputError as error:
         return f"Together advisor advise would refuse them: {error}"
-    return "advisor advise counts GPU-hours of one GPU, unless --gpus says how many."
+    gpus = gpus_of(found.train_runs)
+    named = f"{counted(gpus, 'GPU')}, as the settings have it" if gpus else "one GPU"
+    return f"advisor advise counts GPU-hours of {named}, unless --gpus says how many."
+
+
+def gpus_of(runs: Iterable[PilotRun]) -> int | None:
+    """GPUs of all runs whose settings contain a number, where it is one; None otherwise."""
+    stated = {run.gpus for run in runs if run.gpus is not None}
+    return stated.pop() if len(stated) == 1 else None
 
 
 def require_runs(found: Inspection, logs: Sequence[str | Path]) -> None:

@@ -30,6 +30,9 @@ IN_NO_RUN = "part of no run"
 IN_WARMUP = "the log stops within the warm-up, at a learning rate of"
 """How a warning begins of runs that never had the learning rate that was set."""
 
+PASSED_OVER = "cannot be read:"
+"""How a warning begins of files and folders that could not be read."""
+
 NOT_GRPO = "PPO with a value model, not GRPO: what is advised of groups was not learned from it"
 """How a warning ends of runs of the older method."""
 
@@ -123,6 +126,8 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         Whether the run collapsed, where its user says so: it comes before what the rewards show.
     collapsed_at : float or None
         Optimizer step from which it had, as its user says.
+    gpus : int or None
+        GPUs that the run was trained on, where its settings contain them.
     format, framework : str
         Reader of the file, and trainer whose keys it holds.
     rewards_are_held_out : bool
@@ -190,6 +195,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     reward_ceiling: float | None = None
     collapsed: bool | None = None
     collapsed_at: float | None = None
+    gpus: PositiveInt | None = None
     format: str = ""
     framework: str = ""
     rewards_are_held_out: bool = False
@@ -542,7 +548,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     @staticmethod
     def weighty(warnings: Iterable[str]) -> list[str]:
         """Sentences of those warnings of runs that bear on the answer, each once."""
-        bearing = (STARTS_APART, NOT_GRPO, IN_WARMUP, NO_PILOT)
+        bearing = (STARTS_APART, NOT_GRPO, IN_WARMUP, NO_PILOT, PASSED_OVER)
         found = dict.fromkeys(n for n in warnings if any(part in n for part in bearing))
         return [f"{note[0].upper()}{note[1:]}." for note in found]
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from advisor import diagnose, inspect, read_runs
 from advisor.cli import app
-from advisor.cli.advise import _print_runs, cautioned
+from advisor.cli.advise import Asked, _print_runs, cautioned, gpus_of
 from advisor.cli.terminal import output
 from advisor.errors import NotConvergedError
 from advisor.runs.logs.located_run import RawRun
@@ -103,9 +103,21 @@ def test_the_table_says_what_to_add(folder):
     assert "1 run: the group size is not known" in result.output
     assert "  # group_size = ..." in result.output
     assert "# reward_ceiling = ..." in result.output
-    assert "--gpus" in result.output
+    assert "counts GPU-hours of one GPU, unless --gpus" in result.output
     assert "broken.jsonl: row 2" in result.output
     assert "\x1b" not in result.output
+
+
+def test_gpus_of_the_settings_are_counted_where_none_are_given(folder):
+    result = RUNNER.invoke(app, ["inspect", str(folder), "--set", "gpus=8"])
+    assert "counts GPU-hours of 8 GPUs, as the settings have it, unless --gpus" in result.output
+    runs = read_runs(folder / "a", overrides={"gpus": 4})
+    assert gpus_of(runs) == 4
+    assert gpus_of([*runs, runs[0].with_updates(gpus=None)]) == 4
+    assert gpus_of([*runs, runs[0].with_updates(gpus=8)]) is None
+    request = Asked(steps=10, gpus=gpus_of(runs)).request
+    assert (request.gpus, request.devices) == (4, 4)
+    assert Asked(steps=10).request.gpus == 1
 
 
 def test_what_is_added_is_heard(folder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from advisor import inspect, read_runs
 from advisor.backtesting import finished_runs
 from advisor.errors import InputError
+from advisor.runs import PilotRun
 from advisor.runs.trainers.keys import has_reward_key, likely_reward
 
 REWARD = np.round(0.2 + 0.6 * (1 - np.exp(-np.arange(1, 61) / 20)), 6)
@@ -244,12 +246,54 @@ def test_a_reward_told_by_its_words_is_said_to_be_assumed(jsonl: Any) -> None:
     assert not any("by the words of its name" in line for line in run.assumptions)
 
 
+def test_a_table_of_results_in_markdown_is_no_log(tmp_path: Path) -> None:
+    rows = "".join(f"| model {n} | {r} |\n" for n, r in enumerate(REWARD))
+    (tmp_path / "README.md").write_text("| Model | reward |\n|---|---|\n" + rows)
+    (tmp_path / "tokens.jsonl").write_text("".join(f"[{n}, {n * 7}]\n" for n in range(50)))
+    assert not inspect(tmp_path).runs
+    steps = rows.replace("model ", "")
+    (tmp_path / "README.md").write_text("| Step | reward |\n|---|---|\n" + steps)
+    (run,) = inspect(tmp_path).runs
+    assert run.reward.tolist() == REWARD.tolist()
+
+
+def test_pairs_say_how_they_are_read(tmp_path: Path) -> None:
+    pairs = [[10 * n, r] for n, r in enumerate(REWARD.tolist(), start=1)]
+    (tmp_path / "curve.json").write_text(json.dumps(pairs))
+    (run,) = read_runs(tmp_path)
+    assert run.reward.tolist() == REWARD.tolist()
+    assert run.step[-1] == 10 * len(REWARD)
+    assert any("[step, reward]" in line for line in run.warnings)
+
+
+def test_a_closed_folder_is_named(tmp_path: Path, jsonl: Any, monkeypatch: Any) -> None:
+    jsonl([{"step": n, "reward": r} for n, r in enumerate(REWARD, start=1)])
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    whole = os.scandir
+
+    def scandir(path: Any) -> Any:  # the superuser enters any folder
+        if Path(path) == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return whole(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    (run,) = read_runs(tmp_path)
+    assert any(line.startswith("cannot be read:") and "closed" in line for line in run.warnings)
+    with pytest.raises(InputError, match=r"cannot be entered \(Permission denied\)\. Check"):
+        read_runs(closed)
+    (tmp_path / "metrics.jsonl").unlink()
+    with pytest.raises(InputError, match="cannot be entered"):
+        read_runs(tmp_path)
+
+
 def test_one_unreadable_file_does_not_stop_the_others(jsonl: Any, tmp_path: Path) -> None:
     jsonl([{"step": n, "reward": r} for n, r in enumerate(REWARD, start=1)])
     broken = tmp_path / "broken.csv"
     broken.write_text('step,reward\n1,0.5\n2,"0.6\n', encoding="utf-8")
     (run,) = read_runs(tmp_path)
-    assert any("passed over" in line and "broken.csv" in line for line in run.warnings)
+    assert any(line.startswith("cannot be read:") and "broken.csv" in line for line in run.warnings)
+    assert [*filter(lambda line: "broken.csv" in line, PilotRun.weighty(run.warnings))]
     with pytest.raises(InputError, match=r"broken\.csv"):
         read_runs([tmp_path, broken])
     (tmp_path / "metrics.jsonl").unlink()

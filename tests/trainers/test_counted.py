@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pprint
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,6 +47,36 @@ def test_slime(tmp_path: Path, interval: int) -> None:
     assert run.series["gradient_norm"] == pytest.approx(np.full(40, 0.05 * (interval + 1)))
     assert run.series["truncated_share"].tolist() == [0.1] * 40
     assert run.eval_step.size == 4
+
+
+def skyrl(n: int, level: float) -> dict[str, Any]:
+    cells = {"reward/avg_raw_reward": level, "policy/policy_lr": 1e-6, "policy/policy_entropy": 0.4}
+    cells |= {"loss/avg_final_rewards": 0.1, "generate/avg_num_tokens": 400.0, "timing/step": 9.0}
+    return {**({"eval/all/avg_score": level / 2} if n % 10 == 0 else {}), **cells}
+
+
+@pytest.mark.parametrize("prefix", ["", "\x1b[36m(skyrl_entrypoint pid=9)\x1b[0m "])
+def test_skyrl_prints_dicts_over_several_lines(tmp_path: Path, prefix: str) -> None:
+    lines = ["2026 | INFO | tracking:log:118 - Step 0: ", "{'eval/all/avg_score': '0.0100'}"]
+    for n, level in enumerate(REWARD, start=1):
+        rounded = {key: f"{value:.4f}" for key, value in skyrl(n, level).items()}
+        lines += ["INFO - Started: 'step'", f"2026 | INFO | tracking:log:118 - Step {n}: "]
+        lines += pprint.pformat({**rounded, "trainer/global_step": n}).split("\n")
+    text = "".join(f"{prefix}{line}\n" for line in lines)
+    run = read(tmp_path, text)
+    assert (run.framework, run.step_unit) == ("SkyRL", "refresh")
+    assert run.reward.tolist() == REWARD
+    assert run.eval_step.tolist() == [10.0, 20.0, 30.0, 40.0]
+    assert "learning_rate" not in run.series, "0.0000 is a rate that was rounded, not 0"
+    cut = read(tmp_path, text[: text.rfind("'reward/avg_raw_reward'")])
+    assert cut.reward.tolist() == REWARD[:-1]
+
+
+def test_skyrl_dicts_on_one_line_keep_their_rate(tmp_path: Path) -> None:
+    rows = ({**skyrl(n, r), "trainer/global_step": n} for n, r in enumerate(REWARD, start=1))
+    run = read(tmp_path, "".join(f"{row}\n" for row in rows), "trainer.out")
+    assert run.reward.tolist() == REWARD
+    assert run.hyperparameters.learning_rate == 1e-6
 
 
 def test_openrlhf(tmp_path: Path) -> None:

@@ -56,6 +56,21 @@ WHOLE: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("stated", "gpus"),
+    [
+        ({"trainer.n_gpus_per_node": 8}, 8),
+        ({"trainer.n_gpus_per_node": 8, "trainer.nnodes": 2}, 16),
+        ({"trainer.n_gpus_per_node": 8, "trainer.nnodes": "${NODES}"}, None),
+        ({"trainer.n_gpus_per_node": "$GPUS"}, None),
+        ({"trainer.n_gpus_per_node": 8, "rollout.n_gpus_per_node": 8}, None),
+        ({"trainer.nnodes": 2}, None),
+    ],
+)
+def test_gpus_are_those_of_all_nodes_or_not_known(stated: dict[str, Any], gpus: int | None) -> None:
+    assert derive({**WHOLE, **stated}).facts.get("gpus") == gpus
+
+
 def derive(settings: dict[str, Any]) -> Derived:
     derived = KEY_TABLE.derive(settings)
     assert derived.facts.keys() == derived.arithmetic.keys()

@@ -373,7 +373,7 @@ class Unread(NamedTuple):
     kind: Literal["log", "sidecar", "other"] = "log"
 
 
-def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCandidate]:
+def find_files(paths: Iterable[Path], unread: list[Unread]) -> list[LogCandidate]:
     """Files named, and all files below the folders and in the archives named, sorted, each once."""
     found: dict[Path, LogCandidate] = {}
     for path in paths:
@@ -400,11 +400,11 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
                     raise InputError(problem, path=path, advice="Name the folder of the logs")
                 folders[:] = [name for name in folders if not name.startswith(".")]
                 files += [Path(place, name) for name in names if not name.startswith(".")]
-            if unread is not None:
-                lost = (file for file in files if not os.path.exists(file))
-                unread += [Unread(file, "a link that leads nowhere") for file in lost]
-                why = "the folder cannot be entered"
-                unread += [Unread(Path(e.filename), f"{why} ({e.strerror})") for e in closed]
+            lost = (file for file in files if not os.path.exists(file))
+            unread += [Unread(file, "a link that leads nowhere") for file in lost]
+            for e in closed:
+                why = f"the folder cannot be entered ({e.strerror}). Check its permissions"
+                unread.append(Unread(Path(e.filename), why))
             for file in sorted(filter(os.path.isfile, files)):
                 for log in _members(on_disk(file), unread):
                     found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
@@ -421,12 +421,10 @@ def find_files(paths: Iterable[Path], unread: list[Unread] | None) -> list[LogCa
     return list(found.values())
 
 
-def _members(log: LogFile, unread: list[Unread] | None) -> list[LogFile]:
+def _members(log: LogFile, unread: list[Unread]) -> list[LogFile]:
     try:
         is_archive = log.suffix == ".zip" and not log.is_packed and log.head(4) == b"PK\x03\x04"
         return open_archive(log) if is_archive else [log]
     except InputError as error:
-        if unread is None:
-            raise
         unread.append(Unread(log.path, error.problem))
         return []

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.log_file import LogFile, check_text
+from advisor.runs.logfiles.log_file import Line, LogFile, check_text
 from advisor.runs.logfiles.logged import as_float
 from advisor.runs.pilot_run import IN_NO_RUN
 
 CUT = "Copy the file again (it may have been cut while it was written)"
 
 DELIMITED = (".csv", ".tsv")
+TABLES = (*DELIMITED, ".md")
 JSON_LINES = (".jsonl", ".ndjson")
 PARQUET = (".parquet", ".pq")
 
@@ -123,6 +124,8 @@ def _whole_objects(text: str, key: str | None) -> dict[str, Any]:
 def _row(number: int, cells: Any, what: str, path: Path, key: str | None = None) -> Row:
     if isinstance(cells, dict):
         return Row(number, cells)
+    if _is_pair(cells):
+        return Row(number, {"step": cells[0], "reward": cells[1]})
     problem = f"{what} a {type(cells).__name__}, not an object"
     advice = "Give one object {...} per logged row"
     raise InputError(problem, path=path, row=number, key=key, advice=advice)
@@ -130,6 +133,9 @@ def _row(number: int, cells: Any, what: str, path: Path, key: str | None = None)
 
 def csv_header(log: LogFile) -> list[str]:
     """Names of the columns of a CSV, as far as they lie in the head; none where it is no CSV."""
+    if log.suffix == ".md":
+        rows = _markdown(log)
+        return rows[0].text.split("\t") if len(rows) > LEAST_PASTED else []
     text = log.head_text().lstrip(b"\xef\xbb\xbf\r\n ").decode("utf-8", "replace")
     first = _table_from([line.rstrip("\r") for line in text.split("\n")])[0]
     try:
@@ -138,14 +144,32 @@ def csv_header(log: LogFile) -> list[str]:
         return []
 
 
+def _markdown(log: LogFile) -> list[Line]:
+    """Rows of the longest table of a page, with tabs between their cells; none without a table."""
+    tables: list[list[Line]] = [[]]
+    with contextlib.suppress(InputError):
+        for line in itertools.islice(log.lines(strict=False), limits.MOST_JSON_OBJECTS):
+            row = line.text.strip().strip("|")
+            if not line.text.lstrip().startswith("|"):
+                tables.append([])
+            elif row.strip("|-: "):
+                cells = "\t".join(cell.strip(" *`") for cell in row.split("|"))
+                tables[-1].append(line._replace(text=cells))
+    return max(tables, key=len)
+
+
 def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Line and cells of each row of a CSV (comma, semicolon or tab); the header comes first."""
+    """Line and cells of each row of a CSV (comma, semicolon, tab, or bars of Markdown).
+
+    The header comes first.
+    """
     check_text(log.head(), log.path)
-    lines = log.lines()
+    lines = iter(_markdown(log)) if log.suffix == ".md" else log.lines()
     top = [*itertools.islice(lines, MOST_REMARKS)]
     header, start = _table_from([line.text for line in top])
     if not header:
-        raise InputError("the file is empty", path=log.path, advice="Give a log with rows")
+        what = "page has no table" if log.suffix == ".md" else "file is empty"
+        raise InputError(f"the {what}", path=log.path, advice="Give a log with rows")
     first = last = top[max(0, start - 1)]
 
     def texts() -> Iterator[str]:

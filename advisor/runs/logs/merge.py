@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from advisor.errors import InputError, RateContradictionError
 from advisor.runs.logs.located_run import LocatedRun, RawRun
 from advisor.runs.logs.recovered import Rates, guess, read_rates
-from advisor.runs.logs.stated_settings import Setting, check_settings, place_row
+from advisor.runs.logs.stated_settings import RunKeys, Setting, check_settings, place_row
 from advisor.runs.pilot_run import IN_WARMUP, NO_GROUP, PilotRun, model_name
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers import Derived
@@ -95,7 +95,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         "warnings": tuple(dict.fromkeys(found.warnings)),
     }
     # What a run holds as it was stated, or not at all.
-    stated_as = ("model", "task", "reward_floor", "reward_ceiling", "collapsed", "collapsed_at")
+    stated_as = RunKeys.model_fields.keys() - {"parameters", "seed", "logging_steps"}
     return _built(raw, own | {name: values.get(name) for name in stated_as})
 
 

@@ -24,9 +24,10 @@ from advisor.runs.logs.sidecar import SIDECAR, SidecarIndex
 from advisor.runs.logs.sources import candidates, is_source
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb
-from advisor.runs.pilot_run import PilotRun
+from advisor.runs.pilot_run import PASSED_OVER, PilotRun
 from advisor.runs.several_runs import evaluations_as_rewards, mark_copies, warn_of_starts
 from advisor.runs.trainers.keys import choose_framework, count_fractions, restore_slashes
+from advisor.text import counted
 
 PathLike = str | os.PathLike[str]
 
@@ -139,7 +140,11 @@ class LogSearch:
     def run(self, paths: Sequence[Path | str]) -> Inspection:
         """Read all runs below the paths, and those that clients of trackers hand out."""
         on_disk = [path for path in paths if isinstance(path, Path)]
-        files = find_files(on_disk, None if self.is_strict else self.unread)
+        files = find_files(on_disk, self.unread)
+        for path, reason, _ in self.unread if self.is_strict else ():
+            self._failed.append(InputError(reason, path=path))
+            if path in on_disk:
+                raise self._failed[-1]
         for place in (path for path in paths if isinstance(path, str)):
             files += candidates(place)
         groups = self._groups(files)
@@ -190,9 +195,9 @@ class LogSearch:
             raise self._failed[0]
         # Files that cannot be read and are named one by one.
         first = self._failed[:5]
-        lines = [f"passed over, for it cannot be read: {error}" for error in first]
+        lines = [f"{PASSED_OVER} {str(error).rstrip('.')}" for error in first]
         more = len(self._failed) - len(first)
-        lines += [f"passed over: {more} more files that cannot be read"] if more else []
+        lines += [f"{PASSED_OVER} {counted(more, 'more file')}"] * bool(more)
         return [runs[0].with_updates(warnings=(*runs[0].warnings, *lines)), *runs[1:]]
 
     def _groups(

@@ -60,6 +60,8 @@ class RunKeys(BaseModel, use_attribute_docstrings=True):
     """Whether the run collapsed, true or false, where you know it."""
     collapsed_at: Positive | None = None
     """Optimizer step from which it had collapsed."""
+    gpus: PositiveInt | None = None
+    """GPUs that the run was trained on, for its price."""
     logging_steps: PositiveInt | None = None
     """Optimizer steps that one row of the log averages."""
 

@@ -1,6 +1,6 @@
 """Consoles with a dict or a block of lines behind a counter: slime, miles, OpenRLHF, torchforge.
 
-TRL's PPO prints such dicts without a counter.
+In those of TRL's PPO and SkyRL the counter is within the dict, which may span lines.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.log_file import LogFile
+from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
-from advisor.runs.logfiles.parsing import find_dicts, is_number, lines_with
+from advisor.runs.logfiles.parsing import (
+    LONGEST_LINE,
+    cell_number,
+    find_dicts,
+    is_number,
+    lines_with,
+)
 from advisor.runs.trainers.keys import show_keys
 
 DICT = re.compile(r"\b(rollout|perf|eval|step|[Gg]lobal step|iteration) (\d{1,8}) ?: ?(?=\{')")
@@ -21,7 +27,11 @@ BLOCK = re.compile(r"METRICS STEP (\d{1,8})\b")
 CELL = re.compile(r"(?:^|\) |\s{2})([A-Za-z][\w.@-]*/[\w./@-]+): ([-+\w.]+)\s*$")
 ANSI = re.compile(r"\x1b\[[\d;]*m")
 
-OF_PPO = "'objective/scores'"
+UNCOUNTED = ("'objective/scores'", "'reward/avg_raw_reward'")
+"""Keys of PPO and of SkyRL, whose dicts count steps themselves."""
+
+ROUNDED = re.compile(r"policy/(?:policy_)?lr")
+"""Key of a learning rate that SkyRL prints with four decimals, so as 0."""
 
 COUNTERS = {"Global step": "global_step", "global step": "global_step", "step": "step"}
 OF_ROLLOUTS = "rollout/step"
@@ -32,8 +42,19 @@ def claims(log: LogFile) -> bool:
     """Whether two lines of a console hold a dict, or begin a block, behind a counter."""
     dicts = (line for line in lines_with(log, "{'") if DICT.search(line))
     blocks = (line for line in lines_with(log, "METRICS STEP ") if BLOCK.search(line))
-    of_ppo = lines_with(log, OF_PPO)
-    return any(len([*itertools.islice(found, 2)]) == 2 for found in (dicts, blocks, of_ppo))
+    uncounted = (lines_with(log, sign) for sign in UNCOUNTED)
+    return any(len([*itertools.islice(found, 2)]) == 2 for found in (dicts, blocks, *uncounted))
+
+
+def _joined(log: LogFile) -> Iterator[Line]:
+    """Lines without colours, those of one dict as one."""
+    held = ""
+    for line in log.lines(strict=False):
+        text = held + ANSI.sub("", line.text)
+        is_open = text.rfind("{'") > text.rfind("}") and text.rstrip().endswith(",")
+        held = text if is_open and len(text) < LONGEST_LINE else ""
+        if not held:
+            yield line._replace(text=text)
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
@@ -41,12 +62,12 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     (log,) = logs
     rows, at = list[tuple[int, dict[str, Any]]](), dict[tuple[str, int], int]()
     block: dict[str, Any] | None = None
-    for line in log.lines(strict=False):
-        text = ANSI.sub("", line.text)
+    for line in _joined(log):
+        text = line.text
         counter, start = DICT.search(text), BLOCK.search(text)
         found = counter or start
-        if found is None and OF_PPO in text:
-            rows += [(line.number, printed.cells) for printed in find_dicts(text)]
+        if found is None and any(sign in text for sign in UNCOUNTED):
+            rows += [(line.number, _exact(printed.cells)) for printed in find_dicts(text)]
             continue
         if found is None:
             cell = CELL.search(text) if block is not None else None
@@ -78,6 +99,11 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         raise InputError(problem, path=log.path, key="reward", advice=advice)
     is_openrlhf = any("global_step" in cells for _, cells in rows)
     yield Logged(table, framework="OpenRLHF" if is_openrlhf else None, facts=facts)
+
+
+def _exact(cells: dict[str, str]) -> dict[str, Any]:
+    """Cells without a learning rate that was rounded to 0."""
+    return {k: v for k, v in cells.items() if not (ROUNDED.fullmatch(k) and cell_number(v) == 0)}
 
 
 def _on_rollouts(rows: list[dict[str, Any]]) -> dict[str, Any]:

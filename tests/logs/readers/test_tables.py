@@ -17,6 +17,27 @@ class TestCsv(ReaderConformance):
         return path
 
 
+class TestMarkdown(ReaderConformance):
+    reader = table.READER
+
+    def write_sample(self, folder, rewards):
+        path = folder / "issue.md"
+        rows = [f"| {n} | **{r}** | `0.1` |" for n, r in enumerate(rewards, 1)]
+        settings = "| setting | value |\n|---|---|\n| G | 8 |\n"
+        top = f"# My run\n\n{settings}\n| Step | reward | loss |\n|---:|:--|---|\n"
+        path.write_text(top + "\n".join(rows) + "\n")
+        return path
+
+
+class TestPairs(ReaderConformance):
+    reader = table.READER
+
+    def write_sample(self, folder, rewards):
+        path = folder / "curve.jsonl"
+        path.write_text("".join(f"[{n}, {float(r)}]\n" for n, r in enumerate(rewards, 1)))
+        return path
+
+
 class TestJsonLines(ReaderConformance):
     reader = table.READER
 

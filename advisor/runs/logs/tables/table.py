@@ -23,6 +23,8 @@ SCALAR_KEY = re.compile(rb'"([^"\n]{1,120})"\s*:\s*["\d.\-NIn]')
 """A key of a JSON object followed by a number, a quoted one or null."""
 
 OBJECT = re.compile(rb"\s*(?:\[\s*)?\{")
+PAIRS = re.compile(rb"(?:\[\s*)?(?:\[\s*\d+\s*,\s*-?\d*\.\d[^\],]*\][\s,]*){3}")
+"""Three lists of a step and a reward."""
 LONG_NAMES = ("metric", "variable", "key", "tag", "name", "metric_name", "series")
 LONG_VALUES = ("value", "values", "metric_value", "val")
 """Columns of a table with a row for each value, as melted tables have them."""
@@ -37,7 +39,7 @@ HOW_TO_LIST = "Give a list [{...}, {...}], or one object per line in a .jsonl fi
 
 def is_wide(log: LogFile) -> bool:
     """Whether a table's header, or a row among its first, has a known name of a reward."""
-    if log.suffix in parsing.DELIMITED:
+    if log.suffix in parsing.TABLES:
         keys = parsing.csv_header(log)
         if (long := long_columns(keys)) is not None:
             place = keys.index(long[0])
@@ -45,6 +47,8 @@ def is_wide(log: LogFile) -> bool:
                 rows = itertools.islice(parsing.csv_rows(log, []), 1, MOST_LOOKED_AT)
                 keys = [cells[place].strip() for _, cells in rows if len(cells) > place]
                 return has_reward_key(dict.fromkeys(keys))
+        if log.suffix == ".md" and not any(STEP.fullmatch(key.lower()) for key in keys):
+            return False  # of results
     elif log.suffix in (*parsing.JSON_LINES, ".json") and OBJECT.match(text := log.start()):
         is_object = log.suffix == ".json" and text[:1] != b"["
         found = [] if is_object else dict.fromkeys(SCALAR_KEY.findall(text))
@@ -56,7 +60,7 @@ def is_wide(log: LogFile) -> bool:
         elif not is_object and not has_reward_key(keys):
             keys += _nested_keys(text)
     else:
-        return False
+        return log.suffix in (*parsing.JSON_LINES, ".json") and bool(PAIRS.match(log.start()))
     return has_reward_key(keys) or (
         has_evaluation_key(keys) and any(STEP.fullmatch(key.lower()) for key in keys)
     )
@@ -97,7 +101,7 @@ def read_wide(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 def fill(builder: TableBuilder, log: LogFile) -> list[str]:
     """Add the rows of a CSV, JSONL or JSON list, and say what of it was lost."""
     notes: list[str] = []
-    if log.suffix in parsing.DELIMITED:
+    if log.suffix in parsing.TABLES:
         _fill_from_csv(log, builder, notes)
     else:
         rows = (
@@ -105,6 +109,8 @@ def fill(builder: TableBuilder, log: LogFile) -> list[str]:
             if _is_lines(log)
             else parsing.json_list(log, None, notes)[0]
         )
+        if PAIRS.match(log.start()):
+            notes.append("each pair of numbers was read as [step, reward]")
         first, rows = next(each := iter(rows), None), each
         rows = itertools.chain([] if first is None else [first], rows)
         header = [] if first is None else [*first.cells]
@@ -167,7 +173,7 @@ def _is_lines(log: LogFile) -> bool:
     """Whether the text holds an object per line, rather than a list or one object over several."""
     head = log.start()
     if log.suffix in parsing.JSON_LINES:
-        return not head.startswith(b"[")
+        return re.match(rb"\[(?!\s*\d)", head) is None  # lines may be pairs of numbers
     if not head.startswith(b"{"):
         return False
     if head.split(b"\n", 1)[0].rstrip().endswith(b"}"):
@@ -181,7 +187,7 @@ READER = Reader(
     "table with a reward (CSV, JSONL or JSON list)",
     is_wide,
     read_wide,
-    suffixes=frozenset((*parsing.DELIMITED, *parsing.JSON_LINES, ".json")),
+    suffixes=frozenset((*parsing.TABLES, *parsing.JSON_LINES, ".json")),
     claim=Claim.TABLE,
 )
 

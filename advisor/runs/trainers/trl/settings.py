@@ -339,6 +339,7 @@ def _completions(extractor: SettingsExtractor) -> tuple[float, str] | None:
 def _devices(extractor: SettingsExtractor) -> float:
     found = extractor.count("devices")
     if found is not None:
+        extractor.take("gpus", found)
         return found.value
     in_process = extractor.count("_n_gpu")  # of one process: above 1 they share its batch
     if in_process is not None and in_process.value > 1:

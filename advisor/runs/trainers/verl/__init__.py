@@ -108,6 +108,11 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     extractor.choose("loss_averaging")
     extractor.choose("precision")
     _put_names(extractor)
+    each, nodes = (extractor.count(f"trainer.{name}") for name in ("n_gpus_per_node", "nnodes"))
+    is_known = nodes is not None or "trainer.nnodes" not in settings
+    if each is not None and is_known and not extractor.has_any("rollout.n"):
+        count = 1 if nodes is None else nodes.value
+        extractor.put("gpus", each.value * count, f"{each} x nnodes {count} = {each.value * count}")
     return extractor.derived()
 
 
