@@ -259,6 +259,11 @@ LEAST_WORDS, LEAST_CONTRAST = 9.0, 4.5
 """Height in pixels from which words of a figure can be read, and the contrast that WCAG asks for;
 axe-core judges no words of a drawing."""
 
+INLINE = """document.querySelectorAll('.paper img').forEach((one) => {
+  one.outerHTML = new TextDecoder().decode(Uint8Array.from(atob(one.src.split(',')[1]), (c) => c.charCodeAt(0)));
+})"""  # noqa: E501
+"""Figures as elements of the page, whose words can be measured."""
+
 DRAWN_WORDS = """(() => {
   const parsed = (colour) => (colour.match(/[\\d.]+/g) || [0, 0, 0]).map(Number);
   const light = (colour) => parsed(colour).slice(0, 3).map((c) => c / 255)
@@ -268,7 +273,7 @@ DRAWN_WORDS = """(() => {
   for (const text of document.querySelectorAll('svg text')) {
     if (!text.checkVisibility() || !text.textContent.trim()) continue;
     const style = getComputedStyle(text), place = text.getScreenCTM();
-    const ground = getComputedStyle(text.closest('.paper') || document.body).backgroundColor;
+    const ground = text.closest('.paper') ? 'rgb(255, 255, 255)' : getComputedStyle(document.body).backgroundColor;
     const box = text.getBoundingClientRect(), whole = text.ownerSVGElement.getBoundingClientRect();
     const cut = Math.max(whole.left - box.left, box.right - whole.right, whole.top - box.top, box.bottom - whole.bottom);
     const [dark, bright] = [light(style.fill), light(ground)].sort((a, b) => a - b);
@@ -297,6 +302,7 @@ def unreadable(page: Page) -> list[str]:
     """Complaints about words of figures that are too small, too pale or cut."""
     found = []
     page.js("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    page.js(INLINE)
     for text, height, contrast, cut in page.js(DRAWN_WORDS):
         if cut > MOST_CUT:
             found.append(f"'{text}' reaches {cut:.1f} px beyond its figure")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import tomllib
 import warnings
 from collections.abc import Callable
@@ -11,8 +10,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-from advisor.reporting import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -124,51 +121,3 @@ def render(figure: Figure, kind: str, name: str = "figure") -> bytes:
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
     return buffer.getvalue()
-
-
-PAGE_COLOURS = {
-    "#ffffff": "paper",
-    style.INK: "ink",
-    style.MUTED: "quiet",
-    style.FAINT: "faint",
-    style.RISK: "risk",
-    style.BLUE: "blue",
-    style.ALARM: "alarm",
-}
-"""Colour of a drawing -> name of the page's own: these would glare or vanish in the dark."""
-
-
-def inline_svg(drawing: bytes, name: str, text: str) -> str:
-    """Drawing of matplotlib's as an element of a page, with the page's colours and own names."""
-    from markupsafe import escape
-
-    source = drawing.decode("utf-8")
-    source = source[source.index("<svg") :]
-    # Its style is that of the page, where a rule for everything would reach beyond it.
-    source = re.sub(
-        r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", source, flags=re.DOTALL
-    )
-    source = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", source).replace("xlink:href", "href")
-    source = re.sub(r'\b(id="|href="#)([^"]+)"', rf'\1{name}-\2"', source)
-    source = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", source)
-    for colour, own in PAGE_COLOURS.items():
-        # Within a style only, where a variable has a meaning; the text keeps its characters.
-        rule = rf"((?:fill|stroke): ?){colour}\b"
-        source = re.sub(rule, rf"\1var(--drawn-{own})", source, flags=re.IGNORECASE)
-    source = re.sub("<[^>]*>", lambda tag: _shortened(tag[0]), source)
-    source = re.sub(r"\n\s*", "\n", source)
-    return source.replace("<svg", f'<svg role="img" aria-label="{escape(text)}"', 1).strip()
-
-
-def _shortened(tag: str) -> str:
-    """Tag without the font, which is the page's rule, and with places to a hundredth of a point."""
-    tag = re.sub(r"font-family: [^;\"]*(; |(?=\"))", "", tag)
-    return re.sub(
-        r'\b(?:d|x|y|transform)="[^"]*"',
-        lambda places: re.sub(r"-?\d+\.\d{3,}(?=[\s\"),])", _rounded, places[0]),
-        tag,
-    )
-
-
-def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):z.2f}".rstrip("0").rstrip(".")

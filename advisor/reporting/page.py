@@ -31,7 +31,7 @@ from advisor.diagnosis import Diagnosis
 from advisor.forecast import SUPPORT, Forecaster, central, final_reward
 from advisor.model import Posterior
 from advisor.reporting import style
-from advisor.reporting.figure import Missing, inline_svg, reason_of
+from advisor.reporting.figure import Missing, reason_of
 from advisor.runs import Settings, Trainer
 from advisor.theory import FloatArray
 
@@ -181,9 +181,9 @@ def _figure(one: Drawn | Missing) -> dict[str, str]:
     shown = {"id": f"figure-{one.name}", "title": one.title, "svg": "", "missing": ""}
     if isinstance(one, Missing):
         return {**shown, "missing": one.reason}
-    svg, reason = _tried(lambda: inline_svg(one.rendered("svg"), one.name, one.text))
+    svg, reason = _tried(lambda: base64.b64encode(one.rendered("svg")).decode("ascii"))
     caption = f"{one.caption} {one.note}".rstrip()
-    return {**shown, "caption": caption, "svg": svg or "", "missing": reason}
+    return {**shown, "caption": caption, "text": one.text, "svg": svg or "", "missing": reason}
 
 
 # The sliders -------------------------------------------------------------------------------------

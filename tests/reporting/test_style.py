@@ -93,11 +93,26 @@ def luminance(colour: tuple[float, ...]) -> float:
     return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
 
-def test_curves_of_every_learning_rate_are_seen_in_the_dark() -> None:
-    """WCAG asks of a line for a contrast of 3; the page's dark paper is --drawn-paper."""
+def inverted(colour: tuple[float, ...]) -> tuple[float, ...]:
+    """What the page's filter for the dark makes of a colour: invert, then half a turn of hue."""
     css = (Path(page.__file__).parent / "assets" / "report.css").read_text(encoding="utf-8")
-    papers = re.findall(r"--drawn-paper: #([0-9a-f]{6})", css)
-    dark = min(luminance(tuple(v / 255 for v in bytes.fromhex(paper))) for paper in papers)
-    drawn = Trajectories((), 0, 0.0, 1.0)
-    colours = _rate_scale(drawn).get_cmap()(np.linspace(0, 1, 20))
-    assert min((luminance(tuple(one)) + 0.05) / (dark + 0.05) for one in colours) >= 3
+    (share,) = re.findall(r"filter: invert\((\.\d+)\) hue-rotate\(180deg\)", css)
+    at = float(share)
+    turned = np.asarray(colour[:3]) * (1 - 2 * at) + at
+    matrix = [[-0.574, 1.430, 0.144], [0.426, 0.430, 0.144], [0.426, 1.430, -0.856]]
+    return tuple(np.clip(np.asarray(matrix) @ turned, 0, 1))
+
+
+def contrast(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    dark, light = sorted([luminance(one), luminance(other)])
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_curves_of_every_learning_rate_are_seen_by_day_and_in_the_dark() -> None:
+    """WCAG asks of a line for a contrast of 3."""
+    white = (1.0, 1.0, 1.0)
+    colours = _rate_scale(Trajectories((), 0, 0.0, 1.0)).get_cmap()(np.linspace(0, 1, 20))
+    assert min(contrast(one, white) for one in colours) >= 3
+    assert min(contrast(inverted(one), inverted(white)) for one in colours) >= 3
+    # Negative control: the light end of the same scale.
+    assert contrast((0.6, 0.83, 0.25), white) < 3

@@ -171,7 +171,7 @@ def draw_decision(info: DecisionFigure) -> Figure:
     return figure
 
 
-COLOURS = {"best pilot": style.VERMILLION}
+COLOURS = {"best pilot": style.ALARM}
 """Of what is compared with the advice; others are grey."""
 
 
@@ -230,13 +230,14 @@ def _draw_stable(axes: Axes, info: DecisionFigure) -> None:
     style.band(axes, rates, info.stable, style.BLUE, alpha=0.18)
     axes.axhline(info.level, color=style.MUTED, linewidth=0.9, linestyle="--")
     at = (rates[0], info.level)
-    style.write(axes, f"wanted: {level_text(info.level)}", at, (4, -4), va="top", color=style.MUTED)
+    wanted, look = f"wanted: {level_text(info.level)}", {"va": "top", "color": style.MUTED}
+    style.write(axes, wanted, at, (4, -4), is_on_marks=True, **look)
     for rate, has_collapsed in info.pilots:
         look: dict[str, Any] = {"color": style.INK, "ms": 6, "zorder": 4, "clip_on": False}
         look |= {"marker": "x", "mew": 1.8} if has_collapsed else {"marker": "o", "mec": "white"}
         axes.plot([rate], [0], ls="", **look)
     marks = [(*info.advised, style.BLUE, "-")]
-    marks += [] if info.leader is None else [(info.leader, "best pilot", style.VERMILLION, "-")]
+    marks += [] if info.leader is None else [(info.leader, "best pilot", style.ALARM, "-")]
     marks += [] if info.known is None else [(info.known, "known best", style.MUTED, ":")]
     for row, (rate, name, colour, line) in enumerate(marks):
         axes.axvline(rate, color=colour, linewidth=1.2, linestyle=line, zorder=1)

@@ -225,8 +225,8 @@ def _rate_scale(info: Trajectories) -> ScalarMappable:
     low, high = min(rates), max(rates)
     if low == high:
         low, high = low / 2, high * 2
-    # Viridis without the ends that white and dark paper swallow.
-    colors = ListedColormap(colormaps["viridis"](np.linspace(0.35, 0.86, 256)), name="rates")
+    # Viridis without the end that white paper swallows.
+    colors = ListedColormap(colormaps["viridis"](np.linspace(0.05, 0.6, 256)), name="rates")
     return ScalarMappable(LogNorm(low, high), colors)
 
 
