@@ -230,8 +230,8 @@ def _draw_stable(axes: Axes, info: DecisionFigure) -> None:
     style.band(axes, rates, info.stable, style.BLUE, alpha=0.18)
     axes.axhline(info.level, color=style.MUTED, linewidth=0.9, linestyle="--")
     at = (rates[0], info.level)
-    wanted, look = f"wanted: {level_text(info.level)}", {"va": "top", "color": style.MUTED}
-    style.write(axes, wanted, at, (4, -4), is_on_marks=True, **look)
+    wanted = f"wanted: {level_text(info.level)}"
+    style.write(axes, wanted, at, (4, -4), is_on_marks=True, va="top", color=style.MUTED)
     for rate, has_collapsed in info.pilots:
         look: dict[str, Any] = {"color": style.INK, "ms": 6, "zorder": 4, "clip_on": False}
         look |= {"marker": "x", "mew": 1.8} if has_collapsed else {"marker": "o", "mec": "white"}
