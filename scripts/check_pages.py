@@ -349,11 +349,11 @@ def complaints_of(page: Page, path: Path, shots: Path | None = None) -> list[str
         if axe is not None:
             page.js(f"{axe}; 0")
             found += [f"{at}: axe: {one}" for one in page.js(RUN_AXE)]
-        found += [f"{at}: {one}" for one in unreadable(page)]
-        found += [f"{at}: console: {one}" for one in page.complaints]
-        if shots is not None:
+        if shots is not None:  # before figures are taken apart
             shots.mkdir(parents=True, exist_ok=True)
             page.shot(shots / f"{path.parent.name}-{path.stem}-{width}-{scheme}.png")
+        found += [f"{at}: {one}" for one in unreadable(page)]
+        found += [f"{at}: console: {one}" for one in page.complaints]
     page.look(WIDTHS[-1], SCHEMES[0])
     page.open(path)
     return [*found, *(f"{path.name}: keyboard: {one}" for one in by_keyboard(page))]
