@@ -97,6 +97,7 @@ def html(
         model=Markup(model.replace("<", "\\u003c")),
         no_explorer=no_explorer,
         sliders=_sliders(explorer, advice) if explorer else [],
+        matters=explorer["matters"] if explorer else [],
         cards=_cards_of(advice),
         figures=[_figure(one) for one in drawn],
         diagnoses=[
@@ -197,6 +198,9 @@ GROUPS = (4, 8, 16, 32, 64)
 LENGTHS = (0.5, 1.0, 2.0)
 """What is offered beside the settings of the answer; lengths as shares of its own."""
 
+NEAR = 1.15
+"""Ratio up to which a learning rate of the grid counts as twice or half another."""
+
 
 def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[str, Any]:
     """Evaluate the grid; ready for JSON, the numbers as base64 of little-endian floats."""
@@ -226,6 +230,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
         "epochs": base.epochs_per_refresh,
         "digits": digits(advice.reward.low, advice.reward.high),
         "level": advice.level,
+        "matters": _matters(values, choices, base.planned_over(advice.steps), bounds),
         "measure": advice.measure,
         "bounds": bounds,
         "ends": ends,
@@ -236,6 +241,30 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
         "words": {name: KNOBS[name] for name in choices if name in KNOBS},
         "pilots": [(run.highest_rate, run.collapse_step is None) for run in posterior.meta.runs],
     }
+
+
+def _matters(
+    values: FloatArray,
+    choices: Mapping[str, list[float]],
+    base: Settings,
+    bounds: tuple[float, float],
+) -> list[tuple[str, float]]:
+    """Sliders by the most that twice or half their value moves the reward, a lost run at its floor.
+
+    ``values`` are those of `numbers` on the grid of all choices.
+    """
+    floor, (mean, *_, sure) = bounds[0], values[:, :5].T
+    worth = (floor + sure * (mean - floor)).reshape([len(each) for each in choices.values()])
+    own = {name: getattr(base, name) for name in choices}
+    found = []
+    for axis, (name, offered) in enumerate(choices.items()):
+        place = tuple(one.index(own[other]) for other, one in choices.items())
+        line = np.moveaxis(worth, axis, -1)[place[:axis] + place[axis + 1 :]]
+        ratios = np.asarray(offered) / own[name]
+        at = line[np.isclose(ratios, 1)]
+        near = line[(ratios >= LENGTHS[0] / NEAR) & (ratios <= LENGTHS[-1] * NEAR)]
+        found.append((SLIDERS[name], float(np.abs(near - at[0]).max())))
+    return sorted(found, key=lambda one: -one[1])
 
 
 RATE = "learning_rate"

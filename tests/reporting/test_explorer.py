@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import shutil
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import advisor.reporting.page
@@ -124,3 +126,26 @@ def test_the_answer_is_among_the_choices(posterior: Posterior, advice: Recommend
     assert all(model["start"][name] in values for name, values in model["choices"].items())
     assert all(values == sorted(set(values)) for values in model["choices"].values())
     assert len(json.dumps(model)) < 150_000
+
+
+@pytest.mark.evidence
+def test_settings_are_ranked_by_what_twice_or_half_of_them_changes(
+    posterior: Posterior, advice: Recommendation
+) -> None:
+    model = explorer_data(posterior, advice)
+    found = dict(model["matters"])
+    assert [*found.values()] == sorted(found.values(), reverse=True)
+    floor = model["bounds"][0]
+
+    rows = np.frombuffer(base64.b64decode(model["values"]), "<f4").reshape(-1, 8)
+    grid = [*itertools.product(*model["choices"].values())]
+
+    def worth(**changed: float) -> float:
+        place = grid.index(tuple({**model["start"], **changed}.values()))
+        return float(floor + rows[place, 4] * (rows[place, 0] - floor))
+
+    own = model["start"]["group_size"]
+    changes = [abs(worth(group_size=size) - worth()) for size in (own / 2, own * 2)]
+    assert found["Group size G"] == pytest.approx(max(changes), abs=1e-6)
+    # Negative control: four times as much changes something else.
+    assert abs(worth(group_size=own * 4) - worth()) != pytest.approx(max(changes), abs=1e-6)
