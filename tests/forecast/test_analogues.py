@@ -11,7 +11,7 @@ from simulated_runs import Plan
 from studies import modules_of
 
 from advisor.errors import InputError
-from advisor.forecast import DRAWS, Corpus, corpus_for, end_of_begun_run
+from advisor.forecast import DRAWS, Corpus, corpus_for, end_of_begun_run, final_rows
 from advisor.forecast.analogues import (
     COLUMNS,
     FEATURES,
@@ -19,6 +19,7 @@ from advisor.forecast.analogues import (
     RunKind,
     describe,
     end_of_run,
+    gain_of_siblings,
     kind_of,
     load_corpus,
     mark_of,
@@ -203,6 +204,17 @@ def test_finished_siblings_outweigh_strangers(corpus):
         priors=PRIORS,
     ).draws
     assert np.median(beside) < 0.3 < np.median(alone)
+
+
+def test_a_forecast_is_that_of_siblings_and_analogues_where_both_agree():
+    """Control: analogues that expect no gain pull it down, two siblings twice as far up."""
+    siblings = [run_of(0.4, f"s{k}", noise=0.0) for k in range(2)]
+    start = siblings[0].first_part(0.25)
+    seen = describe(start.step, start.reward, ROWS, kind_of(start))
+    gain = siblings[0].reward[final_rows(siblings[0])].mean() - seen.level
+    for expected, share in ((gain, 1.0), (0.0, 2 / 3)):
+        draws, _ = gain_of_siblings(siblings, 0.25, seen, seen.level + expected, RULES)
+        assert np.median(draws) == pytest.approx(seen.level + share * gain, abs=1e-3)
 
 
 def test_a_run_that_has_not_begun_ends_where_its_siblings_did(corpus):
