@@ -225,6 +225,20 @@ def test_ensemble_spreads_where_nothing_tells_families_apart():
     assert min(map(width, parts)) < width(draws)
 
 
+def test_a_parameter_that_does_nothing_costs_half_the_log_of_the_rows():
+    """By BIC; and the noise, which one row less tells, is larger by as little."""
+    exponential, bins = ENSEMBLE["exponential"], 20
+    idle = exponential._replace(more=(*exponential.more, ((0.0,), -1.0, 1.0)))
+    asked = case(member("exponential"), noise=0.05)
+    given = asked.seen, asked.steps
+    one, other = (
+        curve_fit(*given, curve, (0.0, 1.0), np.random.default_rng(1))[1]
+        for curve in (exponential, idle)
+    )
+    cost = 0.5 * np.log(bins) + 0.5 * bins * np.log((bins - 3) / (bins - 4))
+    assert one - other == pytest.approx(cost, abs=1e-3)
+
+
 def test_more_parameters_must_earn_their_place():
     """On a curve of the simplest family the others, which hold it too, have less evidence."""
     wins = 0

@@ -28,7 +28,7 @@ from advisor.forecast.analogues import (
     weighted_quantiles,
 )
 from advisor.forecast.fitting import is_falling
-from advisor.forecast.run_in_progress import pooled
+from advisor.forecast.run_in_progress import local_level, pooled
 from advisor.model import load_priors
 
 with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
@@ -248,6 +248,20 @@ def test_a_curve_that_no_run_like_this_one_followed_is_not_believed(corpus):
     )
     assert far.curve_weight < 0.001
     assert np.median(far.draws) == pytest.approx(np.median(alone.draws), abs=1e-3)
+
+
+def test_a_random_walk_knows_rows_and_not_the_unit_of_steps():
+    """Control: twice as far ahead it spreads further."""
+    rng = np.random.default_rng(4)
+    run = Plan(steps=60).run(0.5 + 0.01 * np.cumsum(rng.standard_normal(60)), "walk")
+    sparse = run.with_updates(step=10 * run.step)
+    asked = np.arange(90.0, 101.0)
+
+    def spread(run, steps):
+        return local_level(run, steps, np.random.default_rng(0)).std()
+
+    assert spread(sparse, 10 * asked) == pytest.approx(spread(run, asked), rel=1e-6)
+    assert spread(run, asked + 60) > 1.2 * spread(run, asked)
 
 
 def test_weighted_quantiles_are_those_of_repeated_values():

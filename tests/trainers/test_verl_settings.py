@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from reader_conformance import LogFormat
 
 from advisor.runs import PartialSettings
 from advisor.runs.logfiles.config_files import parse_overrides
@@ -539,13 +540,9 @@ def test_parts_of_the_reward() -> None:
 
 
 def test_every_key_of_the_public_logs_is_understood(real_logs: Path) -> None:
-    from advisor.runs.logfiles.log_file import on_disk
-    from advisor.runs.logfiles.logged import Columns
-    from advisor.runs.trainers.verl import console as verl_console
-
     for folder in ("uqcxu9__qwen2.5_300step_NEW_CONSIS_RESULT", "zhiyuanhubj__logic-rl-formula"):
         for path in sorted((real_logs / folder).glob("*.log")):
-            (run,) = verl_console.read([on_disk(path)], Columns())
+            (run,) = LogFormat("verl console").read(path)
             assert [key for key in run.table.keys if not KEY_TABLE.understands(key)] == []
             assert np.isfinite(run.table.column("step")).all()
 

@@ -15,7 +15,6 @@ from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor import read_runs
 from advisor.errors import InputError
-from advisor.runs.logs.tables import table
 
 DOCUMENT = LogFormat("JSON document")
 
@@ -241,7 +240,7 @@ def test_claims_a_run_behind_long_texts(tmp_path: Path, rows: dict[str, Any]) ->
 def test_a_list_of_rows_is_a_table(tmp_path: Path) -> None:
     assert not claimed(tmp_path, steps())
     (run,) = read_runs(tmp_path)
-    assert (run.format, run.reward.tolist()) == (table.READER.name, TRACE)
+    assert (run.format, run.reward.tolist()) == (LogFormat("table").reader.name, TRACE)
 
 
 def test_a_mapped_key_counts_as_reward(tmp_path: Path) -> None:
