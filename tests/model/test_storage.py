@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import h5netcdf
 import numpy as np
 import pytest
+from past_studies import SCHEMA, saved_meta
 from simulated_runs import (
     PLANS,
     PRESET,
@@ -37,9 +37,7 @@ from advisor.model import compat as _compat
 from advisor.model.fast import Shape, data_of, shape_of, shapes_of
 from advisor.model.fast.density import density_of, pack
 from advisor.model.fast.sampler_coordinates import place
-from advisor.model.posterior import SCHEMA
 from advisor.model.sampling import CAREFUL, DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT
-from advisor.model.storage import META
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +82,8 @@ def test_saving_again_replaces_the_file(posterior, saved):
 
 
 def rewrite_meta(path, change):
-    with h5netcdf.File(path, "a") as file:
-        meta = json.loads(str(file.attrs[META]))
+    with saved_meta(path) as meta:
         change(meta)
-        file.attrs[META] = json.dumps(meta)
 
 
 @pytest.mark.evidence
@@ -152,7 +148,7 @@ def test_netcdf_of_others_is_refused(tmp_path):
     with pytest.raises(StudyError, match="this is no saved posterior"):
         Posterior.load(path)
     with h5netcdf.File(path, "a") as file:
-        file.attrs[META] = "{}"
+        file.attrs["advisor"] = "{}"
     with pytest.raises(StudyError, match="this is no saved posterior"):
         Posterior.load(path)
 

@@ -14,7 +14,7 @@ from advisor.errors import InputError
 from advisor.runs import inspect, read_runs
 
 CHART = LogFormat("W&B chart")
-SIDECAR = "settings (sidecar)"
+SIDECAR = "settings of the runs (sidecar)"
 
 NAME = "wandb_export_2026-05-19T17_35_00.153+01_00.csv"
 
