@@ -48,6 +48,16 @@ def test_a_run_is_cut_into_what_is_seen_and_its_last_tenth(seen, logging):
         assert case.seen.reward.max() < case.target
 
 
+def test_the_held_out_outcome_is_that_of_evaluations_in_the_last_tenth():
+    """Control: a run without any there has none."""
+    step, reward = np.array([50.0, 85.0, 95.0, 100.0]), np.array([0.1, 0.2, 0.6, 0.8])
+    for kept, came in ((4, pytest.approx(0.7)), (2, None)):
+        (run,) = finished(1)
+        run = run.with_updates(eval_step=step[:kept], eval_reward=reward[:kept])
+        ((cohort,), _) = make_cases([run], 0.25)
+        assert cohort.cases[0].held_out == came
+
+
 def test_steps_count_rather_than_rows():
     """A log that is dense at first: a quarter of the steps is more than a quarter of the rows."""
     step = np.concatenate([np.arange(1.0, 51.0), np.arange(60.0, 201.0, 10.0)])
