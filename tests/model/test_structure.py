@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cohorts import PRIORS, simulated, without_bins
+from cohorts import PRIORS, data_of, shape_of, shapes_of, simulated, without_bins
 from simulated_runs import PLANS, Plan, cohort_of_plans, rising, wandering
 
 from advisor.model import FAMILIES, LAWS, POPULATION, SPECTRUM, Priors, clock_polynomial, cohort_of
 from advisor.model import equations as eq
 from advisor.model import fast as columns
-from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.likelihood import residual_persistence
 from advisor.model.parameters import LEVELS
 
