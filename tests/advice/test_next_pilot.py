@@ -57,6 +57,17 @@ def test_chosen_pilot_is_on_offer_and_probably_lives(uncertain):
         assert found.cost == evaluate.cost(found.settings, found.steps)
 
 
+@pytest.mark.parametrize(("share", "is_chosen"), [(0.4, False), (0.6, True)])
+def test_a_cheap_pilot_must_bring_half_of_the_largest_gain(
+    uncertain, monkeypatch, share, is_chosen
+):
+    evaluate, lattice, (dear, cheap) = pilots(uncertain, {"group_size": 64}, {"group_size": 8})
+    gains = iter([share, 1.0])  # the cheapest of a rate comes first
+    monkeypatch.setattr("advisor.advice.pilot_choice.information_gain", lambda *_: next(gains))
+    found = choose_pilot(evaluate, lattice, steps=30, candidates=[dear, cheap])
+    assert found.settings == (cheap if is_chosen else dear)
+
+
 def test_deadly_pilot_is_not_chosen_however_much_it_tells(uncertain):
     evaluate, lattice, (deadly, safe) = pilots(
         uncertain, {"learning_rate": 1e-1, "epochs_per_refresh": 8}, {"learning_rate": 1e-4}
