@@ -16,6 +16,7 @@ from learned_priors import MODEL_SPREADS
 
 from advisor.common import VERSION
 from advisor.model import (
+    GROUP_EFFECTS,
     GROUP_LEVELS,
     POPULATION,
     RUN_EFFECTS,
@@ -29,7 +30,6 @@ from advisor.model import (
     load_priors,
 )
 from advisor.model import equations as eq
-from advisor.model.parameters import GROUP_EFFECTS
 from advisor.model.posterior import Convergence
 from advisor.runs import PartialSettings
 

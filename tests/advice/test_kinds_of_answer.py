@@ -11,11 +11,10 @@ from decisions import HOT, LEVEL, STEPS, changed, decision, with_evaluations
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Recommendation, advise, in_trainer_names, number, percent
-from advisor.advice.evaluate import base_settings
 from advisor.advice.reasons import Limit
 from advisor.advice.trade_offs import NOTICED
 from advisor.common import Kind, kinds
-from advisor.forecast import Forecaster, final_reward, stability
+from advisor.forecast import Forecaster, final_reward, pilots_of, stability
 from advisor.model import misfit_caution
 from advisor.runs import Trainer
 
@@ -203,5 +202,5 @@ def test_settings_that_are_kept_are_those_of_the_targets_own_pilots():
     assert (
         found.settings.prompts_per_step
         == 16
-        == base_settings(posterior, found.target).prompts_per_step
+        == pilots_of(posterior, found.target)[0].settings.prompts_per_step
     )

@@ -11,7 +11,6 @@ from decisions import DEADLY, STEPS, changed, decision
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Budget, CostModel, Search, advise, pilot_choice
-from advisor.advice.evaluate import base_settings
 from advisor.advice.pilot_choice import (
     PILOT_LEVEL,
     _reason,
@@ -22,7 +21,7 @@ from advisor.advice.pilot_choice import (
 )
 from advisor.common import DEFAULT_SEED, Kind, kinds, note
 from advisor.errors import CannotTellError
-from advisor.forecast import stability
+from advisor.forecast import pilots_of, stability
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ def uncertain():
 
 def pilots(posterior, *changes, seed=DEFAULT_SEED):
     evaluate, lattice = decision(posterior, seed=seed)
-    base = base_settings(posterior, evaluate.forecaster.target)
+    base = pilots_of(posterior, evaluate.forecaster.target)[0].settings
     return evaluate, lattice, [changed(base, **change) for change in changes]
 
 

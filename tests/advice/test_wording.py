@@ -21,11 +21,10 @@ from advisor.advice import (
     number,
     percent,
 )
-from advisor.advice.evaluate import base_settings
 from advisor.advice.reasons import Binding, Limit
 from advisor.advice.wording import MOST_WORDS, price, title_of
 from advisor.common import Kind, counted, kinds, note, stated
-from advisor.forecast import Forecaster, final_reward, stability
+from advisor.forecast import Forecaster, final_reward, pilots_of, stability
 
 KINDS = ["advice", "infeasible", "first_contact"]
 
@@ -376,7 +375,7 @@ def test_shares_are_written_alike(advice):
 
 def test_best_pilots_own_settings_are_said_to_be(posterior):
     evaluate, _ = decision(posterior)
-    own = base_settings(posterior, evaluate.forecaster.target)
+    own = pilots_of(posterior, evaluate.forecaster.target)[0].settings
     said = advise(posterior, choose_from=[own], level=0.5, weigh_pilots=False)
     assert "These are the settings of the best pilot." in said.text
     other = changed(own, group_size=24)

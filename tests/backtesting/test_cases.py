@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, rising
 
-from advisor.backtesting.cases import COHORT, FEWEST, LEAST_ROWS, make_cases
+from advisor.backtesting import make_cases
+from advisor.backtesting.cases import COHORT, FEWEST, LEAST_ROWS
 
 
 def finished(count, rows=100, plan=None, path=None, prefix="run", **updates):

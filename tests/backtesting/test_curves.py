@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, rising
 
-from advisor.backtesting.backtests import CURVES, ENSEMBLE, ensemble, last_value
-from advisor.backtesting.cases import Case, make_cases
+from advisor.backtesting import CURVES, ENSEMBLE, Case, make_cases
+from advisor.backtesting.backtests import ensemble, last_value
 from advisor.forecast import DRAWS, curve_fit
 
 # start, plateau, log time and shape relative to the last of the steps seen

@@ -23,11 +23,19 @@ from cohorts import (
 )
 from test_kernel import places
 
-from advisor.model import FAMILIES, GROUP_LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS, load_priors
+from advisor.model import (
+    FAMILIES,
+    GROUP_EFFECTS,
+    GROUP_LEVELS,
+    POPULATION,
+    RUN_EFFECTS,
+    TASK_LEVELS,
+    load_priors,
+)
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
 from advisor.model.fast.sampler_coordinates import start_points
-from advisor.model.parameters import DIMS, GROUP_EFFECTS, model_variables, named_draws
+from advisor.model.parameters import DIMS, model_variables, named_draws
 
 NAMES = (*POPULATION, *TASK_LEVELS, *GROUP_LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS)
 """Parameters in the order of the flat point."""
