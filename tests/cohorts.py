@@ -12,6 +12,8 @@ from simulated_runs import KNOWN_SIZES, PRESET, Plan, Truth, simulate_run
 from advisor.model import POPULATION, SPECTRUM, Reference, cohort_of, load_priors
 from advisor.model.cohort import Cohort
 from advisor.model.fast import RUN_PLACES, data_of, shape_of, shapes_of
+from advisor.model.fast.density import density_of, draw_of, natural, pack, sampled
+from advisor.model.fast.kernel import log_likelihood, luck_of_runs
 
 PRIORS = load_priors(PRESET).model_copy(update={"speed_law": None})
 TRUTH = Truth(Reference(3e-4, 8.0, 16.0, 1e5))
@@ -128,3 +130,48 @@ def with_places(data: Any, rng: np.random.Generator) -> Any:
         weight = np.resize([0.7, 1.0, 0.0, 0.3], len(table))
         table[:, column + 2] = np.where(has_bins, np.roll(weight, kind), 0.0)
     return data | {"run_table": table}
+
+
+class Block:
+    """A cohort packed for the machine code: density and coordinates, as the sampler has them."""
+
+    def __init__(self, cohort: Cohort, data: Any = None, gap: float = 1.0) -> None:
+        self.shape = shape_of(cohort)
+        self.values = pack(data or data_of(cohort, PRIORS), self.shape, gap)
+
+    def density(self, there: Any) -> tuple[float, Any]:
+        """Log density and its gradient."""
+        return density_of(self.values)(there)
+
+    def at(self, point: Any) -> tuple[float, Any]:
+        """The same at a point of the model."""
+        return self.density(self.sampled(flat(point)))
+
+    def sampled(self, vector: Any) -> Any:
+        """Coordinates of the sampler, from those of the model."""
+        return sampled(vector, self.values)
+
+    def natural(self, there: Any) -> Any:
+        """The reverse of :meth:`sampled`."""
+        return natural(there, self.values)
+
+    def draw(self, there: Any) -> Any:
+        """What is kept of a draw, by parameter."""
+        return draw_of(self.values, self.shape)(there)
+
+
+def likelihood(data: Any, point: Any, added_to: float = 0.0) -> tuple[float, Any]:
+    """Log likelihood of the machine code at a point, and its gradient, flat, added to a number."""
+    parts = tuple(np.ascontiguousarray(values, dtype=float) for values in point.values())
+    slopes = tuple(np.full_like(values, added_to) for values in parts)
+    tables = tuple(data[name] for name in ("run_table", "parents", "first_bin", "bin_table"))
+    value = log_likelihood(parts, tables, float(data["is_oscillator"]), slopes)
+    return value, np.concatenate([slope.ravel() for slope in slopes])
+
+
+def luck(data: Any, point: Any) -> Any:
+    """Run effects of a point, in standard deviations, from its run offsets."""
+    *parts, offsets = (np.ascontiguousarray(values) for values in point.values())
+    found = np.empty_like(offsets)
+    luck_of_runs((*parts, found), offsets, data["run_table"], data["parents"])
+    return found

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from learned_priors import MODEL_SPREADS
 
 from advisor.common import VERSION
 from advisor.model import (
+    GROUP_EFFECTS,
     GROUP_LEVELS,
     POPULATION,
     RUN_EFFECTS,
@@ -28,13 +30,12 @@ from advisor.model import (
     load_priors,
 )
 from advisor.model import equations as eq
-from advisor.model.parameters import GROUP_EFFECTS
-from advisor.model.posterior import SCHEMA, Convergence
-from advisor.model.storage import META
+from advisor.model.posterior import Convergence
 from advisor.runs import PartialSettings
-from advisor.study.study import MANIFEST
 
 CHAINS, DRAWS = 2, 500
+SCHEMA = 4
+"""Of ``posterior.nc``, since 1.0; raised where what was saved can no longer be read."""
 
 
 def parameters() -> dict[str, str]:
@@ -197,21 +198,28 @@ def _meta(
     )
 
 
+@contextmanager
+def saved_meta(path: Path) -> Iterator[dict[str, Any]]:
+    """What a saved posterior holds next to its draws; changes of it are saved."""
+    with h5netcdf.File(path, "a") as file:
+        meta = json.loads(str(file.attrs["advisor"]))
+        yield meta
+        file.attrs["advisor"] = json.dumps(meta)
+
+
 def as_written(study: Path) -> None:
     """Let the manifest hold what another version would have written there."""
-    manifest = json.loads((study / MANIFEST).read_text())
+    manifest = json.loads((study / "manifest.json").read_text())
     manifest["sha256"] = {
         name: hashlib.sha256((study / name).read_bytes()).hexdigest() for name in manifest["sha256"]
     }
-    (study / MANIFEST).write_text(json.dumps(manifest))
+    (study / "manifest.json").write_text(json.dumps(manifest))
 
 
 def made_by_version(study: Path, version: str) -> None:
     """Turn a saved study into one that another version wrote."""
-    with h5netcdf.File(study / "posterior.nc", "a") as file:
-        meta = json.loads(str(file.attrs[META]))
+    with saved_meta(study / "posterior.nc") as meta:
         meta["provenance"]["package"] = version
-        file.attrs[META] = json.dumps(meta)
     answer = json.loads((study / "recommendation.json").read_text())
     answer["provenance"]["package"] = version
     (study / "recommendation.json").write_text(json.dumps(answer))

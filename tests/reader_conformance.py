@@ -18,7 +18,7 @@ import random
 import time
 import tracemalloc
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ import pytest
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
-from advisor.runs.logfiles.logged import Columns, Reader
+from advisor.runs.logfiles.logged import Columns, Logged, Reader
 from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.readers import readers
@@ -41,6 +41,23 @@ MOST_SECONDS = 20.0
 """Of processor time."""
 
 MOST_MEMORY = 200 << 20
+
+
+class LogFormat:
+    """A format of the package, by how its name begins, asked about files on disk."""
+
+    def __init__(self, name: str) -> None:
+        (self.reader,) = (one for one in readers() if one.name.startswith(name))
+
+    def claims(self, path: Path) -> bool:
+        return bool(self.reader.claims(on_disk(path)))
+
+    def group(self, path: Path) -> Path | None:
+        assert self.reader.group is not None
+        return self.reader.group(on_disk(path))
+
+    def read(self, *paths: Path, columns: Mapping[str, str] | None = None) -> list[Logged]:
+        return list(self.reader.read([on_disk(one) for one in paths], Columns(columns or {})))
 
 
 class ReaderConformance:

@@ -24,7 +24,7 @@ from advisor.common import (
     write_whole,
 )
 from advisor.errors import InputError, KeptElsewhereError
-from advisor.study.study import check_place
+from advisor.study import check_place
 
 FULL = OSError(28, "No space left on device")
 

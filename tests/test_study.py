@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from past_studies import SCHEMA
 from simulated_runs import PLANS, made_up_posterior
 from undrawn import draw_nothing
 
@@ -24,11 +25,10 @@ from advisor.common import replacing, saving
 from advisor.diagnosis import diagnose
 from advisor.errors import InputError, KeptElsewhereError, StudyError
 from advisor.model import Posterior
-from advisor.model.posterior import SCHEMA
 from advisor.runs import PilotRun
 from advisor.study import Study, check_place
 from advisor.study import study as study_module
-from advisor.study.study import MANIFEST, check_folder
+from advisor.study.study import check_folder
 
 CONFIGS = {"trl_config.yaml", "verl_grpo.sh", "openrlhf_grpo.sh"}
 NOTHING_LIVES = {"hazard.level": 2.0}
@@ -93,8 +93,8 @@ def test_what_is_loaded_is_what_was_written(written, posterior, advice):
 @pytest.mark.evidence
 def test_manifest_lists_every_file(written):
     folder, files = written
-    manifest = json.loads((folder / MANIFEST).read_text())
-    assert {*manifest["files"], MANIFEST} == contents(folder).keys()
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert {*manifest["files"], "manifest.json"} == contents(folder).keys()
     assert set(files) == contents(folder).keys()
     assert {"posterior.nc", "recommendation.json", "report.html"} | CONFIGS <= set(
         manifest["files"]
@@ -133,16 +133,16 @@ def with_notes(folder: Path) -> None:
 
 def of_a_web_page(folder: Path) -> None:
     """A ``manifest.json`` is also what browsers call the description of an app."""
-    (folder / MANIFEST).write_text('{"name": "My page", "icons": []}')
+    (folder / "manifest.json").write_text('{"name": "My page", "icons": []}')
     (folder / "index.html").write_text("keep me")
 
 
 def with_a_list_for_a_manifest(folder: Path) -> None:
-    (folder / MANIFEST).write_text("[1, 2]")
+    (folder / "manifest.json").write_text("[1, 2]")
 
 
 def with_a_binary_manifest(folder: Path) -> None:
-    (folder / MANIFEST).write_bytes(b"\xff\xfe\x00")
+    (folder / "manifest.json").write_bytes(b"\xff\xfe\x00")
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ def test_damaged_study_is_refused_in_one_sentence(
 
 def without_hashes(study: Path) -> None:
     """The manifest as older versions wrote it."""
-    manifest = json.loads((study / MANIFEST).read_text())
+    manifest = json.loads((study / "manifest.json").read_text())
     assert manifest.pop("sha256").keys() >= {"posterior.nc", "recommendation.json"}
-    (study / MANIFEST).write_text(json.dumps(manifest))
+    (study / "manifest.json").write_text(json.dumps(manifest))
 
 
 def answer_of(study: Path, **changes: Any) -> None:
@@ -528,7 +528,7 @@ def test_launch_config_may_be_edited(study):
 def test_odd_manifest_is_no_study(tmp_path, text):
     folder = tmp_path / "study"
     folder.mkdir()
-    (folder / MANIFEST).write_text(text)
+    (folder / "manifest.json").write_text(text)
     with pytest.raises(StudyError, match="it is no study"):
         Study.load(folder)
     with pytest.raises(InputError, match="it exists and is no study"):

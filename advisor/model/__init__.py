@@ -19,6 +19,7 @@ from advisor.model.equations import WANDER_SHARE as WANDER_SHARE
 from advisor.model.equations import covariates_of as covariates_of
 from advisor.model.equations import shifted_share as shifted_share
 from advisor.model.equations import sigmoid as sigmoid
+from advisor.model.parameters import GROUP_EFFECTS as GROUP_EFFECTS
 from advisor.model.parameters import GROUP_LEVELS as GROUP_LEVELS
 from advisor.model.parameters import LAWS as LAWS
 from advisor.model.parameters import POPULATION as POPULATION
@@ -41,6 +42,7 @@ from advisor.model.presets import prior_entries as prior_entries
 from advisor.model.presets import prior_predictive as prior_predictive
 from advisor.model.presets import prior_table as prior_table
 from advisor.model.presets import write_preset as write_preset
+from advisor.model.priors import AS_THE_CURVE as AS_THE_CURVE
 from advisor.model.priors import FAMILIES as FAMILIES
 from advisor.model.priors import NO_LINE as NO_LINE
 from advisor.model.priors import SPECTRUM as SPECTRUM

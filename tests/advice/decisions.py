@@ -10,11 +10,10 @@ from hypothesis import settings
 from simulated_runs import made_up_posterior
 
 from advisor.advice import Budget, CostModel, Lattice, Objective, Search, default_lattice
-from advisor.advice.evaluate import Evaluation, Evaluator, base_settings
+from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.search import search
 from advisor.common import DEFAULT_SEED
-from advisor.forecast import Forecaster, Target
-from advisor.forecast.target import largest_target
+from advisor.forecast import Forecaster, Target, named_target, pilots_of
 from advisor.model import Posterior
 from advisor.runs import Settings
 
@@ -50,7 +49,7 @@ def decision(
     **choices: Any,
 ) -> tuple[Evaluator, Lattice]:
     """Fresh evaluator, and lattice around the pilots."""
-    target = target or largest_target(posterior)
+    target = target or named_target(posterior)
     evaluate = Evaluator(
         Forecaster(posterior, target, draws=draws, seed=seed),
         objective or Objective(),
@@ -58,7 +57,7 @@ def decision(
         cost,
         goal,
     )
-    return evaluate, default_lattice(posterior, base_settings(posterior, target), **choices)
+    return evaluate, default_lattice(posterior, pilots_of(posterior, target)[0].settings, **choices)
 
 
 def again(evaluate: Evaluator) -> Evaluator:

@@ -12,7 +12,6 @@ from simulated_runs import PLANS, Plan, made_up_posterior
 from advisor.advice import Request, Search, advise, trade_offs
 from advisor.advice.answer import p_better, prepare, searched
 from advisor.advice.evaluate import utilities
-from advisor.advice.reasons import Limit
 from advisor.advice.trade_offs import best_piloted
 from advisor.common import Kind, kinds, silent
 from advisor.errors import InputError
@@ -164,7 +163,7 @@ def test_a_neighbour_that_is_better_by_a_trifle_does_not_unseat_a_pilot():
 def test_the_reason_names_what_would_give_more_and_how_surely(monkeypatch):
     question = question_of(1.5e9, surely=1.0, known={"learning_rate": 1e-6}, projects=9)
     kept = searched(question)
-    assert kept.limit.kind is Limit.KNOWN
+    assert kept.limit.kind == "known"
     assert kept.limit.gain > 0
     assert kept.limit.freed_by == f"--learning-rates {kept.limit.value:g}"
     # Not 80 %, which is not below itself.

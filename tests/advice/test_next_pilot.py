@@ -11,7 +11,6 @@ from decisions import DEADLY, STEPS, changed, decision
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Budget, CostModel, Search, advise, pilot_choice
-from advisor.advice.evaluate import base_settings
 from advisor.advice.pilot_choice import (
     PILOT_LEVEL,
     _reason,
@@ -22,7 +21,7 @@ from advisor.advice.pilot_choice import (
 )
 from advisor.common import DEFAULT_SEED, Kind, kinds, note
 from advisor.errors import CannotTellError
-from advisor.forecast import stability
+from advisor.forecast import pilots_of, stability
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ def uncertain():
 
 def pilots(posterior, *changes, seed=DEFAULT_SEED):
     evaluate, lattice = decision(posterior, seed=seed)
-    base = base_settings(posterior, evaluate.forecaster.target)
+    base = pilots_of(posterior, evaluate.forecaster.target)[0].settings
     return evaluate, lattice, [changed(base, **change) for change in changes]
 
 
@@ -55,6 +54,17 @@ def test_chosen_pilot_is_on_offer_and_probably_lives(uncertain):
         assert chance.by_model >= PILOT_LEVEL
         assert found.gain >= 0
         assert found.cost == evaluate.cost(found.settings, found.steps)
+
+
+@pytest.mark.parametrize(("share", "is_chosen"), [(0.4, False), (0.6, True)])
+def test_a_cheap_pilot_must_bring_half_of_the_largest_gain(
+    uncertain, monkeypatch, share, is_chosen
+):
+    evaluate, lattice, (dear, cheap) = pilots(uncertain, {"group_size": 64}, {"group_size": 8})
+    gains = iter([share, 1.0])  # the cheapest of a rate comes first
+    monkeypatch.setattr("advisor.advice.pilot_choice.information_gain", lambda *_: next(gains))
+    found = choose_pilot(evaluate, lattice, steps=30, candidates=[dear, cheap])
+    assert found.settings == (cheap if is_chosen else dear)
 
 
 def test_deadly_pilot_is_not_chosen_however_much_it_tells(uncertain):

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from simulated_runs import made_up_posterior
 
 from advisor.advice import Budget, CostModel, Objective, Request, Search, advise
-from advisor.advice.evaluate import base_settings, curve_steps
+from advisor.advice.evaluate import curve_steps
 from advisor.errors import InputError
-from advisor.forecast import Forecaster, stability, stability_draws
+from advisor.forecast import Forecaster, pilots_of, stability, stability_draws
 
 LONG = 400
 """Steps in which most configurations reach the goal."""
@@ -152,7 +152,7 @@ def test_advice_for_a_share_of_the_gain_is_the_soonest_there(posterior, share):
     )
     at_end, lattice = decision(posterior)
     top = max((e for e in map(at_end, lattice) if e.is_feasible(LEVEL)), key=lambda e: e.value)
-    base = base_settings(posterior, found.target)
+    base = pilots_of(posterior, found.target)[0].settings
     start = at_end.forecaster.outcome(base, [0]).mean()
     goal = start + share * (top.reward - start)
     evaluate, lattice = decision(posterior, objective=found.objective, goal=float(goal))
@@ -223,7 +223,7 @@ def bold_and_narrow(width):
     )
     uncertain = with_draws(posterior, plateau_loss__learning_rate=loss)
     reference = posterior.meta.reference.learning_rate
-    base = base_settings(posterior, decision(posterior)[0].forecaster.target)
+    base = pilots_of(posterior, decision(posterior)[0].forecaster.target)[0].settings
     narrow = changed(base, learning_rate=reference)
     bold = changed(base, learning_rate=6 * reference)
     return uncertain, bold, narrow

@@ -9,9 +9,8 @@ from decisions import LEVEL, STEPS, decision
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Budget, Recommendation, Request, advise, default_lattice, export, what_if
-from advisor.advice.evaluate import base_settings
 from advisor.advice.pilot_choice import decision_of, is_first_contact
-from advisor.forecast.target import largest_target
+from advisor.forecast import named_target, pilots_of
 
 FEW = {"learning_rates": (1e-4, 3e-4), "group_sizes": (8, 16)}
 FASTER = {"rate.prompts_per_step": 0.9}
@@ -119,7 +118,7 @@ def test_devices_divide_the_completions_of_every_offered_step(told):
 
 
 def test_named_configurations_may_differ_in_prompts_alone(told):
-    base = base_settings(told, largest_target(told))
+    base = pilots_of(told, named_target(told))[0].settings
     offered = [base.model_copy(update={"prompts_per_step": p}) for p in (8.0, 64.0)]
     found = advise(
         told, choose_from=tuple(offered), steps=STEPS, weigh_pilots=False, indifference=0.0
@@ -144,7 +143,7 @@ def test_what_if_takes_prompts(told):
     assert table["reward"].is_monotonic_increasing
     assert table["completions"][1] == 8 * table["completions"][0]
     evaluate, lattice = decision(told)
-    own = base_settings(told, evaluate.forecaster.target)
+    own = pilots_of(told, evaluate.forecaster.target)[0].settings
     alone = evaluate(own.model_copy(update={"prompts_per_step": 64.0}))
     assert table["reward"][1] == alone.reward
     assert default_lattice(told, own).axes == lattice.axes

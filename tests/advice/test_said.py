@@ -21,7 +21,6 @@ from advisor.advice import (
     percent,
 )
 from advisor.advice.answer_fields import WORTH_A_PILOT
-from advisor.advice.reasons import Limit
 from advisor.advice.trade_offs import bound
 from advisor.advice.wording import _say, price
 from advisor.common import Kind, Note, note, stated
@@ -69,13 +68,13 @@ def test_the_end_of_the_search_is_no_bound():
     last = lattice.axes["learning_rate"][-1]
     chosen = evaluate(calm.meta.runs[0].settings)
     said = bound(evaluate, lattice, chosen, 0.5)
-    assert (said.kind, said.value) == (Limit.NONE, last)
+    assert (said.kind, said.value) == ("none", last)
     assert str(said).startswith(f"Learning rates up to {last:.6g}, the highest tried, keep")
 
 
 def test_a_bound_names_the_rate_that_breaks_it(first_contact):
     limit, rates = first_contact.limit, first_contact.choices["learning_rate"]
-    assert (limit.kind, limit.axis) == (Limit.STABILITY, "learning_rate")
+    assert (limit.kind, limit.axis) == ("stability", "learning_rate")
     assert rates.index(limit.values["above"]) == rates.index(limit.value) + 1
     assert f"up to {limit.value:.6g} keep" in first_contact.binding
 
@@ -101,7 +100,7 @@ def test_a_pilot_that_costs_more_than_it_tells_is_not_asked_for():
     assert said.kind == "recommendation"
     assert not said.next_pilot.is_worth_its_price
     assert said.settings.learning_rate == 3e-4
-    assert said.limit.kind is Limit.TOO_FEW_PILOTS
+    assert said.limit.kind == "too_few_pilots"
     assert said.limit.values["raises"] <= said.limit.values["loss"]
     # Three pilots are needed all the same before anything is called recommended.
     assert said.title == "Run these 2 pilots first"

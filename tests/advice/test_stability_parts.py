@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
 from theory_oracles import held_inflation, held_limit
 
-from advisor.diagnosis.levels import LOST_SHARE
+from advisor.diagnosis import Collapse
 from advisor.forecast import Forecaster, Target, stability, stability_draws
 from advisor.forecast.survival import (
     fluctuation,
@@ -281,7 +281,7 @@ def test_fluctuation_is_small_where_it_fits_into_the_fall_of_a_collapse():
             moved, settings, stiffness_left(moved, settings), np.full(scale.shape, 0.6)
         )
         np.testing.assert_array_equal(found, small)
-    assert pytest.approx(1 / 3) == LOST_SHARE
+    assert pytest.approx(1 / 3) == Collapse.LOST_SHARE
 
 
 def test_fluctuation_part_judges_the_level_at_the_last_step():

@@ -15,26 +15,25 @@ from advisor.advice import Budget, Request, learn_cost, what_if, what_if_rows
 from advisor.advice.evaluate import Evaluator, base_settings
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
-from advisor.forecast import Forecaster, Target, final_reward, pilots_of, stability
-from advisor.forecast.target import largest_target
+from advisor.forecast import Forecaster, Target, final_reward, named_target, pilots_of, stability
 
 
 @pytest.fixture(scope="module")
 def forecaster(posterior):
-    return Forecaster(posterior, largest_target(posterior), seed=DEFAULT_SEED)
+    return Forecaster(posterior, named_target(posterior), seed=DEFAULT_SEED)
 
 
 def asked_of(forecaster, at_step=None, **changes):
     """Table of a forecaster that is kept, for changes of the first pilot's settings."""
     posterior, target = forecaster.posterior, forecaster.target
     changes = {"steps": STEPS, **changes}
-    base = base_settings(posterior, target)
+    base = pilots_of(posterior, target)[0].settings
     rows = what_if_rows(forecaster, learn_cost(posterior, target), base, changes, at_step)
     return pd.DataFrame(rows)
 
 
 def test_a_change_on_the_way_lies_between_none_and_one_from_the_start(forecaster):
-    own = base_settings(forecaster.posterior, forecaster.target).learning_rate
+    own = pilots_of(forecaster.posterior, forecaster.target)[0].settings.learning_rate
     rates = [own, own / 10]
     fresh = asked_of(forecaster, learning_rate=rates)["reward"]
     kept, slowed = asked_of(forecaster, STEPS // 2, learning_rate=rates)["reward"]
@@ -47,14 +46,14 @@ def test_a_change_on_the_way_lies_between_none_and_one_from_the_start(forecaster
 
 def test_the_rest_of_a_run_fluctuates_round_the_level_that_it_has():
     posterior = made_up_posterior(PLANS, moved={"log_misfit": -1.2})
-    forecaster = Forecaster(posterior, largest_target(posterior), seed=DEFAULT_SEED)
+    forecaster = Forecaster(posterior, named_target(posterior), seed=DEFAULT_SEED)
     whole, rest = (asked_of(forecaster, at_step) for at_step in (None, STEPS - 1))
     assert 0.05 < whole["p_fluctuation"][0] < 0.95
     assert rest["p_fluctuation"][0] == whole["p_fluctuation"][0]
 
 
 def test_a_run_that_goes_on_warms_up_no_more(forecaster):
-    base = base_settings(forecaster.posterior, forecaster.target)
+    base = pilots_of(forecaster.posterior, forecaster.target)[0].settings
     warm = base.model_copy(update={"warmup_steps": STEPS // 2})
     cost = learn_cost(forecaster.posterior, forecaster.target)
     cold, gone_on = (
@@ -65,7 +64,7 @@ def test_a_run_that_goes_on_warms_up_no_more(forecaster):
 
 
 def test_both_parts_of_a_changed_run_are_paid(forecaster):
-    own = base_settings(forecaster.posterior, forecaster.target).group_size
+    own = pilots_of(forecaster.posterior, forecaster.target)[0].settings.group_size
     whole = asked_of(forecaster, group_size=[own, 2 * own])["completions"]
     half = asked_of(forecaster, STEPS // 2, group_size=2 * own)["completions"][0]
     assert half == pytest.approx(whole.mean(), rel=0.01)
@@ -114,7 +113,7 @@ def test_what_is_not_named_is_that_of_the_targets_first_pilot(posterior, forecas
     assert (row["minibatches_per_refresh"], row["epochs_per_refresh"]) == (1, 2)
     assert row["steps"] == STEPS
     assert (row["refresh_interval"], row["gpu_hours"]) == (2, None)
-    base = base_settings(posterior, forecaster.target)
+    base = pilots_of(posterior, forecaster.target)[0].settings
     planned = changed(base, planned_steps=STEPS)
     assert row["p_stable"] == stability(forecaster, planned, STEPS).probability
 
@@ -147,11 +146,11 @@ def test_request_names_target_and_steps(posterior, forecaster):
 
 def test_price_is_that_of_the_pilots_or_as_given():
     posterior = timed()
-    evaluate, _ = decision(posterior, cost=learn_cost(posterior, largest_target(posterior)))
+    evaluate, _ = decision(posterior, cost=learn_cost(posterior, named_target(posterior)))
     (row,) = what_if(posterior, steps=STEPS).to_dict(orient="records")
-    base = base_settings(posterior, largest_target(posterior))
+    base = pilots_of(posterior, named_target(posterior))[0].settings
     assert row["gpu_hours"] == pytest.approx(evaluate(base).cost.gpu_hours)
-    dear = learn_cost(posterior, largest_target(posterior), gpus=2, seconds_per_step=3600.0)
+    dear = learn_cost(posterior, named_target(posterior), gpus=2, seconds_per_step=3600.0)
     request = Request(gpus=2, seconds_per_step=3600.0)
     same = Evaluator(evaluate.forecaster, evaluate.objective, Budget(steps=STEPS), dear)
     hours = what_if(posterior, request, steps=STEPS)["gpu_hours"][0]
@@ -209,7 +208,7 @@ def test_what_nothing_is_computed_from_is_that_of_all_pilots_that_tell_it(poster
         {"max_prompt_length": 512, "loss_averaging": "token", "precision": "fp16"},
         {"max_prompt_length": 512, "loss_averaging": "sequence"},
     ]
-    target = largest_target(posterior)
+    target = named_target(posterior)
     first = pilots_of(posterior, target)[0]
     runs = tuple(
         first.model_copy(update={"settings": first.settings.model_copy(update=more)})

@@ -21,11 +21,10 @@ from advisor.advice import (
     number,
     percent,
 )
-from advisor.advice.evaluate import base_settings
-from advisor.advice.reasons import Binding, Limit
+from advisor.advice.reasons import Binding
 from advisor.advice.wording import MOST_WORDS, price, title_of
 from advisor.common import Kind, counted, kinds, note, stated
-from advisor.forecast import Forecaster, final_reward, stability
+from advisor.forecast import Forecaster, final_reward, pilots_of, stability
 
 KINDS = ["advice", "infeasible", "first_contact"]
 
@@ -231,7 +230,7 @@ def test_a_leader_that_is_not_followed_is_answered_for(advice):
 def test_a_leader_that_is_likelier_to_end_higher_has_a_reason_all_the_same(advice):
     risky = leader_text(led(advice, stable=0.7, p_beaten=0.3))
     assert "It ends higher with probability 70 %, but its risk decides." in risky
-    known = Binding(kind=Limit.KNOWN, case="beaten_too_seldom", values={"surely": "80 %"})
+    known = Binding(kind="known", case="beaten_too_seldom", values={"surely": "80 %"})
     kept = led(advice, p_beaten=0.3).model_copy(update={"limit": known})
     assert "but 80 % is asked of settings farther from what is known." in leader_text(kept)
 
@@ -250,7 +249,7 @@ def test_public_runs_that_stood_like_the_leader_are_counted(advice):
 def test_nothing_outside_the_pilots_is_headed_recommended(advice):
     advice = advice.model_copy(update={"beyond_pilots": (), "notes": ()})
     assert title_of(advice) == "Recommended configuration"
-    edge = Binding(kind=Limit.EDGE_OF_RATES, case="edge", values={"edge": "3"})
+    edge = Binding(kind="edge_of_rates", case="edge", values={"edge": "3"})
     for update in (
         {"beyond_pilots": ("learning rate 1 (piloted: 2)",)},
         {"limit": edge},
@@ -376,7 +375,7 @@ def test_shares_are_written_alike(advice):
 
 def test_best_pilots_own_settings_are_said_to_be(posterior):
     evaluate, _ = decision(posterior)
-    own = base_settings(posterior, evaluate.forecaster.target)
+    own = pilots_of(posterior, evaluate.forecaster.target)[0].settings
     said = advise(posterior, choose_from=[own], level=0.5, weigh_pilots=False)
     assert "These are the settings of the best pilot." in said.text
     other = changed(own, group_size=24)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, rising
 
-from advisor.backtesting import backtest
+from advisor.backtesting import backtest, make_cases
 from advisor.backtesting.backtests import chosen_preset
-from advisor.backtesting.cases import make_cases
 from advisor.backtesting.scores import score
 from advisor.errors import InputError
 from advisor.model import Sampling, load_priors, preset_names

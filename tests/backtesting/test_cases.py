@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, rising
 
-from advisor.backtesting.cases import COHORT, FEWEST, LEAST_ROWS, make_cases
+from advisor.backtesting import make_cases
+from advisor.backtesting.cases import COHORT, FEWEST, LEAST_ROWS
 
 
 def finished(count, rows=100, plan=None, path=None, prefix="run", **updates):
@@ -46,6 +47,16 @@ def test_a_run_is_cut_into_what_is_seen_and_its_last_tenth(seen, logging):
         assert case.target == run.reward[90:].mean()
         # What happens later is not in it.
         assert case.seen.reward.max() < case.target
+
+
+def test_the_held_out_outcome_is_that_of_evaluations_in_the_last_tenth():
+    """Control: a run without any there has none."""
+    step, reward = np.array([50.0, 85.0, 95.0, 100.0]), np.array([0.1, 0.2, 0.6, 0.8])
+    for kept, came in ((4, pytest.approx(0.7)), (2, None)):
+        (run,) = finished(1)
+        run = run.with_updates(eval_step=step[:kept], eval_reward=reward[:kept])
+        ((cohort,), _) = make_cases([run], 0.25)
+        assert cohort.cases[0].held_out == came
 
 
 def test_steps_count_rather_than_rows():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, rising
 
-from advisor.backtesting.backtests import CURVES, ENSEMBLE, ensemble, last_value
-from advisor.backtesting.cases import Case, make_cases
+from advisor.backtesting import CURVES, ENSEMBLE, Case, make_cases
+from advisor.backtesting.backtests import ensemble, last_value
 from advisor.forecast import DRAWS, curve_fit
 
 # start, plateau, log time and shape relative to the last of the steps seen
@@ -223,6 +223,20 @@ def test_ensemble_spreads_where_nothing_tells_families_apart():
     assert given == pytest.approx(due, abs=0.05)
     parts = [fitted(name, case(curve, share=0.12, noise=0.1))[0] for name in ENSEMBLE]
     assert min(map(width, parts)) < width(draws)
+
+
+def test_a_parameter_that_does_nothing_costs_half_the_log_of_the_rows():
+    """By BIC; and the noise, which one row less tells, is larger by as little."""
+    exponential, bins = ENSEMBLE["exponential"], 20
+    idle = exponential._replace(more=(*exponential.more, ((0.0,), -1.0, 1.0)))
+    asked = case(member("exponential"), noise=0.05)
+    given = asked.seen, asked.steps
+    one, other = (
+        curve_fit(*given, curve, (0.0, 1.0), np.random.default_rng(1))[1]
+        for curve in (exponential, idle)
+    )
+    cost = 0.5 * np.log(bins) + 0.5 * bins * np.log((bins - 3) / (bins - 4))
+    assert one - other == pytest.approx(cost, abs=1e-3)
 
 
 def test_more_parameters_must_earn_their_place():

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from advisor.backtesting import Backtest
+from advisor.backtesting import QUANTILES, Backtest, crps
 from advisor.backtesting.scores import (
     ADVISOR,
     INTERVALS,
     NEW_RUN,
-    QUANTILES,
     SIMPLEST,
     ForecastTask,
-    crps,
     predict,
     score,
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cohorts import data_of, likelihood
 from scipy.stats import binom
 
 FOLDER = Path(__file__).parents[2] / "case_studies" / "calibration"
@@ -22,8 +23,6 @@ import simulation  # noqa: E402
 
 from advisor.model import equations as eq  # noqa: E402
 from advisor.model import load_priors  # noqa: E402
-from advisor.model.fast import data_of  # noqa: E402
-from advisor.model.fast.kernel import log_likelihood  # noqa: E402
 
 FAMILIES = curve_families.FAMILIES
 SIMULATIONS, DRAWS, REPEATS = 100, 99, 500
@@ -140,15 +139,11 @@ def scores(family, wrong, draws):
     centre = data_of(cohort, priors, family)["prior_mean"]
     parameters["population"] = 0.5 * (parameters["population"] + centre)
     parameters["task_level"][:, 1] = -3.0
-    point = [np.ascontiguousarray(values[0]) for values in parameters.values()]
+    point = {name: values[0] for name, values in parameters.items()}
     out = []
     for _ in range(draws):
         drawn = simulation.simulate(cohort, parameters, family, rng, wrong)
-        data = data_of(drawn, priors, family)
-        table = (data["run_table"], data["parents"], data["first_bin"], data["bin_table"])
-        slope = tuple(np.zeros_like(part) for part in point)
-        log_likelihood(tuple(point), table, float(data["is_oscillator"]), slope)
-        out.append(np.concatenate([part.ravel() for part in slope]))
+        out.append(likelihood(data_of(drawn, priors, family), point)[1])
     return np.array(out)
 
 

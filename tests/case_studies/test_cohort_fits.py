@@ -17,8 +17,7 @@ from simulated_runs import Plan, simulate_runs
 from studies import modules_of
 
 from advisor.errors import InputError, NotConvergedError
-from advisor.model import load_priors, write_preset
-from advisor.model.priors import AS_THE_CURVE
+from advisor.model import AS_THE_CURVE, load_priors, write_preset
 from advisor.runs import inspect
 
 with modules_of("scale", ("learn",)) as found:

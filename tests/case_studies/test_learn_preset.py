@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 
-import h5netcdf
 import pytest
-from past_studies import hash_of, past
+from past_studies import SCHEMA, hash_of, past, saved_meta
 from studies import modules_of
 
 from advisor.model import load_priors
-from advisor.model.posterior import SCHEMA
-from advisor.model.storage import META
 
 with modules_of("scale", ("learn",)) as found:
     COMMAND = found["learn"]
@@ -99,20 +96,16 @@ def test_bad_posteriors_are_refused(tmp_path, capsys, saved):
     assert without_progress(message).count("\n") == 1
     missing = run([tmp_path / "none.nc", "--out", out], capsys, code=2)
     assert "none.nc" in missing
-    with h5netcdf.File(copy, "a") as file:
-        meta = json.loads(str(file.attrs[META]))
+    with saved_meta(copy) as meta:
         meta["provenance"]["schema_version"] = SCHEMA + 1
-        file.attrs[META] = json.dumps(meta)
     old = run([copy, "--out", out], capsys, code=2)
     assert f"has schema {SCHEMA + 1}" in old
     assert not out.exists()
 
 
 def test_a_posterior_of_another_version_is_noted(tmp_path, capsys, saved):
-    with h5netcdf.File(saved[0], "a") as file:
-        meta = json.loads(str(file.attrs[META]))
+    with saved_meta(saved[0]) as meta:
         meta["provenance"]["package"] = "99.0"
-        file.attrs[META] = json.dumps(meta)
     COMMAND.main([str(saved[0]), "--out", str(tmp_path / "team.toml")])
     said = without_progress(capsys.readouterr().err)
     assert said.startswith("Note: ")

@@ -10,7 +10,7 @@ from learned_priors import past_study
 from simulated_runs import Plan, made_up_posterior
 from studies import modules_of
 
-from advisor.backtesting.cases import Case
+from advisor.backtesting import Case
 from advisor.model import load_priors
 
 PARTS = ("index", "methods", "pilots", "interim", "analogue_learning", "not_begun", "run")

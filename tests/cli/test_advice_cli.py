@@ -12,25 +12,21 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import h5netcdf
 import pytest
 import yaml
-from past_studies import as_written, made_by_version
+from past_studies import SCHEMA, as_written, made_by_version, saved_meta
 from simulated_runs import PLANS, made_up_posterior
 from trainers.launched import words_of
+from trainers.stated import settings_in
 from undrawn import draw_nothing
 
 from advisor import demo_folder
 from advisor.advice import advise, gpu_time, percent, piloted, what_if
 from advisor.cli import main
 from advisor.cli.study import _table
-from advisor.model.posterior import SCHEMA
-from advisor.model.storage import META
-from advisor.runs.logfiles.config_files import parse_command_line, parse_config, parse_overrides
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.trainers import openrlhf, trl, verl
+from advisor.runs import Trainer
+from advisor.runs.logfiles.config_files import parse_command_line, parse_overrides
 from advisor.study import Study, compare
-from advisor.study.study import MANIFEST
 
 NOTHING_LIVES = {"hazard.level": 6.0}
 ROUNDED = 1e-9
@@ -407,13 +403,13 @@ def test_pilot_of_no_use_is_refused(run, demo, said, steps):
 def settings_of_trl(text: str, folder: Path) -> dict[str, Any]:
     path = folder / "config.yaml"
     path.write_text(text)
-    return trl.TRAINER.keys[0].derive(dict(parse_config(on_disk(path), path.name).settings)).facts
+    return Trainer.named("TRL").keys[0].derive(settings_in(path)).facts
 
 
 def settings_of_verl(text: str, folder: Path) -> dict[str, Any]:
     module, *words = words_of(text, folder)[1:]
     assert module == "verl.trainer.main_ppo"
-    return verl.TRAINER.keys[0].derive(parse_overrides(words)).facts
+    return Trainer.named("verl").keys[0].derive(parse_overrides(words)).facts
 
 
 def settings_of_openrlhf(text: str, folder: Path) -> dict[str, Any]:
@@ -422,7 +418,7 @@ def settings_of_openrlhf(text: str, folder: Path) -> dict[str, Any]:
     given = parse_command_line(words)
     # OpenRLHF prints this quotient, from which the length of the run follows.
     given["num_rollouts_per_episodes"] = given["data.max_samples"] // given["rollout.batch_size"]
-    return openrlhf.TRAINER.keys[0].derive(given).facts
+    return Trainer.named("OpenRLHF").keys[0].derive(given).facts
 
 
 READERS = {"trl": settings_of_trl, "verl": settings_of_verl, "openrlhf": settings_of_openrlhf}
@@ -537,14 +533,12 @@ def with_half_a_posterior(study: Path) -> None:
 
 
 def with_another_manifest(study: Path) -> None:
-    (study / MANIFEST).write_text('{"name": "My page", "icons": []}')
+    (study / "manifest.json").write_text('{"name": "My page", "icons": []}')
 
 
 def of_an_older_schema(study: Path) -> None:
-    with h5netcdf.File(study / "posterior.nc", "a") as file:
-        meta = json.loads(str(file.attrs[META]))
+    with saved_meta(study / "posterior.nc") as meta:
         meta["provenance"]["schema_version"] = SCHEMA - 1
-        file.attrs[META] = json.dumps(meta)
     as_written(study)
 
 

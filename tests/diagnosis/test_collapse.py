@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from advisor.diagnosis import Collapse, find_collapse
-from advisor.diagnosis.levels import LOST_SHARE, WINDOW_ROWS, trailing_mean
+from advisor.diagnosis.levels import WINDOW_ROWS, trailing_mean
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=150)
 CURVES = st.lists(st.floats(0, 1), min_size=10, max_size=120).map(np.array)
@@ -46,7 +46,7 @@ def by_definition(reward, floor):
     for row in range(window - 1, rows):
         mean = np.mean(reward[row - window + 1 : row + 1]) - floor
         best = max(best, mean)
-        low.append(mean < (1 - LOST_SHARE) * best)
+        low.append(mean < (1 - Collapse.LOST_SHARE) * best)
     if rows < 2 * window or not all(low[-window - 1 :]):
         return False, None
     onset = len(low)
@@ -144,7 +144,7 @@ def test_loss_is_measured_from_the_floor():
 def test_verdict_does_not_depend_on_the_units(curve, scale, shift):
     here, there = judge(curve), judge(shift + scale * curve, floor=shift)
     # Values that equal the limit may round to either side.
-    if abs(here.last - (1 - LOST_SHARE) * here.best) > 1e-6:
+    if abs(here.last - (1 - Collapse.LOST_SHARE) * here.best) > 1e-6:
         assert (here.unstable, here.unstable and here.best) == (
             there.unstable,
             there.unstable and pytest.approx((there.best - shift) / scale, abs=1e-9),
@@ -241,7 +241,7 @@ def test_false_alarm_check_rejects_a_rule_without_patience():
 
     def hasty(reward):
         mean = trailing_mean(reward, 1)
-        return bool((mean < (1 - LOST_SHARE) * np.maximum.accumulate(mean)).any())
+        return bool((mean < (1 - Collapse.LOST_SHARE) * np.maximum.accumulate(mean)).any())
 
     curves = [noisy(HEALTHY["slow"], rng, 64) for _ in range(100)]
     assert np.mean([hasty(curve) for curve in curves]) > 0.5

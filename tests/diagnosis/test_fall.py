@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from made_runs import COLOURS, FEW, MOST_FALSE, falling, noise, rate, rising
 
-from advisor.diagnosis import find_collapse
-from advisor.diagnosis.collapse import find_final_fall
+from advisor.diagnosis import find_collapse, find_final_fall
 from advisor.diagnosis.levels import SURE, Fall, find_fall
 
 

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, rising
 
-from advisor.diagnosis import diagnose
-from advisor.diagnosis.collapse import (
-    dead_from_the_start,
-    find_any_fall,
-    find_final_fall,
-    find_passing_fall,
-)
+from advisor.diagnosis import diagnose, find_any_fall, find_final_fall
+from advisor.diagnosis.collapse import dead_from_the_start, find_passing_fall
 from advisor.diagnosis.levels import EVALUATION_ROWS
 from advisor.model import cohort_of
 

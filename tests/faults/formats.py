@@ -108,7 +108,6 @@ def studies(place: Path) -> list[Example]:
 
     from advisor.advice import advise
     from advisor.diagnosis import diagnose
-    from advisor.study.study import MANIFEST
 
     posterior = made_up_posterior(draws=DRAWS)
     study = place / "study"
@@ -116,10 +115,10 @@ def studies(place: Path) -> list[Example]:
     advice = advise(posterior, trials=20, weigh_pilots=False)
     _write_study(study, posterior, advice, [diagnose(PLANS[0].run(rising()))])
     whole = _held(study)
-    manifest = json.loads(whole[MANIFEST])
+    manifest = json.loads(whole["manifest.json"])
     del manifest["sha256"]
-    older = whole | {MANIFEST: json.dumps(manifest).encode()}
-    texts, draws = (MANIFEST, "recommendation.json", "diagnosis.json"), ("posterior.nc",)
+    older = whole | {"manifest.json": json.dumps(manifest).encode()}
+    texts, draws = ("manifest.json", "recommendation.json", "diagnosis.json"), ("posterior.nc",)
     return [
         Example("study", whole, texts, read_study),
         Example("study, posterior", whole, draws, read_study),

@@ -27,7 +27,7 @@ AGAIN = 10
 def run(kills: int, seed: int) -> dict[str, Any]:
     """Kill each command in turn."""
     from advisor.errors import StudyError
-    from advisor.study.study import Study
+    from advisor.study import Study
 
     chance = random.Random(seed)
     counts: Counter[str] = Counter()

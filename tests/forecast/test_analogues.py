@@ -11,7 +11,7 @@ from simulated_runs import Plan
 from studies import modules_of
 
 from advisor.errors import InputError
-from advisor.forecast import DRAWS, Corpus, corpus_for, end_of_begun_run
+from advisor.forecast import DRAWS, Corpus, corpus_for, end_of_begun_run, final_rows
 from advisor.forecast.analogues import (
     COLUMNS,
     FEATURES,
@@ -19,6 +19,7 @@ from advisor.forecast.analogues import (
     RunKind,
     describe,
     end_of_run,
+    gain_of_siblings,
     kind_of,
     load_corpus,
     mark_of,
@@ -27,7 +28,7 @@ from advisor.forecast.analogues import (
     weighted_quantiles,
 )
 from advisor.forecast.fitting import is_falling
-from advisor.forecast.run_in_progress import pooled
+from advisor.forecast.run_in_progress import local_level, pooled
 from advisor.model import load_priors
 
 with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
@@ -205,6 +206,17 @@ def test_finished_siblings_outweigh_strangers(corpus):
     assert np.median(beside) < 0.3 < np.median(alone)
 
 
+def test_a_forecast_is_that_of_siblings_and_analogues_where_both_agree():
+    """Control: analogues that expect no gain pull it down, two siblings twice as far up."""
+    siblings = [run_of(0.4, f"s{k}", noise=0.0) for k in range(2)]
+    start = siblings[0].first_part(0.25)
+    seen = describe(start.step, start.reward, ROWS, kind_of(start))
+    gain = siblings[0].reward[final_rows(siblings[0])].mean() - seen.level
+    for expected, share in ((gain, 1.0), (0.0, 2 / 3)):
+        draws, _ = gain_of_siblings(siblings, 0.25, seen, seen.level + expected, RULES)
+        assert np.median(draws) == pytest.approx(seen.level + share * gain, abs=1e-3)
+
+
 def test_a_run_that_has_not_begun_ends_where_its_siblings_did(corpus):
     siblings = [run_of(0.5, f"s{k}", seed=k) for k in range(4)]
     found = end_of_new_run(corpus=corpus, siblings=siblings)
@@ -236,6 +248,20 @@ def test_a_curve_that_no_run_like_this_one_followed_is_not_believed(corpus):
     )
     assert far.curve_weight < 0.001
     assert np.median(far.draws) == pytest.approx(np.median(alone.draws), abs=1e-3)
+
+
+def test_a_random_walk_knows_rows_and_not_the_unit_of_steps():
+    """Control: twice as far ahead it spreads further."""
+    rng = np.random.default_rng(4)
+    run = Plan(steps=60).run(0.5 + 0.01 * np.cumsum(rng.standard_normal(60)), "walk")
+    sparse = run.with_updates(step=10 * run.step)
+    asked = np.arange(90.0, 101.0)
+
+    def spread(run, steps):
+        return local_level(run, steps, np.random.default_rng(0)).std()
+
+    assert spread(sparse, 10 * asked) == pytest.approx(spread(run, asked), rel=1e-6)
+    assert spread(run, asked + 60) > 1.2 * spread(run, asked)
 
 
 def test_weighted_quantiles_are_those_of_repeated_values():

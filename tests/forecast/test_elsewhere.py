@@ -67,6 +67,15 @@ def test_what_lived_at_a_higher_rate_counts_below():
     assert died_at(1e-2, lived) == pytest.approx(0.05, abs=0.001)
 
 
+def test_nine_runs_of_one_repository_count_as_three_of_as_many():
+    """Control: nine of nine count for more."""
+    of_one = outcomes([1e-5] * 9, [True] * 9)
+    of_one = of_one._replace(repository=np.array(["one"] * 9))
+    three, nine = (outcomes([1e-5] * count, [True] * count) for count in (3, 9))
+    assert died_at(1e-5, of_one) == pytest.approx(died_at(1e-5, three))
+    assert died_at(1e-5, nine) > died_at(1e-5, three) + 0.05
+
+
 def test_a_stray_death_at_a_low_rate_is_outweighed_by_what_lived_above():
     """Control: without the runs above."""
     stray = [1e-6] * 3, [True] * 3
@@ -147,6 +156,16 @@ def test_a_sagging_run_is_riskier_and_a_law_without_slopes_moves_nothing():
     )
     for one in (rises, sags):
         assert p_dies(0.1, blank, moved_by(blank, one)) == pytest.approx(0.1)
+
+
+def test_odds_that_spread_between_repositories_are_averaged_over_them():
+    """Control: without a spread the log-odds are taken as they are."""
+    luck = np.random.default_rng(0).standard_normal(100_000)
+    for odds in (-3.0, 1.5):
+        for spread in (0.0, 1.5):
+            law = LAW.model_copy(update={"spread": spread})
+            share = np.mean(1 / (1 + np.exp(-odds - spread * luck)))
+            assert p_dies(0.5, law, {"intercept": odds}) == pytest.approx(share, abs=0.01)
 
 
 def test_what_was_said_before_the_run_stays_in_what_is_said_of_it():

@@ -10,8 +10,8 @@ from scipy.special import logit
 from simulated_runs import Plan, made_up_posterior
 
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward
-from advisor.model import load_priors
-from advisor.model.priors import AS_THE_CURVE, Extrapolation
+from advisor.model import AS_THE_CURVE, load_priors
+from advisor.model.priors import Extrapolation
 
 PLAN = Plan(3e-4)
 TIMES = (2.0, 3.0, 10.0)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.diagnosis import Collapse, diagnose
-from advisor.diagnosis.collapse import find_any_fall
+from advisor.diagnosis import Collapse, diagnose, find_any_fall
 from advisor.errors import InputError
 from advisor.runs import inspect, read_runs
 from advisor.runs.logs.read import SIDECAR

@@ -10,9 +10,8 @@ import pytest
 from advisor import inspect, read_runs
 from advisor.cli import main
 from advisor.errors import InputError
-from advisor.runs import PilotRun
+from advisor.runs import PartialSettings, PilotRun
 from advisor.runs.pilot_run import NO_GROUP, NO_PILOT, STARTS_APART
-from advisor.runs.settings import PartialSettings
 from advisor.runs.several_runs import warn_of_starts
 
 

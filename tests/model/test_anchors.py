@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cohorts import PRIORS, SCENARIOS, flat, random_point, simulated
+from cohorts import PRIORS, SCENARIOS, Block, data_of, flat, likelihood, random_point, simulated
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 FOLDER = Path(__file__).parents[2] / "case_studies" / "calibration"
@@ -17,10 +17,6 @@ import simulation  # noqa: E402
 
 from advisor.model import POPULATION, SPECTRUM, cohort_of, load_priors, preset_names  # noqa: E402
 from advisor.model import equations as eq  # noqa: E402
-from advisor.model.fast import data_of, shape_of  # noqa: E402
-from advisor.model.fast.density import pack, sampled  # noqa: E402
-from advisor.model.fast.kernel import log_likelihood  # noqa: E402
-from advisor.model.fast.sampler_coordinates import density_of  # noqa: E402
 
 ANCHORED = ("plateau_loss.level", "hazard.level")
 NAMES = POPULATION
@@ -28,15 +24,7 @@ NAMES = POPULATION
 
 def density(cohort, point, data=None):
     """Log density and its gradient, in the coordinates of the sampler."""
-    block = pack(data or data_of(cohort, PRIORS), shape_of(cohort))
-    return density_of(block)(sampled(flat(point), block))
-
-
-def likelihood(cohort, point):
-    data = data_of(cohort, PRIORS)
-    parameters = tuple(np.ascontiguousarray(values) for values in point.values())
-    tables = tuple(data[name] for name in ("run_table", "parents", "first_bin", "bin_table"))
-    return log_likelihood(parameters, tables, 0.0, tuple(map(np.zeros_like, parameters)))
+    return Block(cohort, data).at(point)
 
 
 def anchored(point):
@@ -65,7 +53,7 @@ def test_prior_in_the_density_is_that_of_the_anchored_levels(name):
             away = (population - data["prior_mean"]) / data["prior_sd"]
             return -0.5 * (np.concatenate([away, *rest]) ** 2).sum()
 
-        found = value - likelihood(cohort, point)
+        found = value - likelihood(data, point)[0]
         assert found == pytest.approx(prior(anchored(point)), rel=1e-9)
         assert abs(found - prior(point["population"])) > 0.1
 

@@ -11,7 +11,7 @@ from cohorts import simulated
 from scipy.stats import multivariate_t
 
 from advisor.forecast import fit
-from advisor.model import Posterior, Sampling
+from advisor.model import GROUP_EFFECTS, GROUP_LEVELS, TASK_LEVELS, Posterior, Sampling
 from advisor.model import equations as eq
 from advisor.model.compat import import_arviz
 from advisor.model.storage import inference_groups
@@ -101,10 +101,16 @@ def test_bins_are_jointly_student_t(posterior):
     """By scipy's multivariate Student t, of the first draw; another tail is told apart."""
     from advisor.model import POPULATION, RUN_EFFECTS
     from advisor.model.likelihood import covariance, expectation, run_log_density
-    from advisor.model.parameters import GROUP_EFFECTS, LEVELS
 
     seen = posterior.observations
-    names = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")
+    names = (
+        *POPULATION,
+        *TASK_LEVELS,
+        *GROUP_LEVELS,
+        *GROUP_EFFECTS,
+        *RUN_EFFECTS,
+        "is_oscillator",
+    )
     first = {name: posterior.flat(name)[:1].reshape(1, -1) for name in names}
     expected = expectation(first, seen.constant, seen)
     white = expected.sampling_variance + eq.LEAST_VARIANCE

@@ -9,8 +9,13 @@ import pytest
 from cohorts import (
     PRIORS,
     SCENARIOS,
+    Block,
+    data_of,
     flat,
+    luck,
     random_point,
+    shape_of,
+    shapes_of,
     simulated,
     unflat,
     with_places,
@@ -18,14 +23,19 @@ from cohorts import (
 )
 from test_kernel import places
 
-from advisor.model import FAMILIES, GROUP_LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS, load_priors
+from advisor.model import (
+    FAMILIES,
+    GROUP_EFFECTS,
+    GROUP_LEVELS,
+    POPULATION,
+    RUN_EFFECTS,
+    TASK_LEVELS,
+    load_priors,
+)
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
-from advisor.model.fast import data_of, shape_of, shapes_of
-from advisor.model.fast.density import density_of, draw_of, natural, pack, sampled
-from advisor.model.fast.kernel import luck_of_runs
 from advisor.model.fast.sampler_coordinates import start_points
-from advisor.model.parameters import DIMS, GROUP_EFFECTS, model_variables, named_draws
+from advisor.model.parameters import DIMS, model_variables, named_draws
 
 NAMES = (*POPULATION, *TASK_LEVELS, *GROUP_LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS)
 """Parameters in the order of the flat point."""
@@ -87,12 +97,6 @@ def variables(point, cohort):
     return {name: values[0, 0] for name, values in model_variables(draws).items()}
 
 
-def value_and_slope(data, cohort, point):
-    """Log density that the sampler sees at a point of the model, and its gradient there."""
-    block = pack(data, shape_of(cohort))
-    return density_of(block)(sampled(flat(point), block))
-
-
 def jacobian(function, vector):
     """Derivatives by central differences of fourth order: rows by what comes out."""
     columns, step = [], 1e-3
@@ -110,18 +114,18 @@ class Definition:
 
     def __init__(self, name):
         self.cohort, self.data, self.family = case(name)
-        self.block = pack(self.data, shape_of(self.cohort))
+        self.block = Block(self.cohort, self.data)
         self.logp, self.dlogp = functions(name)
         self.model = model_of(name)
 
     def natural(self, there):
         """Point of the definition, flat: every run's offset as run effect."""
-        drawn = draw_of(self.block, shape_of(self.cohort))(there)
+        drawn = self.block.draw(there)
         return np.concatenate([values.ravel() for values in drawn.values()])
 
     def volume(self, there):
         """Log of how much the coordinates of the runs shrink volumes."""
-        point = unflat(natural(there, self.block), self.cohort)
+        point = unflat(self.block.natural(there), self.cohort)
         factor, _ = places(self.cohort, point, self.data)
         has_bins = np.isin(np.arange(len(self.cohort.runs)), self.cohort.run_of_bin)
         return float(np.log(factor)[:, has_bins].sum())
@@ -159,8 +163,8 @@ def test_density_and_gradient_are_those_of_the_definition_in_pymc(name):
         point = random_point(
             definition.cohort, np.random.default_rng([81, seed]), definition.family
         )
-        there = sampled(flat(point), definition.block)
-        value, gradient = density_of(definition.block)(there)
+        there = definition.block.sampled(flat(point))
+        value, gradient = definition.block.density(there)
         levels.append(value - definition.value(there))
         np.testing.assert_allclose(gradient, definition.gradient(there), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(levels, levels[0], rtol=1e-9, atol=1e-7)
@@ -174,8 +178,8 @@ def test_comparison_rejects_another_density(key):
     points = [
         random_point(cohort, np.random.default_rng([82, s]), definition.family) for s in (0, 1)
     ]
-    places_ = [sampled(flat(point), definition.block) for point in points]
-    wrong = density_of(pack(data | {key: 1.001 * data[key]}, shape_of(cohort)))
+    places_ = [definition.block.sampled(flat(point)) for point in points]
+    wrong = Block(cohort, data | {key: 1.001 * data[key]}).density
     off = [wrong(there)[0] - definition.value(there) for there in places_]
     assert abs(off[1] - off[0]) > 1e-5
     assert np.abs(wrong(places_[0])[1] - definition.gradient(places_[0])).max() > 1e-5
@@ -198,9 +202,9 @@ def test_comparison_rejects_a_wrong_formula(monkeypatch):
     off = []
     for seed in (0, 1):
         point = random_point(definition.cohort, np.random.default_rng([84, seed]))
-        there = sampled(flat(point), definition.block)
+        there = definition.block.sampled(flat(point))
         now = variables(unflat(definition.natural(there), definition.cohort), definition.cohort)
-        off.append(density_of(definition.block)(there)[0] - float(logp(now)))
+        off.append(definition.block.density(there)[0] - float(logp(now)))
     assert abs(off[1] - off[0]) > 1e-6
 
 
@@ -225,11 +229,11 @@ def test_model_carries_the_labels_of_tasks_models_and_runs():
 @pytest.mark.parametrize("name", CASES)
 def test_coordinates_of_the_sampler_have_a_way_back(name):
     cohort, data, family = case(name)
-    block = pack(data, shape_of(cohort))
+    block = Block(cohort, data)
     for seed in range(3):
         vector = flat(random_point(cohort, np.random.default_rng([92, seed]), family))
-        there = sampled(vector, block)
-        np.testing.assert_allclose(natural(there, block), vector, rtol=1e-12, atol=1e-12)
+        there = block.sampled(vector)
+        np.testing.assert_allclose(block.natural(there), vector, rtol=1e-12, atol=1e-12)
         # Two move: what a cold run lacks at its plateau, as a sum and as a balance.
         loss = POPULATION.index("plateau_loss.level")
         task = np.bincount(cohort.task_of_group[cohort.group_of_run]).argmax()
@@ -245,25 +249,25 @@ def test_coordinates_of_the_sampler_have_a_way_back(name):
 def test_coordinates_of_the_sampler_keep_volumes():
     """So that its density is that of the model at the same point."""
     cohort, data, family = case("two tasks")
-    block = pack(data, shape_of(cohort))
+    block = Block(cohort, data)
     for seed in range(5):
         vector = flat(random_point(cohort, np.random.default_rng([93, seed]), family))
-        slopes = jacobian(lambda at: natural(at, block), sampled(vector, block))
+        slopes = jacobian(lambda at: block.natural(at), block.sampled(vector))
         assert abs(np.linalg.det(slopes)) == pytest.approx(1.0, rel=1e-9)
 
 
 @pytest.mark.parametrize("balance", [-1e3, -40.0, -29.9, 0.0, 29.9, 40.0, 1e3])
 def test_way_back_holds_where_one_part_is_nothing(balance):
     cohort, data, family = case("two tasks")
-    block = pack(data, shape_of(cohort))
+    block = Block(cohort, data)
     vector = flat(random_point(cohort, np.random.default_rng(94), family))
     loss = POPULATION.index("plateau_loss.level")
     vector[loss] = balance
-    there = sampled(vector, block)
+    there = block.sampled(vector)
     assert np.all(np.isfinite(there))
-    np.testing.assert_allclose(natural(there, block), vector, rtol=1e-9)
+    np.testing.assert_allclose(block.natural(there), vector, rtol=1e-9)
     moved = there + 0.1
-    np.testing.assert_allclose(sampled(natural(moved, block), block), moved, rtol=1e-9)
+    np.testing.assert_allclose(block.sampled(block.natural(moved)), moved, rtol=1e-9)
 
 
 # Data ------------------------------------------------------------------------------------------
@@ -271,7 +275,7 @@ def test_way_back_holds_where_one_part_is_nothing(balance):
 
 def test_block_holds_its_own_size_first():
     cohort, data, _ = case("oscillator")
-    block = pack(data, shape_of(cohort))
+    block = Block(cohort, data).values
     numbers = [data[name] for name in data if name != "is_oscillator"]
     assert block[0] == block.size
     np.testing.assert_array_equal(
@@ -300,15 +304,15 @@ def test_tables_have_the_columns_that_are_tested():
 def test_each_column_of_the_data_counts(key, column):
     cohort, data, family = case("all there is")
     point = random_point(cohort, np.random.default_rng(84), family)
-    before, _ = value_and_slope(data, cohort, point)
+    before, _ = Block(cohort, data).at(point)
     table = data[key].copy()
     # Exchanged rather than moved, so that an index stays one and a weight a share.
     table[:, column] = np.roll(table[:, column], 1)
-    after, _ = value_and_slope(data | {key: table}, cohort, point)
+    after, _ = Block(cohort, data | {key: table}).at(point)
     if np.array_equal(table, data[key]):
         # All runs are alike in this: the intercept of a law.
         table[:, column] = 0.9
-        after, _ = value_and_slope(data | {key: table}, cohort, point)
+        after, _ = Block(cohort, data | {key: table}).at(point)
     assert abs(after - before) > 1e-6
 
 
@@ -316,11 +320,11 @@ def test_each_column_of_the_data_counts(key, column):
 def test_each_prior_counts(key):
     cohort, data, family = case("two tasks")
     point = random_point(cohort, np.random.default_rng(85), family)
-    before, _ = value_and_slope(data, cohort, point)
+    before, _ = Block(cohort, data).at(point)
     for index in range(data[key].size):
         moved = data[key].copy()
         moved[index] += 0.1
-        after, _ = value_and_slope(data | {key: moved}, cohort, point)
+        after, _ = Block(cohort, data | {key: moved}).at(point)
         assert abs(after - before) > 1e-6
 
 
@@ -334,7 +338,7 @@ def test_density_is_finite_and_alive_at_every_start(name):
         shapes = shapes_of(shape_of(cohort))
         point = {key: start.get(key, rng.uniform(-1, 1, size)) for key, size in shapes.items()}
         assert start.keys() <= shapes.keys()
-        value, gradient = value_and_slope(data, cohort, point)
+        value, gradient = Block(cohort, data).at(point)
         assert np.isfinite(value)
         assert np.all(np.isfinite(gradient))
         # The sampler refuses a start at which a coordinate has no slope.
@@ -349,8 +353,7 @@ def test_density_is_finite_far_from_the_prior_means(preset, reach, family):
     """Everywhere within so many prior standard deviations in every direction at once."""
     cohort, priors = simulated("all there is"), load_priors(preset)
     data = data_of(cohort, priors, FAMILIES[family])
-    block = pack(data, shape_of(cohort))
-    density = density_of(block)
+    block = Block(cohort, data)
     tasks, groups, runs = shape_of(cohort)
     counts, rest = [tasks] * 3 + [groups] * 3, 2 * groups + 3 * runs
     mean, sd = (
@@ -368,7 +371,7 @@ def test_density_is_finite_far_from_the_prior_means(preset, reach, family):
         point["population"] = np.array(list(eq.at_reference(spoken, stiffness).values()))
         widest = max(widest, np.ptp(flat(point) - vector))
         for place in (vector, flat(point)):
-            value, gradient = density(sampled(place, block))
+            value, gradient = block.density(block.sampled(place))
             assert np.isfinite(value)
             assert np.all(np.isfinite(gradient))
     assert widest > 20
@@ -380,30 +383,27 @@ def test_density_is_finite_far_from_the_prior_means(preset, reach, family):
 @pytest.mark.parametrize("broken", [np.nan, np.inf, 1e4])
 def test_point_without_a_finite_density_is_refused(broken):
     cohort, data, family = case("two tasks")
-    block = pack(data, shape_of(cohort))
+    block = Block(cohort, data)
     vector = flat(random_point(cohort, np.random.default_rng(90), family))
-    assert np.isfinite(density_of(block)(vector)[0])
+    assert np.isfinite(block.density(vector)[0])
     for index in (POPULATION.index("log_noise_scale"), vector.size - 1):
         if broken == 1e4 and index == vector.size - 1:
             continue  # far away, but a number
         moved = vector.copy()
         moved[index] = broken
-        assert not np.isfinite(density_of(block)(moved)[0])
+        assert not np.isfinite(block.density(moved)[0])
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_draws_are_kept_with_luck_in_place_of_offsets(name):
     cohort, data, family = case(name)
-    block = pack(data, shape_of(cohort))
+    block = Block(cohort, data)
     vector = flat(random_point(cohort, np.random.default_rng(91), family))
-    wanted, found = unflat(natural(vector, block), cohort), draw_of(block, shape_of(cohort))(vector)
-    luck = np.empty_like(wanted["run_offset"])
-    parts = {name: np.ascontiguousarray(values) for name, values in wanted.items()}
-    offsets = parts["run_offset"]
-    luck_of_runs((*list(parts.values())[:-1], luck), offsets, data["run_table"], data["parents"])
-    np.testing.assert_allclose(found.pop("run_offset"), luck, rtol=1e-12)
+    wanted, found = unflat(block.natural(vector), cohort), block.draw(vector)
+    by_luck = luck(data, wanted)
+    np.testing.assert_allclose(found.pop("run_offset"), by_luck, rtol=1e-12)
     offsets = wanted.pop("run_offset")
     for key, values in wanted.items():
         np.testing.assert_array_equal(found[key], values)
     is_placed = CASES[name][2]
-    assert np.any(np.abs(luck - offsets) > 0.1) == is_placed
+    assert np.any(np.abs(by_luck - offsets) > 0.1) == is_placed

@@ -9,8 +9,8 @@ import pytest
 from simulated_runs import PLANS, Plan, Truth, made_up_posterior, prior_means, wandering
 
 from advisor.forecast import Forecaster, Target, peak
+from advisor.model import AS_THE_CURVE
 from advisor.model import equations as eq
-from advisor.model.priors import AS_THE_CURVE
 from advisor.theory import coefficients, schedule_factors, trajectory
 
 STILL = dict.fromkeys(

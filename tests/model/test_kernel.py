@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from cohorts import (
     PRIORS,
+    RUN_PLACES,
     SCENARIOS,
+    Block,
+    data_of,
     flat,
+    likelihood,
+    luck,
     random_point,
     simulated,
     unflat,
@@ -22,22 +27,10 @@ from scipy.stats import t as student
 
 from advisor.model import FAMILIES, LAWS, POPULATION, SPECTRUM, clock_polynomial
 from advisor.model import equations as eq
-from advisor.model.fast import RUN_PLACES, data_of, shape_of
-from advisor.model.fast.density import log_density, pack, sampled
-from advisor.model.fast.kernel import log_likelihood, luck_of_runs
 from advisor.theory import Oscillator, coefficients, damping_ratio, trajectory
 
 OSCILLATOR = FAMILIES["oscillator"]
 SPREADS = {1: "log_run_rate_spread", 2: "log_run_shape_spread"}
-
-
-def kernel(data, point):
-    """Log likelihood and its gradient, flat."""
-    parameters = tuple(np.ascontiguousarray(values) for values in point.values())
-    gradients = tuple(np.zeros_like(values) for values in parameters)
-    cohort = tuple(data[name] for name in ("run_table", "parents", "first_bin", "bin_table"))
-    value = log_likelihood(parameters, cohort, float(data["is_oscillator"]), gradients)
-    return value, np.concatenate([gradient.ravel() for gradient in gradients])
 
 
 def case(name, family=SPECTRUM, *, placed=False, seed=0):
@@ -174,7 +167,7 @@ def constant(size, degrees):
 def test_value_is_that_of_the_equations_and_dense_matrices(name, family, placed):
     for seed in range(3):
         cohort, data, point = case(name, family, placed=placed, seed=seed)
-        found, _ = kernel(data, point)
+        found, _ = likelihood(data, point)
         assert np.isfinite(found)
         assert found == pytest.approx(by_hand(cohort, point, data, family), rel=1e-10, abs=1e-8)
 
@@ -191,8 +184,8 @@ def test_scenarios_hold_every_kind_of_run():
     # No run without clipping corrects its ratio; the kernel is told so by its own column.
     apart = data_of(unclipped, PRIORS)
     point = random_point(cohort, np.random.default_rng(71))
-    assert kernel(apart, point)[0] == pytest.approx(by_hand(unclipped, point, apart), rel=1e-10)
-    assert abs(kernel(apart, point)[0] - kernel(data, point)[0]) > 1e-3
+    assert likelihood(apart, point)[0] == pytest.approx(by_hand(unclipped, point, apart), rel=1e-10)
+    assert abs(likelihood(apart, point)[0] - likelihood(data, point)[0]) > 1e-3
 
 
 def test_oscillators_of_the_scenarios_are_damped_both_ways():
@@ -210,14 +203,14 @@ def test_oscillators_of_the_scenarios_are_damped_both_ways():
 @pytest.mark.parametrize("wrong", [{"degrees": 6.0}, {"share": 0.4}, {"tied": False}])
 def test_comparison_rejects_another_formula(wrong):
     cohort, data, point = case("all there is")
-    found, _ = kernel(data, point)
+    found, _ = likelihood(data, point)
     assert abs(by_hand(cohort, point, data, **wrong) - found) > 1e-3
     assert found == pytest.approx(by_hand(cohort, point, data), rel=1e-10)
 
 
 def test_comparison_rejects_another_family_and_other_places():
     cohort, data, point = case("all there is", OSCILLATOR, placed=True)
-    found, _ = kernel(data, point)
+    found, _ = likelihood(data, point)
     assert abs(by_hand(cohort, point, data) - found) > 1e-2
     unplaced = data_of(cohort, PRIORS, OSCILLATOR)
     assert abs(by_hand(cohort, point, unplaced, OSCILLATOR) - found) > 1e-2
@@ -226,7 +219,7 @@ def test_comparison_rejects_another_family_and_other_places():
 @pytest.mark.parametrize("placed", [False, True])
 def test_every_parameter_counts_in_the_comparison(placed):
     cohort, data, point = case("all there is", placed=placed)
-    found, slope = kernel(data, point)
+    found, slope = likelihood(data, point)
     vector, silent = flat(point), []
     for index in range(vector.size):
         moved = vector.copy()
@@ -251,9 +244,9 @@ def test_value_follows_the_data(name):
         # Correlation counts in shares of a run, so that only uneven steps differ.
         moved = replace(cohort, step=cohort.step**1.2)
     other = data_of(moved, PRIORS)
-    found, _ = kernel(other, point)
+    found, _ = likelihood(other, point)
     assert found == pytest.approx(by_hand(moved, point, other), rel=1e-10)
-    assert abs(found - kernel(data, point)[0]) > 1e-4
+    assert abs(found - likelihood(data, point)[0]) > 1e-4
 
 
 def test_many_degrees_of_freedom_are_a_normal_distribution():
@@ -299,8 +292,8 @@ def mismatch(slope, difference):
 def test_gradient_is_that_of_finite_differences(name, family, placed):
     for seed in range(2):
         cohort, data, point = case(name, family, placed=placed, seed=seed)
-        _, slope = kernel(data, point)
-        found = differences(lambda v, c=cohort, d=data: kernel(d, unflat(v, c))[0], flat(point))
+        _, slope = likelihood(data, point)
+        found = differences(lambda v, c=cohort, d=data: likelihood(d, unflat(v, c))[0], flat(point))
         assert mismatch(slope, found) < 1e-6
 
 
@@ -308,7 +301,7 @@ def test_gradient_is_that_of_finite_differences(name, family, placed):
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_gradient_is_that_of_the_equations(family):
     cohort, data, point = case("all there is", family, placed=True)
-    _, slope = kernel(data, point)
+    _, slope = likelihood(data, point)
     value = differences(lambda v: by_hand(cohort, unflat(v, cohort), data, family), flat(point))
     assert mismatch(slope, value) < 1e-6
 
@@ -316,7 +309,7 @@ def test_gradient_is_that_of_the_equations(family):
 @pytest.mark.evidence
 def test_gradient_check_rejects_another_formula():
     cohort, data, point = case("two tasks")
-    _, slope = kernel(data, point)
+    _, slope = likelihood(data, point)
 
     def off(**wrong):
         function = lambda v: by_hand(cohort, unflat(v, cohort), data, **wrong)  # noqa: E731
@@ -329,12 +322,9 @@ def test_gradient_check_rejects_another_formula():
 
 def test_gradient_adds_to_what_is_there():
     _, data, point = case("one group")
-    _, slope = kernel(data, point)
-    parameters = tuple(np.ascontiguousarray(values) for values in point.values())
-    gradients = tuple(np.full_like(values, 3.0) for values in parameters)
-    cohort = tuple(data[name] for name in ("run_table", "parents", "first_bin", "bin_table"))
-    log_likelihood(parameters, cohort, 0.0, gradients)
-    np.testing.assert_allclose(flat(dict(enumerate(gradients))), slope + 3.0, rtol=1e-12)
+    _, slope = likelihood(data, point)
+    _, added = likelihood(data, point, added_to=3.0)
+    np.testing.assert_allclose(added, slope + 3.0, rtol=1e-12)
 
 
 def test_loss_beyond_its_cap_has_no_slope():
@@ -342,7 +332,7 @@ def test_loss_beyond_its_cap_has_no_slope():
     level = POPULATION.index("plateau_loss.level")
     for value, capped in ((-1.0, False), (9.0, True), (-40.0, True)):
         point["population"][level] = value
-        found, slope = kernel(data, point)
+        found, slope = likelihood(data, point)
         assert (slope[level] == 0) == capped
         assert found == pytest.approx(by_hand(cohort, point, data), rel=1e-10)
 
@@ -357,9 +347,9 @@ def test_hazard_has_its_slope_near_and_beyond_the_most(name):
     for law in (most - 5, most - 1, most, most + 1, most + 5, 20.0, 49.99, 50.0, 50.01, 80.0):
         # Every run at this value of its law, give or take what the exponents make of it.
         point["population"][here] = [law, *(0.05 * np.arange(1, len(here)))]
-        found, slope = kernel(data, point)
+        found, slope = likelihood(data, point)
         assert found == pytest.approx(by_hand(cohort, point, data), rel=1e-10)
-        number = differences(lambda v: kernel(data, unflat(v, cohort))[0], flat(point))
+        number = differences(lambda v: likelihood(data, unflat(v, cohort))[0], flat(point))
         assert mismatch(slope[here], number[here]) < 1e-6
         *_, log_hazard, _ = bases(cohort, point)
         rate = np.exp(log_hazard)
@@ -378,13 +368,13 @@ def test_hazard_far_out_stays_finite(law):
     _, data, point = case("all there is")
     level = POPULATION.index("hazard.level")
     point["population"][level] = law
-    found, slope = kernel(data, point)
+    found, slope = likelihood(data, point)
     assert np.isfinite(found)
     assert np.all(np.isfinite(slope))
     # Past the most, nothing but the exposure to it is left of the collapse rates.
     most = point["population"].copy()
     most[level] = 40.0
-    edge, _ = kernel(data, {**point, "population": most})
+    edge, _ = likelihood(data, {**point, "population": most})
     assert (found == pytest.approx(edge, rel=1e-12)) == (law > 0)
 
 
@@ -399,9 +389,9 @@ def test_oscillator_is_smooth_across_critical_damping(momentum):
     for off in (-1e-3, -1e-6, 0.0, 1e-6, 1e-3):
         here = {name: values.copy() for name, values in point.items()}
         here["task_level"][1] += np.log(critical) + off - log_stiffness
-        found, slope = kernel(data, here)
+        found, slope = likelihood(data, here)
         assert found == pytest.approx(by_hand(cohort, here, data, OSCILLATOR), rel=1e-10)
-        number = differences(lambda v: kernel(data, unflat(v, cohort))[0], flat(here))
+        number = differences(lambda v: likelihood(data, unflat(v, cohort))[0], flat(here))
         assert mismatch(slope, number) < 1e-6
 
 
@@ -414,24 +404,17 @@ def in_places(cohort, point, data):
     return {**point, "run_offset": point["run_offset"] / factor + shift}, np.log(factor).sum()
 
 
-def luck_by_kernel(data, point):
-    luck = np.empty_like(point["run_offset"])
-    *parts, offsets = (np.ascontiguousarray(values) for values in point.values())
-    luck_of_runs((*parts, luck), offsets, data["run_table"], data["parents"])
-    return luck
-
-
 @pytest.mark.parametrize("name", ["one run", "two tasks", "all there is"])
 def test_luck_does_not_depend_on_the_places(name):
     for seed in range(4):
         cohort, plain, point = case(name, seed=seed)
-        np.testing.assert_array_equal(luck_by_kernel(plain, point), point["run_offset"])
+        np.testing.assert_array_equal(luck(plain, point), point["run_offset"])
         data = with_places(plain, np.random.default_rng(seed))
         elsewhere, _ = in_places(cohort, point, data)
         moved = elsewhere["run_offset"] != point["run_offset"]
         shares = data["run_table"][:, [RUN_PLACES, RUN_PLACES + 5, RUN_PLACES + 8]].T
         np.testing.assert_array_equal(moved, shares > 0)
-        found = luck_by_kernel(data, elsewhere)
+        found = luck(data, elsewhere)
         np.testing.assert_allclose(found, point["run_offset"], rtol=1e-9, atol=1e-12)
 
 
@@ -444,8 +427,6 @@ def test_density_changes_with_the_places_by_their_jacobian(name, family):
         elsewhere, log_jacobian = in_places(cohort, point, data)
         densities = []
         for numbers, where in ((plain, point), (data, elsewhere)):
-            block = pack(numbers, shape_of(cohort))
-            vector = sampled(flat(where), block)
-            densities.append(log_density(vector, block, np.empty_like(vector)))
+            densities.append(Block(cohort, numbers).at(where)[0])
         assert densities[1] - densities[0] == pytest.approx(log_jacobian, rel=1e-8, abs=1e-8)
         assert abs(log_jacobian) > 1e-3

@@ -6,20 +6,18 @@ from functools import cache
 
 import numpy as np
 import pytest
-from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, unflat
+from cohorts import PRIORS, SCENARIOS, TRUTH, Block, luck, simulated, unflat
 from scipy.special import expit
 from simulated_runs import Plan
 
 from advisor.model import FAMILIES, POPULATION, cohort_of
 from advisor.model.fast import RUN_PLACES, RUN_RATE, data_of, shape_of, shapes_of
-from advisor.model.fast.density import log_density, natural, pack, sampled
-from advisor.model.fast.kernel import luck_of_runs
+from advisor.model.fast.density import log_density, natural
 from advisor.model.fast.sampler_coordinates import (
     LUCK_JITTER,
     PRIOR_JITTER,
     SPREADS,
     _mode,
-    density_of,
     place,
     start_points,
 )
@@ -47,14 +45,13 @@ def mode_of(cohort):
     """The density with runs by their luck, where the climb starts, and the mode."""
     data = data_of(cohort, PRIORS)
     gap = 1 - expit(np.median(start_points(cohort, PRIORS)["start_logit"]))
-    block = pack(data, shape_of(cohort), gap)
-    density = density_of(block)
+    block = Block(cohort, data, gap)
     start, shapes = start_points(cohort, PRIORS), shapes_of(shape_of(cohort))
     point = [np.broadcast_to(start.get(name, 0.0), size).ravel() for name, size in shapes.items()]
     point = np.concatenate(point)
     point[HELD] = data["prior_mean"][HELD]
-    point = sampled(point, block)
-    return density, point, _mode(density, point, HELD)
+    point = block.sampled(point)
+    return block.density, point, _mode(block.density, point, HELD)
 
 
 # Mode ------------------------------------------------------------------------------------------
@@ -89,14 +86,10 @@ def test_places_do_not_move_the_point(name):
     at = point.size - 3 * len(cohort.runs)
     np.testing.assert_array_equal(point[:at], mode[:at])
     here = unflat(natural(point, placement.block), cohort)
-    luck = unflat(mode, cohort)["run_offset"]
-    found = np.empty_like(luck)
-    *parts, offsets = (np.ascontiguousarray(values) for values in here.values())
-    table, parents = placement.data["run_table"], placement.data["parents"]
-    luck_of_runs((*parts, found), offsets, table, parents)
-    np.testing.assert_allclose(found, luck, atol=1e-9)
+    own = unflat(mode, cohort)["run_offset"]
+    np.testing.assert_allclose(luck(placement.data, here), own, atol=1e-9)
     assert np.any(weights_of(placement) > 0)
-    assert np.abs(here["run_offset"] - luck).max() > 0.01
+    assert np.abs(here["run_offset"] - own).max() > 0.01
 
 
 # Places ----------------------------------------------------------------------------------------

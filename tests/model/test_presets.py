@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from cohorts import simulated
 
-from advisor.model import preset_for, preset_names
-from advisor.model.presets import SMALL
+from advisor.model import SMALL, preset_for, preset_names
 from advisor.runs import PartialSettings
 
 

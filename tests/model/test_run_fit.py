@@ -12,9 +12,16 @@ from simulated_runs import Plan, made_up_posterior, simulate_runs
 from advisor.advice.support import cautions
 from advisor.findings import describe
 from advisor.forecast import Forecaster, Target, fit
-from advisor.model import POPULATION, RUN_EFFECTS, misfit_caution, run_fit
+from advisor.model import (
+    GROUP_EFFECTS,
+    GROUP_LEVELS,
+    POPULATION,
+    RUN_EFFECTS,
+    TASK_LEVELS,
+    misfit_caution,
+    run_fit,
+)
 from advisor.model.likelihood import covariance, draw_run, expectation
-from advisor.model.parameters import GROUP_EFFECTS, LEVELS
 from advisor.model.run_fit import run_fits, strays, worst_fits
 
 CHECKS = ("level", "change", "swings", "spread")
@@ -144,7 +151,14 @@ def with_tests(posterior, run: int, change) -> object:
         held_out_reward=np.zeros(of.size),
         constant=seen.constant | {"eval_clock": seen.constant["clock"][of, at]},
     )
-    names = (*POPULATION, *LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS, "is_oscillator")
+    names = (
+        *POPULATION,
+        *TASK_LEVELS,
+        *GROUP_LEVELS,
+        *GROUP_EFFECTS,
+        *RUN_EFFECTS,
+        "is_oscillator",
+    )
     draws = {name: posterior.flat(name)[:4000:40].reshape(100, -1) for name in names}
     expected = expectation(draws, bare.constant, bare).held_out_reward.mean(axis=0)
     reward = expected + 0.01 * np.random.default_rng(2).standard_t(5, of.size)

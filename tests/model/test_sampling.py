@@ -9,13 +9,20 @@ import numpy as np
 import pytest
 from cohorts import PRIORS, simulated
 
-from advisor.model import FAMILIES, GROUP_LEVELS, POPULATION, RUN_EFFECTS, TASK_LEVELS
+from advisor.model import (
+    FAMILIES,
+    GROUP_EFFECTS,
+    GROUP_LEVELS,
+    POPULATION,
+    RUN_EFFECTS,
+    TASK_LEVELS,
+)
 from advisor.model import compat as _compat
 from advisor.model.fast import shape_of, shapes_of
 from advisor.model.fast.density import density_of, draw_of
 from advisor.model.fast.sampler_coordinates import place
 from advisor.model.likelihood import observations
-from advisor.model.parameters import ALONE, GROUP_EFFECTS, STACKED, named_draws
+from advisor.model.parameters import ALONE, STACKED, named_draws
 from advisor.model.posterior import STACKS
 
 COHORT = "two tasks"

@@ -6,13 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cohorts import PRIORS, SCENARIOS, TRUTH, simulated, simulated_from
+from cohorts import (
+    PRIORS,
+    SCENARIOS,
+    TRUTH,
+    Block,
+    data_of,
+    shape_of,
+    shapes_of,
+    simulated,
+    simulated_from,
+)
 
 from advisor.model import POPULATION, cohort_of, load_priors
 from advisor.model import equations as eq
-from advisor.model.fast import data_of, shape_of, shapes_of
-from advisor.model.fast.density import pack
-from advisor.model.fast.sampler_coordinates import density_of, start_points
+from advisor.model.fast.sampler_coordinates import start_points
 
 STEADY = TRUTH.moved(
     log_misfit=-30.0,
@@ -92,7 +100,7 @@ def test_start_beats_the_prior_mean():
     cohort = simulated("one group")
     # These runs come from near the prior means of their own preset, which is a start as good.
     priors = load_priors("full_finetuning")
-    density = density_of(pack(data_of(cohort, priors), shape_of(cohort)))
+    density = Block(cohort, data_of(cohort, priors)).density
     start = start_points(cohort, priors)
     middle = {
         **start,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import h5netcdf
 import numpy as np
 import pytest
+from cohorts import Block
+from past_studies import SCHEMA, saved_meta
 from simulated_runs import (
     PLANS,
     PRESET,
@@ -34,12 +35,10 @@ from advisor.model import (
     sampling,
 )
 from advisor.model import compat as _compat
-from advisor.model.fast import Shape, data_of, shape_of, shapes_of
-from advisor.model.fast.density import density_of, pack
+from advisor.model.fast import Shape, data_of, shapes_of
+from advisor.model.fast.density import density_of
 from advisor.model.fast.sampler_coordinates import place
-from advisor.model.posterior import SCHEMA
 from advisor.model.sampling import CAREFUL, DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT
-from advisor.model.storage import META
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +83,8 @@ def test_saving_again_replaces_the_file(posterior, saved):
 
 
 def rewrite_meta(path, change):
-    with h5netcdf.File(path, "a") as file:
-        meta = json.loads(str(file.attrs[META]))
+    with saved_meta(path) as meta:
         change(meta)
-        file.attrs[META] = json.dumps(meta)
 
 
 @pytest.mark.evidence
@@ -152,7 +149,7 @@ def test_netcdf_of_others_is_refused(tmp_path):
     with pytest.raises(StudyError, match="this is no saved posterior"):
         Posterior.load(path)
     with h5netcdf.File(path, "a") as file:
-        file.attrs[META] = "{}"
+        file.attrs["advisor"] = "{}"
     with pytest.raises(StudyError, match="this is no saved posterior"):
         Posterior.load(path)
 
@@ -389,8 +386,8 @@ def test_sampler_gets_the_placed_cohort_and_starts_round_its_mode(sampler):
     assert sampler.densities[0](here)[0] == density_of(placement.block)(here)[0]
     starts = np.array([placement.start(chain) for chain in range(4)])
     np.testing.assert_array_equal(sampler.starts[0], starts)
-    unplaced = pack(data_of(cohort_of(runs), priors), shape_of(cohort_of(runs)))
-    assert sampler.densities[0](here)[0] != density_of(unplaced)(here)[0]
+    unplaced = Block(cohort_of(runs), data_of(cohort_of(runs), priors))
+    assert sampler.densities[0](here)[0] != unplaced.density(here)[0]
     for name in RUN_EFFECTS:
         assert posterior.draws[name].shape == (4, 600, 2)
 

@@ -6,15 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cohorts import PRIORS, simulated, without_bins
+from cohorts import PRIORS, data_of, shape_of, shapes_of, simulated, without_bins
 from simulated_runs import PLANS, Plan, cohort_of_plans, rising, wandering
 
-from advisor.model import FAMILIES, LAWS, POPULATION, SPECTRUM, Priors, clock_polynomial, cohort_of
+from advisor.model import (
+    FAMILIES,
+    GROUP_LEVELS,
+    LAWS,
+    POPULATION,
+    SPECTRUM,
+    TASK_LEVELS,
+    Priors,
+    clock_polynomial,
+    cohort_of,
+)
 from advisor.model import equations as eq
 from advisor.model import fast as columns
-from advisor.model.fast import data_of, shape_of, shapes_of
 from advisor.model.likelihood import residual_persistence
-from advisor.model.parameters import LEVELS
 
 # Data ------------------------------------------------------------------------------------------
 
@@ -117,7 +125,7 @@ def test_priors_stand_in_the_order_of_the_parameters():
     for index, name in enumerate(POPULATION):
         prior = getattr(PRIORS, name.replace(".", "_"))
         assert (data["prior_mean"][index], data["prior_sd"][index]) == (prior.mean, prior.sd)
-    for index, name in enumerate(LEVELS):
+    for index, name in enumerate((*TASK_LEVELS, *GROUP_LEVELS)):
         prior = getattr(PRIORS, name)
         assert (data["level_mean"][index], data["level_sd"][index]) == (prior.mean, prior.sd)
 
@@ -127,7 +135,7 @@ def test_family_pins_what_it_names_and_nothing_else(family):
     cohort = cohort_of_plans()
     plain, pinned = data_of(cohort, PRIORS), data_of(cohort, PRIORS, family)
     assert family.pins.keys() <= Priors.model_fields.keys()
-    for part, names in (("prior", POPULATION), ("level", LEVELS)):
+    for part, names in (("prior", POPULATION), ("level", (*TASK_LEVELS, *GROUP_LEVELS))):
         for index, name in enumerate(names):
             found = pinned[f"{part}_mean"][index], pinned[f"{part}_sd"][index]
             kept = plain[f"{part}_mean"][index], plain[f"{part}_sd"][index]

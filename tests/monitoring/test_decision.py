@@ -15,6 +15,7 @@ from advisor.monitoring.view import line
 from advisor.monitoring.watcher import Update
 from advisor.runs import PartialSettings
 
+LEVEL = 0.9
 COST = CostModel(fixed=36.0, gpus=8, source="test")
 
 
@@ -55,7 +56,7 @@ def test_the_end_is_called_what_it_is_the_mean_of_the_last_tenth():
 
     def shown(**changed):
         now, found = update(**changed), diagnosis()
-        decided = watch_decision(now, found, level=0.9, cost=COST)
+        decided = watch_decision(now, found, level=LEVEL, cost=COST)
         return line(WatchReport(update=now, diagnosis=found, decision=decided))
 
     assert "reward 0.600 (latest 5 rows); mean of its last tenth 0.800, 80 % interval" in shown()
@@ -89,6 +90,7 @@ def card(mode, status="FAIL"):
     [
         ({}, (), "go on", "none"),
         ({"p_unstable": 0.09}, (), "go on", "none"),
+        ({"p_unstable": 1 - LEVEL}, (), "go on", "none"),
         ({"p_unstable": 0.11}, (), "change", "unstable"),
         ({"p_unstable": 0.89}, (), "change", "unstable"),
         ({"p_unstable": 0.9}, (), "stop", "doomed"),
@@ -110,30 +112,30 @@ def card(mode, status="FAIL"):
     ],
 )
 def test_rules(changed, cards, action, rule):
-    decision = watch_decision(update(**changed), diagnosis(*cards), level=0.9, cost=COST)
+    decision = watch_decision(update(**changed), diagnosis(*cards), level=LEVEL, cost=COST)
     assert (decision.action, decision.rule) == (action, rule)
     assert decision.is_alarm == (rule not in ("none", "gained"))
 
 
 def test_what_stopping_saves():
-    decision = watch_decision(update(p_unstable=0.95), diagnosis(), level=0.9, cost=COST)
+    decision = watch_decision(update(p_unstable=0.95), diagnosis(), level=LEVEL, cost=COST)
     assert decision.steps == 100
     assert decision.completions == 100 * 16 * 8
     assert decision.gpu_hours == pytest.approx(100 * 36 * 8 / 3600)
     assert "Stopping saves 100 steps, 12,800 completions and 8 GPU-hours" in decision.text
-    free = watch_decision(update(), diagnosis(), level=0.9, cost=CostModel(source="none"))
+    free = watch_decision(update(), diagnosis(), level=LEVEL, cost=CostModel(source="none"))
     assert free.gpu_hours is None
     assert "saves" not in free.text
 
 
 def test_a_change_names_what_would_be_stable():
     told = watch_decision(
-        update(p_unstable=0.4, gentler_rate=1e-4), diagnosis(), level=0.9, cost=COST
+        update(p_unstable=0.4, gentler_rate=1e-4), diagnosis(), level=LEVEL, cost=COST
     )
     assert "0.0001 instead of 0.0003" in told.text
-    lost = watch_decision(update(p_unstable=0.4), diagnosis(), level=0.9, cost=COST)
+    lost = watch_decision(update(p_unstable=0.4), diagnosis(), level=LEVEL, cost=COST)
     assert "No tried learning rate" in lost.text
-    bad = watch_decision(update(), diagnosis(card("truncation")), level=0.9, cost=COST)
+    bad = watch_decision(update(), diagnosis(card("truncation")), level=LEVEL, cost=COST)
     assert "Mend it" in bad.text
 
 
@@ -159,13 +161,13 @@ def test_the_runs_own_step_times_price_it(posterior, rows):
 
 @pytest.mark.parametrize(("step", "word"), [(40, "Go on: "), (140, "Finished: ")])
 def test_a_run_whose_steps_are_done_is_finished(step, word):
-    found = watch_decision(update(step=step), diagnosis(), level=0.9, cost=COST)
+    found = watch_decision(update(step=step), diagnosis(), level=LEVEL, cost=COST)
     assert found.text.startswith(word)
 
 
 def test_of_a_run_that_is_over_is_said_what_became_of_it():
     def said(*cards):
-        return watch_decision(update(step=140), diagnosis(*cards), level=0.9, cost=COST).text
+        return watch_decision(update(step=140), diagnosis(*cards), level=LEVEL, cost=COST).text
 
     assert said() == "Finished: the run stayed stable."
     assert said(card("collapse", "WARNING")) == "Finished: It is bad."

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cohorts import data_of, likelihood
 from simulated_runs import PRESET, Plan, made_up_posterior
 
 from advisor.forecast import Forecaster, Target, observe, probability_as_low, reweighted
 from advisor.forecast.run_likelihood import COPIES, residuals_of, run_effects
 from advisor.model import FAMILIES, POPULATION, build_cohort, load_priors
 from advisor.model import equations as eq
-from advisor.model.fast import data_of, kernel
 
 PLAN = Plan(3e-4, 8, 4, lag=2.0, steps=60, schedule="linear", warmup=5)
 TARGET = Target("sort", "tiny-s", 1e5)
@@ -54,20 +54,15 @@ def test_the_likelihood_is_that_of_the_sampler(family):
         group = np.array(
             [posterior.flat(f"group_offset.{n}")[draw] for n in ("headroom", "stiffness")]
         )
-        given = [
-            population,
-            task,
-            posterior.flat("start_logit")[draw],
-            np.zeros((2, 1)),
-            group,
-            luck[:, draw, None],
-        ]
-        given = [np.ascontiguousarray(value, dtype=float) for value in given]
-        tables = tuple(data[name] for name in ("run_table", "parents", "first_bin", "bin_table"))
-        slopes = tuple(np.zeros_like(value) for value in given)
-        theirs[draw] = kernel.log_likelihood(
-            tuple(given), tables, float(data["is_oscillator"]), slopes
-        )
+        point = {
+            "population": population,
+            "task_level": task,
+            "start_logit": posterior.flat("start_logit")[draw],
+            "eval_level": np.zeros((2, 1)),
+            "group_offset": group,
+            "run_offset": luck[:, draw, None],
+        }
+        theirs[draw], _ = likelihood(data, point)
         hazard = population[[i for i, n in enumerate(POPULATION) if "hazard" in n]]
         rate = eq.hazard(data["run_table"][0, -len(hazard) :] @ hazard)
         theirs[draw] += rate * cohort.exposure[0]

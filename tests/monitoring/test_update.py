@@ -89,6 +89,19 @@ def test_a_slow_rise_within_the_noise_of_rows_is_seen(posterior):
         assert watch.update(PLAN.run(rows).before(seen)).is_rising == is_rising, slope
 
 
+def test_rows_rise_where_their_slope_is_above_its_standard_error(posterior):
+    """Control: half of that."""
+    time, wave = np.linspace(-0.5, 0.5, 30), np.resize([0.02, -0.02, -0.02, 0.02], 30)
+    wave -= time * (time @ wave) / (time @ time)
+    wave -= wave.mean()
+    error = np.sqrt(wave @ wave / 28 / (time @ time))
+    watch = Watch(posterior, planned_steps=300)
+    for slopes, is_rising in ((1.3, True), (0.7, False)):
+        rows = np.full(90, 0.6)
+        rows[60:] += slopes * error * time + wave
+        assert watch.update(PLAN.run(rows)).is_rising == is_rising
+
+
 def test_what_is_left_to_gain_is_measured_to_the_printed_end(posterior):
     update = Watch(posterior, planned_steps=END).update(PLAN.run(ending_at(60, 0.8)))
     rewards = ending_at(60, 0.8)
@@ -167,6 +180,18 @@ def test_the_target_is_reached_or_not(posterior, rows):
     assert chances == sorted(chances, reverse=True)
     assert chances[2] < 0.05
     assert Watch(posterior, planned_steps=END).update(run).p_reach is None
+
+
+def test_a_target_that_is_reached_is_not_lost_by_a_later_collapse():
+    """Control: a target that only the end reaches."""
+    posterior = made_up_posterior([PLAN], draws=500, moved={"hazard.level": -3.0})
+    run = PLAN.run(0.8 - 0.6 * np.exp(-np.arange(END) / 20)).before(60)
+    now, end = (
+        Watch(posterior, planned_steps=END, target_reward=wanted).update(run)
+        for wanted in (0.3, 0.85)
+    )
+    assert now.p_reach > 0.99
+    assert now.p_unstable > 0.5 > end.p_reach
 
 
 def test_the_held_out_interval_holds_what_an_evaluation_will_log(rows):

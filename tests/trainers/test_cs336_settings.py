@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stated import checked, table_of
 
-from advisor.runs.logfiles.logged import Table, TableBuilder
-from advisor.runs.logs.stated_settings import check_settings
-from advisor.runs.trainers.tables_only import CS336 as TRAINER
+from advisor.runs import Trainer
 
-KEY_TABLE = TRAINER.keys[0]
-
-KEY_TABLE = KEY_TABLE
+KEY_TABLE = Trainer.named("CS336").keys[0]
 
 CONFIG: dict[str, Any] = {
     "model": "Qwen2.5-Math-1.5B",
@@ -37,14 +34,6 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def table(rows: list[dict[str, Any]]) -> Table:
-    """Rows as a reader keeps them: only the cells that the framework asks for."""
-    builder = TableBuilder(Path("metrics.jsonl"))
-    for number, row in enumerate(rows, 1):
-        builder.add(number, row)
-    return builder.build()
-
-
 def test_settings_and_their_arithmetic() -> None:
     derived = KEY_TABLE.derive(CONFIG)
     assert derived.facts == {
@@ -64,7 +53,7 @@ def test_settings_and_their_arithmetic() -> None:
         "kl_coefficient": 0.01,
         "seed": 0,
     }
-    assert check_settings(derived.facts)
+    assert checked(derived).facts
     assert derived.arithmetic.keys() == derived.facts.keys()
     arithmetic = derived.arithmetic
     assert arithmetic["minibatches_per_refresh"] == (
@@ -178,7 +167,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def test_settings_in_the_rows() -> None:
-    derived = KEY_TABLE.observe(table(ROWS))
+    derived = KEY_TABLE.observe(table_of(ROWS))
     assert derived.facts == {
         "group_size": 8,
         "minibatches_per_refresh": 4,
@@ -189,7 +178,7 @@ def test_settings_in_the_rows() -> None:
         "clip_high": 0.2,
         "kl_coefficient": 0.0,
     }
-    assert check_settings(derived.facts)
+    assert checked(derived).facts
     assert derived.arithmetic["prompts_per_step"] == (
         "num_rollouts 256 / num_train_batches 4 = 64 completions / group_size 8 = 8"
     )
@@ -198,11 +187,11 @@ def test_settings_in_the_rows() -> None:
 
 def test_rows_that_differ_tell_nothing() -> None:
     changing = [*ROWS, {**ROWS[-1], "num_train_batches": 2, "loss_type": "no_baseline"}]
-    facts = KEY_TABLE.observe(table(changing)).facts
+    facts = KEY_TABLE.observe(table_of(changing)).facts
     assert not {"minibatches_per_refresh", "importance_ratio"} & facts.keys()
     scored = [{**row, "reference_kl": 0.1} for row in ROWS]
-    assert "kl_coefficient" not in KEY_TABLE.observe(table(scored)).facts
-    assert KEY_TABLE.observe(table([{"reward": 1.0}])).facts == {}
+    assert "kl_coefficient" not in KEY_TABLE.observe(table_of(scored)).facts
+    assert KEY_TABLE.observe(table_of([{"reward": 1.0}])).facts == {}
 
 
 def test_keys() -> None:
@@ -224,8 +213,8 @@ def test_real_runs(real_logs: Path) -> None:
         log = path.with_name(path.name.replace(".config.json", ".metrics.jsonl"))
         rows = [json.loads(line) for line in log.read_text().splitlines()]
         stated = KEY_TABLE.derive(json.loads(path.read_text()))
-        seen = KEY_TABLE.observe(table(rows))
-        assert check_settings(stated.facts)
+        seen = KEY_TABLE.observe(table_of(rows))
+        assert checked(stated).facts
         # What the rows show is what the config says, in every run.
         assert {key: stated.facts[key] for key in seen.facts} == seen.facts
         interval = stated.facts["minibatches_per_refresh"] * stated.facts["epochs_per_refresh"]

@@ -13,9 +13,9 @@ from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
 
 from advisor.runs import Trainer
-from advisor.runs.trainers.openrlhf import TRAINER, warmup_ratio
+from advisor.runs.trainers.openrlhf import warmup_ratio
 
-KEY_TABLE = TRAINER.keys[0]
+KEY_TABLE = Trainer.named("OpenRLHF").keys[0]
 
 LISTED = Path(__file__).parent / "known_keys" / "openrlhf.txt"
 

@@ -10,19 +10,18 @@ import yaml
 from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for
+from stated import settings_in
 
 from advisor.runs import Trainer
-from advisor.runs.logfiles.config_files import parse_config
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.trainers.trl import KEY_TABLE
+
+KEY_TABLE = Trainer.named("TRL").keys[0]
 
 
 def read_back(text: str, folder: Path, devices: int = 1) -> dict[str, Any]:
     path = folder / "config.yaml"
     path.write_text(text)
-    settings = parse_config(on_disk(path), path.name).settings
     # The number of devices is the launcher's, not the configuration's.
-    return KEY_TABLE.derive({**settings, "num_processes": devices}).facts
+    return KEY_TABLE.derive({**settings_in(path), "num_processes": devices}).facts
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,11 @@ import yaml
 from hypothesis import given
 from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
+from stated import settings_in
 
 from advisor.runs import Settings, Trainer
-from advisor.runs.logfiles.config_files import parse_config
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.trainers.verl import TRAINER
 
-KEY_TABLE = TRAINER.keys[0]
+KEY_TABLE = Trainer.named("verl").keys[0]
 
 LISTED = Path(__file__).parent / "known_keys" / "verl.txt"
 KNOWN = {line for line in LISTED.read_text().splitlines() if not line.startswith("#")}
@@ -51,7 +49,7 @@ def read_back(text: str, folder: Path) -> dict[str, Any]:
     assert module == "verl.trainer.main_ppo"
     path = folder / "overrides.yaml"
     path.write_text(yaml.safe_dump(overrides))
-    return KEY_TABLE.derive(parse_config(on_disk(path), path.name).settings).facts
+    return KEY_TABLE.derive(settings_in(path)).facts
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
+from stated import Derived, table_of
 
+from advisor.runs import Trainer
 from advisor.runs.logfiles.config_files import parse_command_line
-from advisor.runs.logfiles.logged import Table, TableBuilder
-from advisor.runs.trainers.derived import Derived
-from advisor.runs.trainers.openrlhf import TRAINER, parse_namespace
+from advisor.runs.trainers.openrlhf import parse_namespace
 
-KEY_TABLE = TRAINER.keys[0]
+KEY_TABLE = Trainer.named("OpenRLHF").keys[0]
 
 FLAT = {
     "n_samples_per_prompt": 8,
@@ -191,18 +190,11 @@ def test_arguments_as_wandb_keeps_them() -> None:
     assert facts["kl_coefficient"] == 0
 
 
-def table(**columns: list[float]) -> Table:
-    builder = TableBuilder(Path("x"))
-    for number, row in enumerate(zip(*columns.values(), strict=True), 1):
-        builder.add(number, dict(zip(columns, row, strict=True)))
-    return builder.build()
-
-
 def test_a_kl_of_exactly_zero_is_none() -> None:
-    assert KEY_TABLE.observe(table(kl=[0.0] * 6)).facts == {"kl_coefficient": 0.0}
-    assert KEY_TABLE.observe(table(kl=[0.0] * 5 + [1e-9])).facts == {}
-    assert KEY_TABLE.observe(table(kl=[0.0] * 3)).facts == {}
-    assert KEY_TABLE.observe(table(reward=[0.0] * 6)).facts == {}
+    assert KEY_TABLE.observe(table_of([{"kl": 0.0}] * 6)).facts == {"kl_coefficient": 0.0}
+    assert KEY_TABLE.observe(table_of([{"kl": 0.0}] * 5 + [{"kl": 1e-9}])).facts == {}
+    assert KEY_TABLE.observe(table_of([{"kl": 0.0}] * 3)).facts == {}
+    assert KEY_TABLE.observe(table_of([{"reward": 0.0}] * 6)).facts == {}
 
 
 def test_keys() -> None:

@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from processor_time import at_most
-from reader_conformance import ReaderConformance
+from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs import read_runs
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.trainers import generic as own_loop_console
 from advisor.runs.trainers.generic import parse_settings, parse_step
+
+LOOP = LogFormat("console of a training loop")
 
 
 def saved(folder: Path, text: str, name: str = "train.log") -> Path:
@@ -27,15 +26,15 @@ def saved(folder: Path, text: str, name: str = "train.log") -> Path:
 
 
 def runs_of(folder: Path, text: str) -> list[Logged]:
-    return list(own_loop_console.READER.read([on_disk(saved(folder, text))], Columns()))
+    return LOOP.read(saved(folder, text))
 
 
 def claimed(folder: Path, text: str, name: str = "train.log") -> bool:
-    return own_loop_console.READER.claims(on_disk(saved(folder, text, name)))
+    return LOOP.claims(saved(folder, text, name))
 
 
 class TestTagged(ReaderConformance):
-    reader = own_loop_console.READER
+    reader = LOOP.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         lines = ["[run_a] Connecting...", "[run_a] Run: 1b01 | LR=3e-05 group=8 temp=0.8"]
@@ -49,7 +48,7 @@ class TestTagged(ReaderConformance):
 
 
 class TestWorded(ReaderConformance):
-    reader = own_loop_console.READER
+    reader = LOOP.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         lines = [
@@ -218,8 +217,8 @@ def test_real_consoles(real_logs: Path) -> None:
     assert len(chosen) == 17
     for row in chosen:
         path = real_logs / row["local_file"]
-        assert own_loop_console.READER.claims(on_disk(path))
-        (run,) = own_loop_console.READER.read([on_disk(path)], Columns())
+        assert LOOP.claims(path)
+        (run,) = LOOP.read(path)
         text = path.read_text(encoding="utf-8")
         wanted = [float(x) for x in re.findall(r"\d+/\d+ \| loss=\S+ \| reward=(\S+)", text)]
         assert run.table.column("reward").tolist() == wanted
@@ -231,11 +230,11 @@ def test_real_consoles(real_logs: Path) -> None:
             assert run.settings["group"] == row["group_size"].strip("?")
     others = [p for p in real_logs.rglob("*") if p.is_file() and "arvindcr4" not in str(p)]
     assert len(others) > 100
-    assert not any(own_loop_console.READER.claims(on_disk(path)) for path in others)
+    assert not any(LOOP.claims(path) for path in others)
 
 
 class TestEpochs(ReaderConformance):
-    reader = own_loop_console.READER
+    reader = LOOP.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         lines = [

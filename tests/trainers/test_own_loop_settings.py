@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from stated import checked
 
 from advisor.runs import Trainer
-from advisor.runs.logs.stated_settings import check_settings
-from advisor.runs.trainers import KeyTable, register, unregister
-from advisor.runs.trainers import generic as own_loop
+from advisor.runs.trainers import KeyTable, generic, register, unregister
 
-KEY_TABLE = own_loop.KEY_TABLE
+KEY_TABLE = Trainer.named("own loop").keys[0]
 
 
 def test_settings_beyond_the_common_names() -> None:
@@ -40,8 +39,7 @@ def test_settings_beyond_the_common_names() -> None:
         "epochs_per_refresh": 2,
         "max_completion_length": 256,
     }
-    check_settings(derived.facts)
-    assert derived.arithmetic.keys() == derived.facts.keys()
+    checked(derived)
     assert derived.assumptions == ("batch 2 taken as prompts per optimizer step (not completions)",)
 
 
@@ -74,10 +72,10 @@ def test_keys() -> None:
 
 def test_another_trainers_keys_come_first() -> None:
     another = Trainer("X", keys=(KeyTable("X", marks=("x/.+",)),))
-    assert own_loop.unless_another(["reward", "train/x/loss"]) == "own loop"
+    assert generic.unless_another(["reward", "train/x/loss"]) == "own loop"
     register(another)
     try:
-        assert own_loop.unless_another(["reward", "loss"]) == "own loop"
-        assert own_loop.unless_another(["reward", "train/x/loss"]) is None
+        assert generic.unless_another(["reward", "loss"]) == "own loop"
+        assert generic.unless_another(["reward", "train/x/loss"]) is None
     finally:
         unregister(another)

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from processor_time import at_most
-from reader_conformance import ReaderConformance
+from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs import read_runs
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.parsing import find_dicts
-from advisor.runs.trainers.trl import console as trl_console
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
+
+TRL = LogFormat("TRL console")
 
 
 def row(reward: float, **more: Any) -> str:
@@ -69,11 +68,11 @@ def header(total: int, per_device: int = 2, accumulated: int = 4, batch: int = 8
 
 @pytest.fixture
 def read(tmp_path: Path) -> Any:
-    def _read(*lines: str, columns: Columns | None = None) -> list[Logged]:
+    def _read(*lines: str, columns: dict[str, str] | None = None) -> list[Logged]:
         path = tmp_path / "train.log"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
-        assert trl_console.claims(on_disk(path))
-        return list(trl_console.read([on_disk(path)], columns or Columns()))
+        assert TRL.claims(path)
+        return TRL.read(path, columns=columns)
 
     return _read
 
@@ -86,7 +85,7 @@ def numbers(logged: Logged, key: str) -> list[float]:
 class TestTransformers4(ReaderConformance):
     """Bare numbers, a header, no progress bars, a closing row."""
 
-    reader = trl_console.READER
+    reader = TRL.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         path = folder / "train.log"
@@ -98,7 +97,7 @@ class TestTransformers4(ReaderConformance):
 class TestTransformers5(ReaderConformance):
     """Quoted numbers behind progress bars on the same line, no header, not yet ended."""
 
-    reader = trl_console.READER
+    reader = TRL.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         path = folder / "nohup.out"
@@ -364,7 +363,7 @@ def test_a_model_is_named_only_where_it_clearly_is(read: Any, line: str, name: s
 
 def test_a_mapped_reward_is_looked_for(read: Any) -> None:
     rows = [row(0.5, **{"rewards/exact/mean": n / 4, "epoch": n}) for n in range(4)]
-    columns = Columns({"reward": "rewards/exact/mean"})
+    columns = {"reward": "rewards/exact/mean"}
     (run,) = read(*header(4), *rows, SUMMARY, columns=columns)
     assert numbers(run, "rewards/exact/mean") == [0, 0.25, 0.5, 0.75]
 
@@ -384,7 +383,7 @@ def test_a_mapped_reward_is_looked_for(read: Any) -> None:
 def test_it_claims_no_log_of_another_kind(tmp_path: Path, text: str) -> None:
     path = tmp_path / "train.log"
     path.write_text(f"{text}\n" * 5, encoding="utf-8")
-    assert not trl_console.claims(on_disk(path))
+    assert not TRL.claims(path)
 
 
 def test_it_claims_by_what_a_file_holds(tmp_path: Path) -> None:
@@ -392,7 +391,7 @@ def test_it_claims_by_what_a_file_holds(tmp_path: Path) -> None:
     assert len(text) > 300_000
     for name in ("a.log", "slurm-1.out", "b.txt", "console"):
         (tmp_path / name).write_bytes(text)
-        assert trl_console.claims(on_disk(tmp_path / name)), name
+        assert TRL.claims(tmp_path / name), name
     for name, content in (
         ("readme.md", text),
         ("c.log", text + b"\0"),
@@ -400,21 +399,21 @@ def test_it_claims_by_what_a_file_holds(tmp_path: Path) -> None:
         ("e.log", b"version https://git-lfs\n" + text),
     ):
         (tmp_path / name).write_bytes(content)
-    assert not trl_console.claims(on_disk(tmp_path / "readme.md"))
-    assert not trl_console.claims(on_disk(tmp_path / "d.log"))
-    assert not trl_console.claims(on_disk(tmp_path / "e.log"))
+    assert not TRL.claims(tmp_path / "readme.md")
+    assert not TRL.claims(tmp_path / "d.log")
+    assert not TRL.claims(tmp_path / "e.log")
     # PowerShell redirects in UTF-16.
     (tmp_path / "f.log").write_bytes((row(0.5) + "\n").encode("utf-16"))
-    log = on_disk(tmp_path / "f.log")
-    assert trl_console.claims(log)
-    assert numbers(next(iter(trl_console.read([log], Columns()))), "reward") == [0.5]
+    log = tmp_path / "f.log"
+    assert TRL.claims(log)
+    assert numbers(TRL.read(log)[0], "reward") == [0.5]
 
 
 def test_a_console_without_rows_says_what_to_give(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("Traceback (most recent call last):\n", encoding="utf-8")
     with pytest.raises(InputError, match="no line holds a logged row"):
-        list(trl_console.read([on_disk(path)], Columns()))
+        TRL.read(path)
 
 
 @pytest.mark.parametrize(
@@ -436,8 +435,8 @@ def test_hostile_lines_cost_no_time(tmp_path: Path, text: str) -> None:
     path = tmp_path / "train.log"
     path.write_text(f"{row(0.5)}\n{text}\n", encoding="utf-8", newline="")
     with at_most(3):
-        assert trl_console.claims(on_disk(path))
-        (run,) = trl_console.read([on_disk(path)], Columns())
+        assert TRL.claims(path)
+        (run,) = TRL.read(path)
     assert numbers(run, "reward") == [0.5]
 
 
@@ -452,9 +451,9 @@ def test_real_logs(real_logs: Path) -> None:
     assert len(entries) == 48
     named = []
     for entry in entries:
-        log = on_disk(real_logs / entry["local_file"])
-        assert trl_console.claims(log), entry["id"]
-        (run,) = trl_console.read([log], Columns())
+        log = real_logs / entry["local_file"]
+        assert TRL.claims(log), entry["id"]
+        (run,) = TRL.read(log)
         reward = np.array(numbers(run, "reward"))
         assert reward.size == int(entry["n_steps_logged"]), entry["id"]
         assert run.logging_steps == int(entry["log_every"]), entry["id"]
@@ -474,7 +473,7 @@ def test_real_logs_of_others_are_left_alone(real_logs: Path) -> None:
     own = {entry["local_file"] for entry in index(real_logs)}
     for path in sorted(p for p in real_logs.rglob("*") if p.is_file()):
         if path.relative_to(real_logs).as_posix() not in own:
-            assert not trl_console.claims(on_disk(path)), path
+            assert not TRL.claims(path), path
 
 
 def test_rows_printed_several_at_a_time_follow_the_bars(read: Any) -> None:

@@ -5,24 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stated import Derived, checked
 
-from advisor.runs import PilotRun
-from advisor.runs.logs.stated_settings import KEYS, check_settings
+from advisor.runs import PilotRun, Trainer
 from advisor.runs.trainers import plain, spellings
-from advisor.runs.trainers.derived import Derived
-from advisor.runs.trainers.trl import TRAINER
 
-KEY_TABLE, ASYNC_KEY_TABLE = TRAINER.keys
+KEY_TABLE, ASYNC_KEY_TABLE = Trainer.named("TRL").keys
 
 BATCH = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 4, "num_generations": 8}
 
 
 def derive(**settings: Any) -> Derived:
-    derived = KEY_TABLE.derive({key.replace("__", "."): v for key, v in settings.items()})
-    assert set(derived.arithmetic) == set(derived.facts)
-    assert set(derived.facts) <= set(KEYS)
-    check_settings(derived.facts)
-    return derived
+    return checked(KEY_TABLE.derive({k.replace("__", "."): v for k, v in settings.items()}))
 
 
 def understands(key: str) -> bool:

@@ -2,13 +2,11 @@
 
 import json
 
-from reader_conformance import ReaderConformance
-
-from advisor.runs.trainers.trl import console as trl
+from reader_conformance import LogFormat, ReaderConformance
 
 
 class TestTrainerState(ReaderConformance):
-    reader = trl.STATE_READER
+    reader = LogFormat("TRL trainer_state").reader
 
     def write_sample(self, folder, rewards):
         path = folder / "trainer_state.json"

@@ -10,15 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reader_conformance import ReaderConformance
+from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.trainers.verl import console as verl_console
+
+VERL = LogFormat("verl console")
 
 TAG = "\x1b[36m(TaskRunner pid=4242)\x1b[0m "
-MAPPED = Columns({"learning_rate": "actor/lr", "gradient_norm": "actor/grad_norm"})
+MAPPED = {"learning_rate": "actor/lr", "gradient_norm": "actor/grad_norm"}
 """Keys whose cells are kept here whether or not some framework asks for them."""
 
 
@@ -41,9 +40,9 @@ def metrics(step: int, reward: float, **more: object) -> str:
 def read_text(folder: Path, text: str | bytes, name: str = "train.log") -> Logged:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    log = on_disk(path)
-    assert verl_console.claims(log)
-    (run,) = verl_console.read([log], MAPPED)
+    log = path
+    assert VERL.claims(log)
+    (run,) = VERL.read(log, columns=MAPPED)
     return run
 
 
@@ -52,7 +51,7 @@ def rewards(run: Logged) -> list[float]:
 
 
 class TestConsole(ReaderConformance):
-    reader = verl_console.READER
+    reader = VERL.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         path = folder / "train.log"
@@ -281,7 +280,7 @@ def test_long_preamble_is_looked_through(tmp_path: Path) -> None:
     assert rewards(read_text(tmp_path, noise + metrics(1, 0.5) + "\n")) == [0.5]
     path = tmp_path / "long.log.gz"
     path.write_bytes(gzip.compress((noise + metrics(1, 0.5) + "\n").encode()))
-    assert verl_console.claims(on_disk(path))
+    assert VERL.claims(path)
 
 
 @pytest.mark.parametrize("name", ["run.log", "slurm-12.out", "output", "train_qwen2.5-7b", "a.txt"])
@@ -306,7 +305,7 @@ def test_names_of_text_logs(tmp_path: Path, name: str) -> None:
 def test_other_files_are_not_claimed(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text + "\n", encoding="utf-8")
-    assert not verl_console.claims(on_disk(path))
+    assert not VERL.claims(path)
 
 
 def test_utf16_of_a_windows_console(tmp_path: Path) -> None:
@@ -318,7 +317,7 @@ def test_log_without_rows_says_what_is_needed(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("start-up only\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"no line of metrics.*trainer\.logger"):
-        list(verl_console.read([on_disk(path)], Columns()))
+        VERL.read(path)
 
 
 def test_hostile_lines_take_no_time(tmp_path: Path) -> None:
@@ -345,9 +344,9 @@ def test_public_logs_agree_with_their_index(real_logs: Path) -> None:
         entries = [row for row in rows if row["reader"] == "verl_console"]
     assert len(entries) == 10
     for entry in entries:
-        log = on_disk(real_logs / entry["local_file"])
-        assert verl_console.claims(log)
-        (run,) = verl_console.read([log], Columns())
+        log = real_logs / entry["local_file"]
+        assert VERL.claims(log)
+        (run,) = VERL.read(log)
         reward = run.table.column("critic/score/mean")
         reward = reward[np.isfinite(reward)]
         assert reward.size == int(entry["n_steps_logged"])
@@ -360,7 +359,7 @@ def test_public_logs_agree_with_their_index(real_logs: Path) -> None:
 
 def test_claims_only_verl_among_public_logs(real_logs: Path) -> None:
     files = [path for path in real_logs.rglob("*") if path.is_file()]
-    claimed = {path.parent.name for path in files if verl_console.claims(on_disk(path))}
+    claimed = {path.parent.name for path in files if VERL.claims(path)}
     assert {name.partition("__")[0] for name in claimed} == {"uqcxu9", "zhiyuanhubj"}
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reader_conformance import ReaderConformance
+from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.diagnosis import Card, diagnose
 from advisor.runs import read_runs
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logs.tables import table
+
+TABLE = LogFormat("table")
 
 NAMES = ("gsm8k", "math")
 
@@ -30,20 +29,20 @@ def write(path: Path, rows: Sequence[Any], end: str = "") -> Path:
 
 
 def read(path: Path) -> Logged:
-    assert table.READER.claims(on_disk(path))
-    (run,) = table.READER.read([on_disk(path)], Columns())
+    assert TABLE.claims(path)
+    (run,) = TABLE.read(path)
     return run
 
 
 class TestFileLogger(ReaderConformance):
-    reader = table.READER
+    reader = TABLE.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         return write(folder / "gsm8k.jsonl", [row(n, r) for n, r in enumerate(rewards, 1)])
 
 
 class TestEasyR1(ReaderConformance):
-    reader = table.READER
+    reader = TABLE.reader
     rounds = 50
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from reader_conformance import LogFormat
+from stated import Derived, checked, table_of
 
-from advisor.runs import PartialSettings
+from advisor.runs import PartialSettings, Trainer
 from advisor.runs.logfiles.config_files import parse_overrides
-from advisor.runs.logfiles.logged import Table, TableBuilder
-from advisor.runs.logs.stated_settings import KEYS, check_settings
-from advisor.runs.trainers.derived import Derived
-from advisor.runs.trainers.verl import TRAINER, bare_name
+from advisor.runs.trainers.verl import bare_name
 
-KEY_TABLE = TRAINER.keys[0]
+KEY_TABLE = Trainer.named("verl").keys[0]
 OBSERVED = KEY_TABLE.observed
 observe = KEY_TABLE.observe
 
@@ -72,11 +71,7 @@ def test_gpus_are_those_of_all_nodes_or_not_known(stated: dict[str, Any], gpus: 
 
 
 def derive(settings: dict[str, Any]) -> Derived:
-    derived = KEY_TABLE.derive(settings)
-    assert derived.facts.keys() == derived.arithmetic.keys()
-    assert derived.facts.keys() <= set(KEYS)
-    check_settings(derived.facts)
-    return derived
+    return checked(KEY_TABLE.derive(settings))
 
 
 def test_whole_configuration() -> None:
@@ -461,37 +456,30 @@ def test_public_run_agrees_with_its_log(real_logs: Path) -> None:
     assert facts["planned_steps"] == 700
 
 
-def table(rows: list[dict[str, Any]], cut: bool = False) -> Table:
-    builder = TableBuilder(Path("x.log"))
-    for number, cells in enumerate(rows, 1):
-        builder.add(number, cells, is_cut=cut)
-    return builder.build()
-
-
 UPDATE = {"actor/pg_loss": 0.1, "actor/ppo_kl": 0, "actor/pg_clipfrac": 0, "actor/grad_norm": 1}
 
 
 def test_rows_tell_the_kl_coefficient() -> None:
     rows = [{**UPDATE, "actor/kl_coef": 0.0010000000000000005, "actor/kl_loss": 0.1}] * 3
-    assert observe(table(rows)).facts == {"kl_coefficient": 0.001}
+    assert observe(table_of(rows)).facts == {"kl_coefficient": 0.001}
     changing = [{**UPDATE, "actor/reward_kl_penalty_coeff": value} for value in (0.1, 0.2)]
-    assert observe(table(changing)).facts == {}
+    assert observe(table_of(changing)).facts == {}
 
 
 def test_rows_without_a_kl_term_tell_that_there_is_none() -> None:
-    derived = observe(table([UPDATE] * 3))
+    derived = observe(table_of([UPDATE] * 3))
     assert derived.facts == {"kl_coefficient": 0}
     assert derived.arithmetic.keys() == derived.facts.keys()
-    assert observe(table([{"critic/score/mean": 0.5}])).facts == {}
-    assert observe(table([{"actor/pg_loss": 0.1}])).facts == {}
-    assert observe(table([UPDATE], cut=True)).facts == {}
-    assert observe(table([{**UPDATE, "actor/kl_loss": 0.1}])).facts == {}
+    assert observe(table_of([{"critic/score/mean": 0.5}])).facts == {}
+    assert observe(table_of([{"actor/pg_loss": 0.1}])).facts == {}
+    assert observe(table_of([UPDATE], is_cut=True)).facts == {}
+    assert observe(table_of([{**UPDATE, "actor/kl_loss": 0.1}])).facts == {}
 
 
 def test_rows_tell_that_rollouts_are_fresh() -> None:
-    fresh = observe(table([{OBSERVED[-1]: 0.0}] * 2)).facts
+    fresh = observe(table_of([{OBSERVED[-1]: 0.0}] * 2)).facts
     assert fresh == {"lag": 0}
-    assert observe(table([{OBSERVED[-1]: 0.5}, {OBSERVED[-1]: 0.0}])).facts == {}
+    assert observe(table_of([{OBSERVED[-1]: 0.5}, {OBSERVED[-1]: 0.0}])).facts == {}
 
 
 def test_reward_is_never_the_one_with_the_penalty() -> None:
@@ -554,13 +542,9 @@ def test_parts_of_the_reward() -> None:
 
 
 def test_every_key_of_the_public_logs_is_understood(real_logs: Path) -> None:
-    from advisor.runs.logfiles.log_file import on_disk
-    from advisor.runs.logfiles.logged import Columns
-    from advisor.runs.trainers.verl import console as verl_console
-
     for folder in ("uqcxu9__qwen2.5_300step_NEW_CONSIS_RESULT", "zhiyuanhubj__logic-rl-formula"):
         for path in sorted((real_logs / folder).glob("*.log")):
-            (run,) = verl_console.read([on_disk(path)], Columns())
+            (run,) = LogFormat("verl console").read(path)
             assert [key for key in run.table.keys if not KEY_TABLE.understands(key)] == []
             assert np.isfinite(run.table.column("step")).all()
 

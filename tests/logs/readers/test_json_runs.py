@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from processor_time import at_most
-from reader_conformance import ReaderConformance
+from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor import read_runs
 from advisor.errors import InputError
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logs.tables import json_runs, table
+
+DOCUMENT = LogFormat("JSON document")
 
 TRACE = [0.25, 0.5, 0.375, 0.625]
 
@@ -35,24 +34,24 @@ def saved(folder: Path, document: Any, name: str = "results.json") -> Path:
     return path
 
 
-def runs_of(folder: Path, document: Any, columns: Columns | None = None) -> list[Logged]:
+def runs_of(folder: Path, document: Any, columns: dict[str, str] | None = None) -> list[Logged]:
     path = saved(folder, document)
-    return list(json_runs.READER.read([on_disk(path)], columns or Columns()))
+    return DOCUMENT.read(path, columns=columns)
 
 
 def claimed(folder: Path, document: Any, name: str = "results.json") -> bool:
-    return json_runs.READER.claims(on_disk(saved(folder, document, name)))
+    return DOCUMENT.claims(saved(folder, document, name))
 
 
 class TestStepLog(ReaderConformance):
-    reader = json_runs.READER
+    reader = DOCUMENT.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         return saved(folder, {"experiment": "a", "lr": 1e-5, "step_log": steps(rewards)})
 
 
 class TestTrace(ReaderConformance):
-    reader = json_runs.READER
+    reader = DOCUMENT.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         other = {"tag": "w1_b", "status": "failed", "error": "no access"}
@@ -61,7 +60,7 @@ class TestTrace(ReaderConformance):
 
 
 class TestColumnsOfPandas(ReaderConformance):
-    reader = json_runs.READER
+    reader = DOCUMENT.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         by_place = {str(n): reward for n, reward in enumerate(rewards)}
@@ -241,11 +240,11 @@ def test_claims_a_run_behind_long_texts(tmp_path: Path, rows: dict[str, Any]) ->
 def test_a_list_of_rows_is_a_table(tmp_path: Path) -> None:
     assert not claimed(tmp_path, steps())
     (run,) = read_runs(tmp_path)
-    assert (run.format, run.reward.tolist()) == (table.READER.name, TRACE)
+    assert (run.format, run.reward.tolist()) == (LogFormat("table").reader.name, TRACE)
 
 
 def test_a_mapped_key_counts_as_reward(tmp_path: Path) -> None:
-    columns = Columns({"reward": "solved"})
+    columns = {"reward": "solved"}
     (run,) = runs_of(tmp_path, {"solved": TRACE}, columns)
     assert run.table.column("solved").tolist() == TRACE
 
@@ -259,7 +258,7 @@ def test_error_names_the_line_at_which_it_breaks(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text('{"reward_trace": [0.5,\n 0.25,\n')
     with pytest.raises(InputError, match=r"row 3: this is not valid JSON"):
-        list(json_runs.READER.read([on_disk(path)], Columns()))
+        DOCUMENT.read(path)
 
 
 @pytest.mark.evidence
@@ -282,10 +281,10 @@ def test_real_documents(real_logs: Path) -> None:
     read: dict[str, list[Logged]] = {}
     for row in chosen:
         name = row["local_file"]
-        log = on_disk(real_logs / name)
+        log = real_logs / name
         if name not in read:
-            assert json_runs.READER.claims(log)
-            read[name] = list(json_runs.READER.read([log], Columns()))
+            assert DOCUMENT.claims(log)
+            read[name] = DOCUMENT.read(log)
         wanted = json.loads((real_logs / name).read_text(encoding="utf-8"))
         for part in filter(None, row["filter"].split(".")):
             wanted = wanted[int(part) if part.isdigit() else part]

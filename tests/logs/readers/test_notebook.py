@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from processor_time import at_most
-from reader_conformance import ReaderConformance
+from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logs.trackers import notebook
 from advisor.runs.logs.trackers.notebook import NotebookCode, find_tables
+
+NOTEBOOK = LogFormat("notebook")
 
 HEADER = (
     "Step",
@@ -67,9 +66,9 @@ def write(folder: Path, *cells: dict[str, Any]) -> Path:
     return path
 
 
-def read(path: Path, columns: Columns | None = None) -> list[Logged]:
-    assert notebook.claims(on_disk(path))
-    return list(notebook.read([on_disk(path)], columns or Columns()))
+def read(path: Path, columns: dict[str, str] | None = None) -> list[Logged]:
+    assert NOTEBOOK.claims(path)
+    return NOTEBOOK.read(path, columns=columns)
 
 
 def column(run: Logged, key: str) -> list[float]:
@@ -117,14 +116,14 @@ args = GRPOConfig(
 
 
 class TestTable(ReaderConformance):
-    reader = notebook.READER
+    reader = NOTEBOOK.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         return write(folder, cell(CONFIG), cell("trainer.train()", drawn(table(rewards))))
 
 
 class TestPrintedRows(ReaderConformance):
-    reader = notebook.READER
+    reader = NOTEBOOK.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         rows = [
@@ -175,7 +174,7 @@ def test_other_tables_are_no_runs(tmp_path: Path) -> None:
     assert len(read(write(tmp_path, cell("", drawn(table([0.5] * 3)), drawn(frame))))) == 1
     path = write(tmp_path, cell("df", drawn(frame)), cell("sft.train()", drawn(tuning)))
     with pytest.raises(InputError, match="no output of the notebook shows a reward"):
-        list(notebook.read([on_disk(path)], Columns()))
+        NOTEBOOK.read(path)
 
 
 def test_metrics_beside_a_validation_loss_are_evaluations(tmp_path: Path) -> None:
@@ -348,20 +347,20 @@ def test_printed_rows_keep_their_settings(tmp_path: Path) -> None:
 def test_documents_of_wrong_types(tmp_path: Path, document: Any) -> None:
     path = tmp_path / "x.ipynb"
     path.write_text(json.dumps(document), encoding="utf-8")
-    assert not notebook.claims(on_disk(path))
+    assert not NOTEBOOK.claims(path)
     with pytest.raises(InputError):
-        list(notebook.read([on_disk(path)], Columns()))
+        NOTEBOOK.read(path)
 
 
 def test_it_claims_notebooks_with_rewards_only(tmp_path: Path) -> None:
     tuning = table([0.5] * 3, header=("Step", "Training Loss", "x", "y", "z", "v"))
-    assert not notebook.claims(on_disk(write(tmp_path, cell("x", drawn(tuning)))))
+    assert not NOTEBOOK.claims(write(tmp_path, cell("x", drawn(tuning))))
     tasks = "supports multiple tasks: {'score', 'reward', 'embed'}"
-    assert not notebook.claims(on_disk(write(tmp_path, cell("x", printed(tasks)))))
+    assert not NOTEBOOK.claims(write(tmp_path, cell("x", printed(tasks))))
     picture = {"output_type": "display_data", "data": {"image/png": "A" * 3_000_000}}
     path = write(tmp_path, cell("x", picture), cell("x", drawn(table([0.5] * 3))))
-    assert notebook.claims(on_disk(path))
-    assert not notebook.claims(on_disk(path.rename(tmp_path / "grpo.json")))
+    assert NOTEBOOK.claims(path)
+    assert not NOTEBOOK.claims(path.rename(tmp_path / "grpo.json"))
 
 
 def test_a_console_of_verl(tmp_path: Path) -> None:

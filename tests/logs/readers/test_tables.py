@@ -2,13 +2,13 @@
 
 import json
 
-from reader_conformance import ReaderConformance
+from reader_conformance import LogFormat, ReaderConformance
 
-from advisor.runs.logs.tables import table
+TABLE = LogFormat("table")
 
 
 class TestCsv(ReaderConformance):
-    reader = table.READER
+    reader = TABLE.reader
 
     def write_sample(self, folder, rewards):
         path = folder / "metrics.csv"
@@ -39,7 +39,7 @@ class TestPairs(ReaderConformance):
 
 
 class TestJsonLines(ReaderConformance):
-    reader = table.READER
+    reader = TABLE.reader
 
     def write_sample(self, folder, rewards):
         path = folder / "metrics.jsonl"
@@ -51,7 +51,7 @@ class TestJsonLines(ReaderConformance):
 class TestJsonList(ReaderConformance):
     test_memory_is_bounded = None  # a list is parsed as a whole, up to its limit
 
-    reader = table.READER
+    reader = TABLE.reader
 
     def write_sample(self, folder, rewards):
         path = folder / "log.json"
@@ -61,7 +61,7 @@ class TestJsonList(ReaderConformance):
 
 
 class TestRunsJsonLines(ReaderConformance):
-    reader = table.RUNS
+    reader = LogFormat("JSONL").reader
 
     def write_sample(self, folder, rewards):
         path = folder / "runs.jsonl"

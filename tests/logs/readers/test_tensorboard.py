@@ -10,17 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reader_conformance import ReaderConformance
+from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor import inspect
 from advisor.errors import InputError
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Columns, Logged
 from advisor.runs.logfiles.records import masked_crc
-from advisor.runs.logs.trackers import tensorboard
 
-ALL = Columns({"reward": "train/reward", "kl": "train/kl", "eval_reward": "eval/reward"})
+EVENTS = LogFormat("TensorBoard")
+
+ALL = {"reward": "train/reward", "kl": "train/kl", "eval_reward": "eval/reward"}
 
 
 def crc32c(data: bytes) -> int:
@@ -94,7 +93,7 @@ def rewards_file(rewards: Iterable[float], first: int = 1, time: float = 1.0) ->
 
 
 def read_one(*paths: Path) -> Logged:
-    (logged,) = tensorboard.READER.read([on_disk(path) for path in paths], ALL)
+    (logged,) = EVENTS.read(*paths, columns=ALL)
     return logged
 
 
@@ -107,7 +106,7 @@ def column(logged: Logged, key: str) -> dict[float, float]:
 
 
 class TestConformance(ReaderConformance):
-    reader = tensorboard.READER
+    reader = EVENTS.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         return write(folder, rewards_file(rewards))
@@ -192,8 +191,8 @@ def test_many_layouts_of_one_length(tmp_path: Path) -> None:
         event(step, simple(tag, at)) for step in (1, 2, 3) for at, tag in enumerate(tags)
     )
     path = write(tmp_path, content)
-    columns = Columns({f"x{n}": tag for n, tag in enumerate(tags)})
-    (logged,) = tensorboard.READER.read([on_disk(path)], columns)
+    columns = {f"x{n}": tag for n, tag in enumerate(tags)}
+    (logged,) = EVENTS.read(path, columns=columns)
     for at, tag in enumerate(tags):
         assert column(logged, tag) == {1: at, 2: at, 3: at}
 
@@ -328,8 +327,8 @@ def test_settings_of_the_hparams_plugin(tmp_path: Path) -> None:
     run = write(tmp_path / "run", rewards_file([1.0, 2.0]))
     beside = opening(0.5) + event(None, hparams()) + event(None, simple("train/reward", 7.0))
     settings = write(tmp_path / "run" / "1700000000.1234567", beside)
-    assert tensorboard.READER.group(on_disk(settings)) == tmp_path / "run"
-    assert tensorboard.READER.group(on_disk(run)) == tmp_path / "run"
+    assert EVENTS.group(settings) == tmp_path / "run"
+    assert EVENTS.group(run) == tmp_path / "run"
     logged = read_one(run, settings)
     assert logged.settings == {
         "beta": 0.04,
@@ -342,7 +341,7 @@ def test_settings_of_the_hparams_plugin(tmp_path: Path) -> None:
 
 def test_a_run_in_a_folder_named_by_its_time_is_its_own(tmp_path: Path) -> None:
     path = write(tmp_path / "1700000000.5", rewards_file([1.0]))
-    assert tensorboard.READER.group(on_disk(path)) == path.parent
+    assert EVENTS.group(path) == path.parent
 
 
 # --- claims ---------------------------------------------------------------------------------
@@ -350,22 +349,22 @@ def test_a_run_in_a_folder_named_by_its_time_is_its_own(tmp_path: Path) -> None:
 
 def test_a_packed_file_that_does_not_unpack(tmp_path: Path) -> None:
     broken = gzip.compress(rewards_file([1.0] * 50))[:40]
-    log = on_disk(write(tmp_path / "1700000000.5", broken, "events.out.tfevents.1.gz"))
-    assert tensorboard.READER.claims(log)
-    assert tensorboard.READER.group(log) == log.path.parent
+    log = write(tmp_path / "1700000000.5", broken, "events.out.tfevents.1.gz")
+    assert EVENTS.claims(log)
+    assert EVENTS.group(log) == log.parent
     with pytest.raises(InputError, match="unpacked"):
-        list(tensorboard.READER.read([log], ALL))
+        EVENTS.read(log, columns=ALL)
 
 
 def test_claims(tmp_path: Path) -> None:
-    claims = tensorboard.READER.claims
-    assert claims(on_disk(write(tmp_path, rewards_file([1.0]))))
-    assert claims(on_disk(write(tmp_path, b"", "events.out.tfevents.5.host")))
-    assert claims(on_disk(write(tmp_path, b"\0" * 99, "events.out.tfevents.6.host")))
-    assert claims(on_disk(write(tmp_path, opening(), "renamed")))
-    assert not claims(on_disk(write(tmp_path, b"step,reward\n1,2\n", "events.out.tfevents.csv")))
-    assert not claims(on_disk(write(tmp_path, b"a list of tfevents files", "tfevents")))
-    assert not claims(on_disk(write(tmp_path, record(b"other TFRecord data"), "shard")))
+    claims = EVENTS.claims
+    assert claims(write(tmp_path, rewards_file([1.0])))
+    assert claims(write(tmp_path, b"", "events.out.tfevents.5.host"))
+    assert claims(write(tmp_path, b"\0" * 99, "events.out.tfevents.6.host"))
+    assert claims(write(tmp_path, opening(), "renamed"))
+    assert not claims(write(tmp_path, b"step,reward\n1,2\n", "events.out.tfevents.csv"))
+    assert not claims(write(tmp_path, b"a list of tfevents files", "tfevents"))
+    assert not claims(write(tmp_path, record(b"other TFRecord data"), "shard"))
 
 
 def test_a_file_from_the_beginning_is_another_attempt(tmp_path: Path) -> None:
@@ -373,8 +372,8 @@ def test_a_file_from_the_beginning_is_another_attempt(tmp_path: Path) -> None:
     more = write(tmp_path, rewards_file([1.5] * 2, first=7, time=150.0), "events.out.tfevents.2")
     short = write(tmp_path, rewards_file([9.0], time=160.0), "events.out.tfevents.3")
     two = write(tmp_path, rewards_file([2.0] * 5, time=200.0), "events.out.tfevents.4")
-    logs = [on_disk(path) for path in (two, short, more, one)]
-    first, second = tensorboard.READER.read(logs, ALL)
+    logs = (two, short, more, one)
+    first, second = EVENTS.read(*logs, columns=ALL)
     assert column(first, "train/reward") == {
         **dict.fromkeys(range(1, 7), 1.0),
         **dict.fromkeys((7, 8), 1.5),
@@ -394,7 +393,7 @@ def test_attempts_have_settings_of_their_own(tmp_path: Path) -> None:
         args = event(0, text("args/text_summary", f'{{"learning_rate": {rate}}}'), time=time)
         content = rewards_file([0.5] * 4, time=time) + args
         paths.append(write(tmp_path, content, f"events.out.tfevents.{place}"))
-    runs = list(tensorboard.READER.read([on_disk(path) for path in paths], ALL))
+    runs = list(EVENTS.read(*paths, columns=ALL))
     assert [run.settings["learning_rate"] for run in runs] == [1e-5, 2e-5]
 
 
@@ -423,8 +422,8 @@ def test_a_run_goes_on_in_the_file_of_its_own_settings(tmp_path: Path) -> None:
     one = write(tmp_path, with_rate(1e-6, [1.0] * 4, 100.0), "events.out.tfevents.1")
     other = write(tmp_path, with_rate(1e-5, [2.0] * 4, 200.0, first=5), "events.out.tfevents.2")
     more = write(tmp_path, with_rate(1e-6, [1.5] * 4, 300.0, first=5), "events.out.tfevents.3")
-    logs = [on_disk(path) for path in (one, other, more)]
-    first, second = tensorboard.READER.read(logs, ALL)
+    logs = (one, other, more)
+    first, second = EVENTS.read(*logs, columns=ALL)
     assert column(first, "train/reward") == {n: 1.0 if n < 5 else 1.5 for n in range(1, 9)}
     assert column(second, "train/reward") == dict.fromkeys(range(5, 9), 2.0)
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reader_conformance import ReaderConformance
+from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs import inspect, read_runs
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logs.read import SIDECAR
-from advisor.runs.logs.trackers.wandb import CHART as READER
+
+CHART = LogFormat("W&B chart")
+SIDECAR = "settings of the runs (sidecar)"
 
 NAME = "wandb_export_2026-05-19T17_35_00.153+01_00.csv"
 
@@ -33,11 +32,11 @@ def chart(run: str, metric: str = "train/reward") -> list[str]:
 
 
 def read(*paths: Path, **mapped: str) -> list[Logged]:
-    return list(READER.read([on_disk(path) for path in paths], Columns(mapped)))
+    return CHART.read(*paths, columns=mapped)
 
 
 class TestWandbCsv(ReaderConformance):
-    reader = READER
+    reader = CHART.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         rows = [(n, r, r, r) for n, r in enumerate(rewards, start=1)]
@@ -58,7 +57,7 @@ class TestWandbCsv(ReaderConformance):
     ],
 )
 def test_charts_are_claimed(tmp_path: Path, name: str, header: list[str]) -> None:
-    assert READER.claims(on_disk(write(tmp_path / name, header, [[1] * len(header)])))
+    assert CHART.claims(write(tmp_path / name, header, [[1] * len(header)]))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_charts_are_claimed(tmp_path: Path, name: str, header: list[str]) -> Non
     ],
 )
 def test_other_tables_are_not_claimed(tmp_path: Path, name: str, header: list[str]) -> None:
-    assert not READER.claims(on_disk(write(tmp_path / name, header, [[1] * len(header)])))
+    assert not CHART.claims(write(tmp_path / name, header, [[1] * len(header)]))
 
 
 def test_runs_share_the_axis_and_keep_their_own_rows(tmp_path: Path) -> None:
@@ -198,7 +197,7 @@ def test_charts_of_a_folder_are_put_together(tmp_path: Path) -> None:
             [(60.5, 2, 2, 2, 0.25, 0.25, 0.25), (30.5, 1, 1, 1, 0.5, 0.5, 0.5)],
         ),
     ]
-    assert {READER.group(on_disk(path)) for path in paths} == {tmp_path}
+    assert {CHART.group(path) for path in paths} == {tmp_path}
     (run,) = read(*paths)
     assert run.table.column("step").tolist() == [1, 2]
     assert run.table.column("train/reward").tolist() == [1, 2]

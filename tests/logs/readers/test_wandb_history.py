@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reader_conformance import ReaderConformance
+from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logs.trackers.wandb import HISTORY as READER
+
+HISTORY = LogFormat("W&B history")
 
 
 def row(number: int, **metrics: Any) -> dict[str, Any]:
@@ -27,12 +26,12 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def read(path: Path) -> Logged:
-    (logged,) = READER.read([on_disk(path)], Columns())
+    (logged,) = HISTORY.read(path)
     return logged
 
 
 class TestWandbHistory(ReaderConformance):
-    reader = READER
+    reader = HISTORY.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         rows = [
@@ -45,7 +44,7 @@ class TestWandbHistory(ReaderConformance):
 class TestWandbHistoryAsList(ReaderConformance):
     test_memory_is_bounded = None  # a list is parsed as a whole, up to its limit
 
-    reader = READER
+    reader = HISTORY.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         rows = [row(n, reward=r) for n, r in enumerate(rewards, start=1)]
@@ -55,7 +54,7 @@ class TestWandbHistoryAsList(ReaderConformance):
 
 
 class TestWandbHistoryAsCsv(ReaderConformance):
-    reader = READER
+    reader = HISTORY.reader
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
         path = folder / "history.csv"
@@ -78,7 +77,7 @@ class TestWandbHistoryAsCsv(ReaderConformance):
 )
 def test_other_files_are_not_claimed(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    assert not READER.claims(on_disk(tmp_path / name))
+    assert not HISTORY.claims(tmp_path / name)
 
 
 def test_the_trainers_counter_comes_before_that_of_wandb(tmp_path: Path) -> None:

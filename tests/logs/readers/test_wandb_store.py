@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reader_conformance import ReaderConformance
+from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs import inspect, read_runs
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Columns, Logged
-from advisor.runs.logfiles.records import BLOCK, MARK
-from advisor.runs.logs.trackers.wandb import STORE, is_store, read_run_file
+
+STORE = LogFormat("W&B run file")
+MARK, BLOCK = b":W&B", 32_768
 
 
 def varint(value: int) -> bytes:
@@ -90,13 +89,13 @@ def saved(folder: Path, content: bytes, name: str = "run-ab12.wandb") -> Path:
 
 
 def read_one(path: Path) -> Logged:
-    assert is_store(on_disk(path))
-    (run,) = read_run_file([on_disk(path)], Columns())
+    assert STORE.claims(path)
+    (run,) = STORE.read(path)
     return run
 
 
 class TestConformance(ReaderConformance):
-    reader = STORE
+    reader = STORE.reader
     rounds = 50
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
@@ -170,7 +169,7 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
     [("run-a.wandb", b""), ("run-a.wandb", b"zip"), ("run-a.log", MARK + b"\0" * 20)],
 )
 def test_other_files_are_not_claimed(tmp_path: Path, name: str, content: bytes) -> None:
-    assert not is_store(on_disk(saved(tmp_path, content, name)))
+    assert not STORE.claims(saved(tmp_path, content, name))
 
 
 # --- beside the console ---------------------------------------------------------------------

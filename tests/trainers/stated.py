@@ -1,0 +1,33 @@
+"""Rows and settings as a trainer's log and config files state them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from advisor.runs.logfiles.config_files import parse_config
+from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs.logfiles.logged import Table, TableBuilder
+from advisor.runs.logs.stated_settings import check_settings
+from advisor.runs.trainers import Derived
+
+
+def table_of(rows: Iterable[Mapping[str, Any]], *, is_cut: bool = False) -> Table:
+    """Rows as a reader keeps them."""
+    builder = TableBuilder(Path("metrics.jsonl"))
+    for number, row in enumerate(rows, 1):
+        builder.add(number, row, is_cut=is_cut)
+    return builder.build()
+
+
+def settings_in(path: Path) -> dict[str, Any]:
+    """Settings of a config file, under its own names."""
+    return dict(parse_config(on_disk(path), path.name).settings)
+
+
+def checked(derived: Derived) -> Derived:
+    """Settings in the package's names, each of which can be, with its arithmetic."""
+    assert derived.arithmetic.keys() == derived.facts.keys()
+    check_settings(derived.facts)
+    return derived
