@@ -33,6 +33,7 @@ CONTROLS = 100
 QUICK = 20
 COHORTS = 40
 SHIPPED = 40
+PREDICTED = 200
 MISSPECIFIED = 40
 
 
@@ -71,6 +72,17 @@ def shipped(arguments: argparse.Namespace, out: Path) -> None:
     print(json.dumps(told, indent=1) if arguments.json else "\n".join(rows(told)))
 
 
+def predicted(arguments: argparse.Namespace, out: Path) -> None:
+    """Study 3: what `posterior.predict` says."""
+    from predicted import DESIGNS, rows, run_predicted
+
+    wanted = arguments.simulations or (2 if arguments.quick else PREDICTED)
+    folder = out / "simulations" / "predicted"
+    told = run_predicted(arguments.study or tuple(DESIGNS), wanted, folder, on=on_engine(arguments))
+    (out / "predicted.json").write_text(json.dumps(told, indent=1) + "\n")
+    print(json.dumps(told, indent=1) if arguments.json else "\n".join(rows(told)))
+
+
 def misspecified(arguments: argparse.Namespace, out: Path) -> None:
     """Study 4."""
     from misspecified import rows, run_misspecified
@@ -100,6 +112,7 @@ COMMANDS = {
     "ranks": ranks,
     "bandits": bandits,
     "shipped": shipped,
+    "predicted": predicted,
     "misspecified": misspecified,
 }
 
