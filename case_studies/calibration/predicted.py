@@ -31,7 +31,7 @@ from advisor.model.cohort import Cohort
 from advisor.model.parameters import LEVELS
 from advisor.model.posterior import make_posterior
 from advisor.model.sampling import prior_posterior
-from advisor.runs import PartialSettings, PilotRun, Settings
+from advisor.runs import PartialSettings, PilotRun
 from advisor.theory import FloatArray
 
 FEWEST, MOST = 3, 5
@@ -82,10 +82,9 @@ def simulated(preset: str, number: int) -> Record:
     world = world_of(raw, unseen, plans, priors)
     runs = [_pilot(world, i, plan, raw["run_offset"][0, :, i], rng) for i, plan in enumerate(plans)]
     begun_plan = plans[int(rng.integers(len(plans)))]
-    rows = _undying(world).train(
-        begun_plan.settings.completed(), "m", begun_plan.parameters, 1, HORIZON, rng,
-        memory=PILOT_STEPS,
-    ).reward[0]  # fmt: skip
+    settings, size = begun_plan.settings.completed(), begun_plan.parameters
+    alive = _undying(world)
+    rows = alive.train(settings, "m", size, 1, HORIZON, rng, memory=PILOT_STEPS).reward[0]
     begun = _log(len(plans), begun_plan, rows[:PILOT_STEPS])
     record: Record = {"number": number, "pilots": len(plans)}
     try:
@@ -104,20 +103,21 @@ def simulated(preset: str, number: int) -> Record:
         "levels": {},
     }
     nothing = prior_posterior(cohort, priors)
-    record["levels"] = {level: _learned(name, posterior, nothing, true, rng) for level, name in BY_LEVEL.items()}  # fmt: skip
+    record["levels"] = {
+        level: _learned(name, posterior, nothing, true, rng) for level, name in BY_LEVEL.items()
+    }
     laws = Forecaster(true, Target("task", "m", plans[0].parameters))
     whole = asked.settings.completed()
-    ended = _undying(world).train(whole, "m", asked.parameters, 1, HORIZON, rng).reward[0]
+    ended = alive.train(whole, "m", asked.parameters, 1, HORIZON, rng).reward[0]
     lives = float(laws.survival(whole, HORIZON).mean())
     for name, one in (("no pilots", nothing), ("new run", posterior)):
         said = one.predict(whole, HORIZON)
         truth = true.predict(whole, HORIZON) if one is posterior else None
         _compare(record, name, said, truth, _end(ended), lives, rng)
-    settings = begun_plan.settings.completed()
-    alive, at_end = (float(laws.survival(settings, at).mean()) for at in (PILOT_STEPS, HORIZON))
-    if rng.random() < alive:
+    at_start, at_end = (float(laws.survival(settings, at).mean()) for at in (PILOT_STEPS, HORIZON))
+    if rng.random() < at_start:
         said, truth = (one.predict(None, HORIZON, given=begun) for one in (posterior, true))
-        _compare(record, "begun run", said, truth, _end(rows), at_end / alive, rng)
+        _compare(record, "begun run", said, truth, _end(rows), at_end / at_start, rng)
     return record
 
 
@@ -302,12 +302,14 @@ def covered(places: Sequence[float]) -> dict[str, Any]:
     values = np.array(places)
     ranks = np.minimum((values * (RANKS + 1)).astype(int), RANKS)
     shares = {f"{one:g}": _mean(np.abs(values - 0.5) <= one / 2) for one in INTERVALS}
-    return {"n": values.size, "covers": shares, "chance": uniform_band(values.size, RANKS).chance(ranks)}  # fmt: skip
+    chance = uniform_band(values.size, RANKS).chance(ranks)
+    return {"n": values.size, "covers": shares, "chance": chance}
 
 
 def _brier(stable: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Brier score of P(stable), of the base rate, and of what another simulation was told."""
-    said, came, true = (np.array([float(one[key]) for one in stable]) for key in ("said", "came", "true"))  # fmt: skip
+    rows = np.array([[float(one[key]) for key in ("said", "came", "true")] for one in stable])
+    said, came, true = rows.T
     return {
         "n": said.size,
         "stable": _mean(came),

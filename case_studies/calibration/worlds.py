@@ -216,9 +216,7 @@ class World:
             shown = eq.expected_reward(clock, run, settings.momentum, settings.mean_age, share)
         return shown, shown
 
-    def _wander(
-        self, runs: int, steps: int, memory: int, rng: np.random.Generator
-    ) -> FloatArray:
+    def _wander(self, runs: int, steps: int, memory: int, rng: np.random.Generator) -> FloatArray:
         """Slow residual of the model, with its heavy tails, shape (runs, steps + 1)."""
         left = np.exp(-1 / (eq.WANDER_SHARE * memory))
         path = rng.standard_normal((runs, steps + 1))

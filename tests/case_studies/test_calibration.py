@@ -12,8 +12,6 @@ from scipy.stats import binom
 FOLDER = Path(__file__).parents[2] / "case_studies" / "calibration"
 sys.path.insert(0, str(FOLDER))
 
-import bandit  # noqa: E402
-import bandit_study  # noqa: E402
 import curve_families  # noqa: E402
 import one_simulation  # noqa: E402
 import rank_study  # noqa: E402
@@ -257,39 +255,6 @@ def test_seeds_follow_from_study_and_number():
     assert len(set(rng)) == len(one_simulation.STUDIES)
 
 
-# Bandit ------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def task():
-    return bandit.draw_task(np.random.default_rng(0), 0.0)
-
-
-def test_twice_the_learning_rate_takes_half_the_steps(task):
-    rng = np.random.default_rng(1)
-    slow = np.mean([bandit.train(task, 1.5, 16, rng, 200) for _ in range(6)], axis=0)
-    fast = np.mean([bandit.train(task, 3.0, 16, rng, 200) for _ in range(6)], axis=0)
-    halved = slow.reshape(100, 2).mean(axis=1)
-    assert np.abs(halved[:90] - fast[:90]).mean() < 0.04
-    assert np.abs(slow[40:90] - fast[40:90]).mean() > 0.05
-
-
-def test_the_bandit_learns_up_to_what_its_verifier_grants(task):
-    rewards = bandit.train(task, 12.0, 16, np.random.default_rng(2))
-    policy = np.exp(task.logits) / np.exp(task.logits).sum(axis=1, keepdims=True)
-    before = (1 - task.missed) * policy[:, 0].mean()
-    assert rewards[:3].mean() == pytest.approx(before, abs=0.1)
-    assert 1 - task.missed + 0.03 > rewards[-30:].mean() > before + 0.2
-
-
-@pytest.mark.evidence
-def test_a_cohort_is_decided_by_its_number():
-    first, again, other = bandit.make_cohort(0), bandit.make_cohort(0), bandit.make_cohort(1)
-    assert np.array_equal(first[3].reward, again[3].reward)
-    assert not np.array_equal(first[3].reward, other[3].reward)
-    assert {run.hyperparameters.momentum for run in first + other} == {0.0, 0.9}
-
-
 # What is committed -------------------------------------------------------------------------------
 
 
@@ -300,9 +265,7 @@ def told():
 
 @pytest.mark.evidence
 def test_the_result_is_that_of_the_simulations_beside_it(told):
-    assert told.keys() == {path.stem for path in (FOLDER / "simulations").glob("*.jsonl")} - {
-        "bandits"
-    }
+    assert told.keys() == {path.stem for path in (FOLDER / "simulations").glob("*.jsonl")}
     for study, result in told.items():
         again = rank_study.summary(FOLDER / "simulations" / f"{study}.jsonl")
         assert json.loads(json.dumps(again)) == result
@@ -321,7 +284,3 @@ def test_the_page_says_what_the_results_say(told):
     for study, result in told.items():
         start = f"| {study} | {result['simulations']} | {result['not_converged']} |"
         assert start in page
-    bandits = bandit_study.summary(FOLDER / "simulations" / "bandits.jsonl")
-    assert json.loads((FOLDER / "bandits.json").read_text()) == json.loads(json.dumps(bandits))
-    for method, scores in bandits["methods"].items():
-        assert f"| {method} | {scores['mae']:.3f} |" in page
