@@ -286,7 +286,9 @@ def summary(records: Sequence[Record]) -> dict[str, Any]:
         left = float(np.median([one["levels"][level]["left"] for one in fitted]))
         told["levels"][level] = covered(places) | {"variance_left": left}
     for key, of in (("passes", None), ("control_passes", "control")):
-        tested = [one for name, one in told["ends"].items() if not name.endswith("run, model")]
+        # Runs of the closed form are no test: the forecast adds what it does not contain.
+        asked = [f"{name}, {kind}" for name, kind in _asked(fitted) if kind == "said"]
+        tested = [told["ends"][name] for name in asked]
         chances = [(one[of] if of else one)["chance"] for one in tested]
         told[key] = bool(min(chances) * len(chances) >= LEVEL)
     return told
@@ -329,17 +331,17 @@ def _mean(values: npt.ArrayLike) -> list[float]:
 
 
 def rows(told: Mapping[str, Any]) -> list[str]:
-    """The table of the page."""
+    """The table of the page: shares in %, standard errors in brackets."""
     out = []
     for preset, own in told.items():
         for name, one in own["ends"].items():
-            shares = " | ".join(
-                f"{100 * mean:.0f} ({100 * error:.0f})" for mean, error in one["covers"].values()
-            )
-            halved = 100 * one["control"]["covers"]["0.8"][0]
-            out.append(
-                f"| {preset}: {name} | {one['n']} | {shares} | {one['chance']:.2g} | {halved:.0f} |"
-            )
+            pairs = [(100 * mean, 100 * error) for mean, error in one["covers"].values()]
+            cells = [preset, name, str(one["n"]), *(f"{m:.0f} ({e:.0f})" for m, e in pairs)]
+            cells.append(f"{100 * one['control']['covers']['0.8'][0]:.0f}")
+            stable = own["stable"][name]
+            scores = (stable[key][0] for key in ("brier", "base_rate", "control"))
+            cells += [f"{score:.3f}" for score in scores]
+            out.append(f"| {' | '.join(cells)} |")
     return out
 
 
