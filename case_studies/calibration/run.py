@@ -1,7 +1,7 @@
 """Command line of the calibration studies.
 
     python case_studies/calibration/run.py ranks               # resumes; an hour on two cores
-    python case_studies/calibration/run.py ranks --study hill --simulations 100
+    python case_studies/calibration/run.py ranks --study oscillator --simulations 100
     python case_studies/calibration/run.py predicted           # an hour of one core
     python case_studies/calibration/run.py misspecified        # an hour
     python case_studies/calibration/run.py ranks --quick       # 20 simulations, into --out
