@@ -26,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 
 from engine_flags import add_engine_flags, on_engine  # noqa: E402
+from manifest import manifest  # noqa: E402
 
 SIMULATIONS = 300
 CONTROLS = 100
@@ -65,7 +66,8 @@ def predicted(arguments: argparse.Namespace, out: Path) -> None:
     wanted = arguments.simulations or (2 if arguments.quick else PREDICTED)
     folder = out / "simulations" / "predicted"
     told = run_predicted(arguments.study or tuple(DESIGNS), wanted, folder, on=on_engine(arguments))
-    (out / "predicted.json").write_text(json.dumps(told, indent=1) + "\n")
+    document = told | {"manifest": manifest(HERE / "run.py", seeds=wanted, checks={})}
+    (out / "predicted.json").write_text(json.dumps(document, indent=1) + "\n")
     print(json.dumps(told, indent=1) if arguments.json else "\n".join(rows(told)))
 
 
