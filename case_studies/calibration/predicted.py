@@ -1,10 +1,10 @@
-"""Calibration of what `posterior.predict` says: the end of a new run, of a begun one, is_stable.
+"""Calibration of `posterior.predict`: the end of a new run, of a begun one, is_stable.
 
 Parameters are drawn from a shipped preset, three to five pilots from the parameters, and fitted as
-`--fast` does. Two truths are asked of the same fit. Under *model* the run follows the closed form,
-without the discrepancy that the forecast adds, so intervals must be too wide: that they cover is
-necessary, not sufficient. Under *said* the run is drawn from the forecast itself at the true
-parameters: a right posterior is then calibrated to the digit. The control halves the intervals.
+`--fast` does. Each fit is compared with two truths. In the first the run follows the closed form,
+without the discrepancy that the forecast adds, so intervals may be too wide. In the second the run
+is drawn from the forecast itself at the true parameters, and a right posterior is calibrated. The
+control halves the intervals.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LEVEL = 0.05
 
 RANKS = 99
 COPIES = 400
-"""Of the true parameters, so that what is said at them has a distribution."""
+"""Of the true parameters, so that the forecast at them has a distribution."""
 
 BY_LEVEL = {
     "population": "rate.learning_rate",
@@ -84,7 +84,8 @@ def simulated(preset: str, number: int) -> Record:
     begun_plan = plans[int(rng.integers(len(plans)))]
     settings, size = begun_plan.settings.completed(), begun_plan.parameters
     alive = _undying(world)
-    rows = alive.train(settings, "m", size, 1, HORIZON, rng, memory=PILOT_STEPS).reward[0]
+    long = replace(alive, logged=PILOT_STEPS)
+    rows = long.train(settings, "m", size, 1, HORIZON, rng).reward[0]
     begun = _log(len(plans), begun_plan, rows[:PILOT_STEPS])
     record: Record = {"number": number, "pilots": len(plans)}
     try:
@@ -111,13 +112,13 @@ def simulated(preset: str, number: int) -> Record:
     ended = alive.train(whole, "m", asked.parameters, 1, HORIZON, rng).reward[0]
     lives = float(laws.survival(whole, HORIZON).mean())
     for name, one in (("no pilots", nothing), ("new run", posterior)):
-        said = one.predict(whole, HORIZON)
+        found = one.predict(whole, HORIZON)
         truth = true.predict(whole, HORIZON) if one is posterior else None
-        _compare(record, name, said, truth, _end(ended), lives, rng)
+        _compare(record, name, found, truth, _end(ended), lives, rng)
     at_start, at_end = (float(laws.survival(settings, at).mean()) for at in (PILOT_STEPS, HORIZON))
     if rng.random() < at_start:
-        said, truth = (one.predict(None, HORIZON, given=begun) for one in (posterior, true))
-        _compare(record, "begun run", said, truth, _end(rows), at_end / at_start, rng)
+        found, truth = (one.predict(None, HORIZON, given=begun) for one in (posterior, true))
+        _compare(record, "begun run", found, truth, _end(rows), at_end / at_start, rng)
     return record
 
 
@@ -190,7 +191,7 @@ def world_of(raw: Draws, cohort: Cohort, plans: Sequence[Plan], priors: Priors) 
 
 
 def _undying(world: World) -> World:
-    """The same world without collapses: rewards are said of runs that stay stable."""
+    """The same world without collapses: rewards are those of runs that stay stable."""
     return replace(world, population=world.population | {"hazard.level": -200.0})
 
 
@@ -218,18 +219,18 @@ def _learned(
 def _compare(
     record: Record,
     name: str,
-    said: Any,
+    predicted: Any,
     truth: Any | None,
     ended: float,
     lives: float,
     rng: np.random.Generator,
 ) -> None:
-    """Add where both truths lie in what is said; ``truth`` is what is said at the parameters."""
-    draws = said.final_train_reward.values[0]
-    came = {"model": (ended, lives)}
+    """Add where both truths lie in a prediction; ``truth`` is the one at the true parameters."""
+    draws = predicted.final_train_reward.values[0]
+    came = {"closed form": (ended, lives)}
     if truth is not None:
         own = truth.final_train_reward.values[0]
-        came["said"] = (float(rng.choice(own)), float(truth.is_stable.mean()))
+        came["forecast"] = (float(rng.choice(own)), float(truth.is_stable.mean()))
     low, middle, high = np.quantile(draws, [0.1, 0.5, 0.9])
     halved = middle + 0.5 * (draws - middle)
     record["ends"][name] = {
@@ -243,7 +244,7 @@ def _compare(
     }
     record["stable"][name] = {
         kind: {
-            "said": float(said.is_stable.mean()),
+            "predicted": float(predicted.is_stable.mean()),
             "true": chance,
             "came": bool(rng.random() < chance),
         }
@@ -287,7 +288,7 @@ def summary(records: Sequence[Record]) -> dict[str, Any]:
         told["levels"][level] = covered(places) | {"variance_left": left}
     for key, of in (("passes", None), ("control_passes", "control")):
         # Runs of the closed form are no test: the forecast adds what it does not contain.
-        asked = [f"{name}, {kind}" for name, kind in _asked(fitted) if kind == "said"]
+        asked = [f"{name}, {kind}" for name, kind in _asked(fitted) if kind == "forecast"]
         tested = [told["ends"][name] for name in asked]
         chances = [(one[of] if of else one)["chance"] for one in tested]
         told[key] = bool(min(chances) * len(chances) >= LEVEL)
@@ -309,18 +310,18 @@ def covered(places: Sequence[float]) -> dict[str, Any]:
 
 
 def _brier(stable: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Brier score of P(stable), of the base rate, and of what another simulation was told."""
-    rows = np.array([[float(one[key]) for key in ("said", "came", "true")] for one in stable])
-    said, came, true = rows.T
+    """Brier score of P(stable), of the base rate, and of that of another simulation."""
+    rows = np.array([[float(one[key]) for key in ("predicted", "came", "true")] for one in stable])
+    predicted, came, true = rows.T
     return {
-        "n": said.size,
+        "n": predicted.size,
         "stable": _mean(came),
-        "said": _mean(said),
+        "predicted": _mean(predicted),
         "true": _mean(true),
-        "brier": _mean((said - came) ** 2),
+        "brier": _mean((predicted - came) ** 2),
         "brier_of_the_truth": _mean((true - came) ** 2),
         "base_rate": _mean((came.mean() - came) ** 2),
-        "control": _mean((np.roll(said, 1) - came) ** 2),
+        "control": _mean((np.roll(predicted, 1) - came) ** 2),
     }
 
 

@@ -73,10 +73,10 @@ def record(number: int, places: dict[str, float]) -> dict[str, Any]:
     """A simulation with the truth at such places."""
     rng = np.random.default_rng(number)
     one = {"off": 0.1, "width": 0.4, "halved": places["halved"], "place": places["place"]}
-    lived = bool(rng.random() < places["said"])
-    stable = {"said": places["said"], "true": places["said"], "came": lived}
+    lived = bool(rng.random() < places["stable"])
+    stable = {"predicted": places["stable"], "true": places["stable"], "came": lived}
     own = {"number": number, "fitted": True, "swapped": False, "collapsed": 0}
-    own |= {"ends": {"new run": {"said": one}}, "stable": {"new run": {"said": stable}}}
+    own |= {"ends": {"new run": {"forecast": one}}, "stable": {"new run": {"forecast": stable}}}
     return own | {"levels": {name: {"place": 0.5, "left": 0.2} for name in predicted.BY_LEVEL}}
 
 
@@ -104,15 +104,15 @@ def test_a_summary_passes_by_uniform_places_and_its_controls_fail() -> None:
     halved = np.clip(0.5 + 2 * (values[:, 0] - 0.5), 0, 1)
     told = predicted.summary(
         [
-            record(i, {"place": one, "halved": half, "said": round(0.2 + 0.6 * said)})
-            for i, (one, said, half) in enumerate(zip(*values.T, halved, strict=True))
+            record(i, {"place": one, "halved": half, "stable": round(0.2 + 0.6 * share)})
+            for i, (one, share, half) in enumerate(zip(*values.T, halved, strict=True))
         ]
     )
     assert told["passes"]
     assert not told["control_passes"]
-    assert told["ends"]["new run, said"]["bias"] == pytest.approx([0.1, 0.0])
-    scores = told["stable"]["new run, said"]
-    # What was said came to pass each time; what another simulation was told did not.
+    assert told["ends"]["new run, forecast"]["bias"] == pytest.approx([0.1, 0.0])
+    scores = told["stable"]["new run, forecast"]
+    # The simulation's own P(stable) is right each time, that of another is not.
     assert scores["brier"][0] == 0 < scores["base_rate"][0] < scores["control"][0]
 
 
