@@ -1,4 +1,7 @@
-"""What a result of a case study rests on: command, versions, hashes, seeds, checks."""
+"""What a result of a case study rests on: command, versions, hashes, seeds, checks.
+
+python case_studies/manifest.py    # which results this state of the package made
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def manifest(
         ),
         "python": platform.python_version(),
         "advisor": advisor.__version__,
-        "advisor_code": _hash(sorted((ROOT / "advisor").rglob("*.py"))),
+        "advisor_code": _package(),
         "priors": _hash(sorted((ROOT / "priors").glob("*.toml"))),
         "libraries": {name: at for name in LIBRARIES if (at := _version(name)) is not None},
         "code": {path.name: _hash([path]) for path in sorted(folder.glob("*.py"))},
@@ -66,6 +69,22 @@ def write_result(
     made = manifest(script, seeds=1, checks={}, inputs=inputs)
     text = json.dumps({**document, "manifest": made}, indent=1)
     out.write_text(text + "\n", encoding="utf-8")
+
+
+def made_by(folder: Path) -> dict[str, str]:
+    """Name of every result of a folder -> whether this state of the package made it."""
+    found = {}
+    for path in sorted(folder.rglob("*.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(document, dict) or "manifest" not in document:
+            continue
+        is_current = document["manifest"]["advisor_code"] == _package()
+        found[path.relative_to(folder).as_posix()] = "this code" if is_current else "older code"
+    return found
+
+
+def _package() -> str:
+    return _hash(sorted((ROOT / "advisor").rglob("*.py")))
 
 
 def _unplaced(argument: str) -> str:
@@ -85,3 +104,7 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+if __name__ == "__main__":
+    print("\n".join(f"{name}: {code}" for name, code in made_by(Path(__file__).parent).items()))

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from curve_families import FAMILIES
 from ranks import rank_of
 from simulation import RIGHT, Draws, Wrong, design, draw_prior, quantities, simulate
 
-from advisor.model import Priors, load_priors
+from advisor.model import FAMILIES, Priors, load_priors
 from advisor.model import compat as _compat
 from advisor.model.cohort import Cohort
 from advisor.model.fast import data_of, shape_of, shapes_of

@@ -1,9 +1,8 @@
 """Command line of the calibration studies.
 
     python case_studies/calibration/run.py ranks               # resumes; an hour on two cores
-    python case_studies/calibration/run.py ranks --study hill --simulations 100
-    python case_studies/calibration/run.py bandits             # fifteen minutes
-    python case_studies/calibration/run.py shipped             # an hour
+    python case_studies/calibration/run.py ranks --study oscillator --simulations 100
+    python case_studies/calibration/run.py predicted           # an hour of one core
     python case_studies/calibration/run.py misspecified        # an hour
     python case_studies/calibration/run.py ranks --quick       # 20 simulations, into --out
 
@@ -27,12 +26,12 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 
 from engine_flags import add_engine_flags, on_engine  # noqa: E402
+from manifest import manifest  # noqa: E402
 
 SIMULATIONS = 300
 CONTROLS = 100
 QUICK = 20
-COHORTS = 40
-SHIPPED = 40
+PREDICTED = 200
 MISSPECIFIED = 40
 
 
@@ -60,19 +59,20 @@ def ranks(arguments: argparse.Namespace, out: Path) -> None:
         )
 
 
-def shipped(arguments: argparse.Namespace, out: Path) -> None:
-    """Study 3."""
-    from shipped import STUDIES, rows, run_shipped
+def predicted(arguments: argparse.Namespace, out: Path) -> None:
+    """Study 2: what `posterior.predict` says."""
+    from predicted import DESIGNS, rows, run_predicted
 
-    wanted = arguments.simulations or (4 if arguments.quick else SHIPPED)
-    folder = out / "simulations" / "shipped"
-    told = run_shipped(arguments.study or tuple(STUDIES), wanted, folder, on=on_engine(arguments))
-    (out / "shipped.json").write_text(json.dumps(told, indent=1) + "\n")
+    wanted = arguments.simulations or (2 if arguments.quick else PREDICTED)
+    folder = out / "simulations" / "predicted"
+    told = run_predicted(arguments.study or tuple(DESIGNS), wanted, folder, on=on_engine(arguments))
+    document = told | {"manifest": manifest(HERE / "run.py", seeds=wanted, checks={})}
+    (out / "predicted.json").write_text(json.dumps(document, indent=1) + "\n")
     print(json.dumps(told, indent=1) if arguments.json else "\n".join(rows(told)))
 
 
 def misspecified(arguments: argparse.Namespace, out: Path) -> None:
-    """Study 4."""
+    """Study 3."""
     from misspecified import rows, run_misspecified
     from worlds import WORLDS
 
@@ -83,23 +83,9 @@ def misspecified(arguments: argparse.Namespace, out: Path) -> None:
     print(json.dumps(told, indent=1) if arguments.json else "\n".join(rows(told)))
 
 
-def bandits(arguments: argparse.Namespace, out: Path) -> None:
-    """Study 2."""
-    from bandit_study import run_cohorts, summary
-    from drawing import draw_bandits
-
-    run_cohorts(2 if arguments.quick else COHORTS, out / "simulations", on_engine(arguments))
-    path = out / "simulations" / "bandits.jsonl"
-    told = summary(path)
-    (out / "bandits.json").write_text(json.dumps(told, indent=1) + "\n")
-    draw_bandits(path, told, out / "bandits.svg")
-    print(json.dumps(told, indent=1))
-
-
 COMMANDS = {
     "ranks": ranks,
-    "bandits": bandits,
-    "shipped": shipped,
+    "predicted": predicted,
     "misspecified": misspecified,
 }
 

@@ -86,6 +86,8 @@ class World:
         Their start.
     turn : float
         Progress at which the proxy takes over.
+    logged : int
+        Steps of the log on which the memory of the slow residual rests; 0 for all.
     """
 
     kind: str
@@ -102,6 +104,7 @@ class World:
     top: float
     sparse: float
     turn: float
+    logged: int = 0
 
     def train(
         self,
@@ -113,6 +116,7 @@ class World:
         rng: np.random.Generator,
         *,
         is_pilot: bool = False,
+        luck: FloatArray | None = None,
     ) -> Trained:
         """Train runs of one configuration, with all noise that a log shows.
 
@@ -127,10 +131,13 @@ class World:
         rng : numpy.random.Generator
         is_pilot : bool
             A pilot of ``late collapse`` ended before its threshold.
+        luck : ndarray of shape (3, runs), optional
+            Effects of the runs, in standard deviations [default: drawn].
         """
         factors = planned_factors(settings, steps)
         clock = cumulative_clock(factors, self.population["rate.learning_rate"])
-        run = self._run(settings, size, parameters, rng.standard_normal((3, runs)))
+        luck = rng.standard_normal((3, runs)) if luck is None else luck
+        run = self._run(settings, size, parameters, luck)
         shown, true = self._kinetics(settings, run, clock)
         wander = self._wander(runs, steps, rng)
         alive = self._alive(settings, parameters, factors, runs, rng, is_pilot=is_pilot)
@@ -211,7 +218,7 @@ class World:
 
     def _wander(self, runs: int, steps: int, rng: np.random.Generator) -> FloatArray:
         """Slow residual of the model, with its heavy tails, shape (runs, steps + 1)."""
-        left = np.exp(-1 / (eq.WANDER_SHARE * steps))
+        left = np.exp(-1 / (eq.WANDER_SHARE * (self.logged or steps)))
         path = rng.standard_normal((runs, steps + 1))
         for step in range(steps):
             path[:, step + 1] = left * path[:, step] + np.sqrt(1 - left**2) * path[:, step + 1]

@@ -137,7 +137,7 @@ def of_replays(lines: list[dict[str, Any]], worlds: list[World]) -> Forecasts:
     rows = []
     for line in lines:
         # A budget of completions ends at another step for every group size.
-        if "p_stable" not in line or line["scenario"] == "sample_budget":
+        if "p_stable" not in line or line.get("scenario") == "sample_budget":
             continue
         world, dead = named[line["table"]]
         for index, said in zip(line["candidates"], line["p_stable"], strict=True):

@@ -27,7 +27,18 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import numpy as np  # noqa: E402
 from engine_flags import on_engine, results  # noqa: E402
 from manifest import manifest  # noqa: E402
-from run import Run, asked_for, by_cohort, corpora, first_part, load, marks_of, of_folder, presets  # noqa: E402
+from run import (  # noqa: E402
+    Run,
+    asked_for,
+    by_cohort,
+    corpora,
+    first_part,
+    load,
+    marks_of,
+    of_folder,
+    presets,
+    settings_vary,
+)
 
 from advisor.backtesting.cases import is_lora  # noqa: E402
 from advisor.backtesting.scores import crps  # noqa: E402
@@ -43,7 +54,7 @@ from advisor.forecast import (  # noqa: E402
     final_train_reward,
     fitted_or_none,
 )
-from advisor.model import Priors, load_priors  # noqa: E402
+from advisor.model import Priors, Sampling, load_priors  # noqa: E402
 
 MOST_RUNS = 6
 """Of a cohort: as many pilots as a team has."""
@@ -57,12 +68,13 @@ BINS = (1.0, 3.0, 6.0, 12.0)
 METHODS = ("advisor", "last rows", "own exponential")
 
 
-def study(task: tuple[Sequence[Run], float, Priors, Corpus]) -> list[dict[str, Any]]:
+def study(task: tuple[Sequence[Run], float, Priors, Corpus, bool]) -> list[dict[str, Any]]:
     """Forecasts of the runs of one cohort from their beginnings, as shares of floor to ceiling."""
-    cohort, share, priors, corpus = task
+    cohort, share, priors, corpus, fast = task
+    sampling = Sampling.first_look() if fast else None
     warnings.simplefilter("ignore")
     parts = {run.pilot.id: first_part(run.pilot, share) for run in cohort}
-    posterior, _ = fitted_or_none(list(parts.values()), priors)
+    posterior, _ = fitted_or_none(list(parts.values()), priors, sampling)
     if posterior is None:
         return []
     meta, found = posterior.meta, []
@@ -83,6 +95,7 @@ def study(task: tuple[Sequence[Run], float, Priors, Corpus]) -> list[dict[str, A
                 "cohort": run.cohort,
                 "run": run.pilot.id,
                 "seen": share,
+                "in_sweep": settings_vary(cohort),
                 "times": steps / meta.longest,
                 "died": own.collapse_step is not None,
                 "came": float(np.clip((came - low) / (high - low), 0, 1)),
@@ -117,12 +130,14 @@ def scores(part: Sequence[dict[str, Any]], method: str) -> dict[str, Any]:
     names = np.array([one["repository"] for one in part])
     by_name = np.array([np.mean(np.array(rows)[names == name], 0) for name in np.unique(names)])
     error, bias, score, holds = by_name.mean(0)
+    spread = by_name[:, 2].std(ddof=1) / len(by_name) ** 0.5 if len(by_name) > 1 else float("nan")
     return {
         "n": len(part),
         "repositories": len(by_name),
         "mae": round(error, 4),
         "bias": round(bias, 4),
         "crps": round(score, 4),
+        "crps_standard_error": round(spread, 4),
         "coverage": {"0.8": round(holds, 4)},
         "holds of runs": round(float(np.mean([row[3] for row in rows])), 4),
     }
@@ -138,6 +153,11 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
             told[f"{low:g}-{high:g}"] |= told[f"{low:g}-{high:g}"][METHODS[0]]
     told["piloted"] = {method: scores(found, method) for method in METHODS}
     told["piloted"] |= told["piloted"][METHODS[0]]
+    sweeps = {one["repository"] for one in found if one["in_sweep"]}
+    told["sweeps"] = {
+        name: scores([one for one in found if one["repository"] == name], METHODS[0])
+        for name in sorted(sweeps)
+    }
     return told
 
 
@@ -187,8 +207,9 @@ def main() -> None:
         for name, cohort in by_cohort(runs).items():
             taken, repository = cohort[:MOST_RUNS], cohort[0].repository
             preset = priors[repository, is_lora(cohort[0].pilot)]
-            task = (taken, share, preset, corpus[repository])
-            items.append(Item(f"{name} at {share:g}", task, marks_of(taken, share, preset)))
+            task = (taken, share, preset, corpus[repository], given.fast)
+            marks = marks_of(taken, share, preset, given.fast)
+            items.append(Item(f"{name} at {share:g}", task, marks))
     found = [one for part in results(study, items, "Advising", on_engine(given)) for one in part]
     document = {
         **summary(found),
@@ -198,6 +219,7 @@ def main() -> None:
         "runs read": len(runs),
         "unread": unread,
         "preset": given.preset or "learned without the repository asked about",
+        "sampling": "first look" if given.fast else "as shipped",
         "manifest": manifest(Path(__file__), seeds=1, checks={}),
     }
     text = json.dumps(document, indent=1) + "\n"

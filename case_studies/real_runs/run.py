@@ -46,7 +46,7 @@ from advisor.forecast import (
 )
 from advisor.forecast.analogues import mark_of, shipped_corpus
 from advisor.forecast.run_in_progress import EndOfRun
-from advisor.model import NO_LINE, KnownOptimum, Priors, load_priors
+from advisor.model import NO_LINE, KnownOptimum, Priors, Sampling, load_priors
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
@@ -158,26 +158,27 @@ def peers(questions: Sequence[Asked]) -> dict[str, dict[str, FloatArray]]:
     return dict(found)
 
 
-def pooled_curves(task: tuple[Sequence[Run], float, Priors]) -> dict[str, list[float]]:
+def pooled_curves(task: tuple[Sequence[Run], float, Priors, bool]) -> dict[str, list[float]]:
     """What the curve pooled over a cohort says of the end of its runs.
 
     A run that has not begun is asked of a fit of its siblings, where their settings differ. Beside
     whole siblings the curve is that of all runs cut alike, too little by what is cut: a fit for
     each run would take hours, and what the siblings came to is told by the analogues.
     """
-    cohort, share, priors = task
+    cohort, share, priors, fast = task
+    sampling = Sampling.first_look() if fast else None
     warnings.simplefilter("ignore")
     found: dict[str, FloatArray | None] = {}
     if share > 0:
         parts = [first_part(run.pilot, share) for run in cohort]
-        posterior, _ = fitted_or_none(parts, priors)
+        posterior, _ = fitted_or_none(parts, priors, sampling)
         for run, part in zip(cohort, parts, strict=True):
             if posterior is not None:
                 found[run.pilot.id] = curve_of_begun_run(posterior, part, last_tenth(run.pilot))
     elif settings_vary(cohort):
         for run in cohort:
             siblings = [other.pilot for other in cohort if other is not run]
-            posterior, _ = fitted_or_none(siblings, priors)
+            posterior, _ = fitted_or_none(siblings, priors, sampling)
             if posterior is not None:
                 steps = last_tenth(run.pilot)
                 found[run.pilot.id] = curve_of_new_run(posterior, run.pilot, steps)
@@ -189,11 +190,14 @@ def pooled_curves(task: tuple[Sequence[Run], float, Priors]) -> dict[str, list[f
     }
 
 
-def marks_of(cohort: Sequence[Run], share: float, priors: Priors) -> tuple[str, ...]:
-    """What a pooled curve turns on: rows and settings of the runs, the cut, and the priors."""
+def marks_of(
+    cohort: Sequence[Run], share: float, priors: Priors, fast: bool = False
+) -> tuple[str, ...]:
+    """What a fit turns on: rows and settings of the runs, the cut, the priors, the sampling."""
     return (
         digest_of([run.pilot.digest for run in cohort], share),
         digest_of(priors.model_dump(mode="json", exclude=NOT_SAMPLED)),
+        *(["first look"] if fast else []),
     )
 
 
@@ -461,6 +465,7 @@ def ask(
     share: float,
     cohorts_asked: Sequence[Sequence[Run]],
     learned_for: tuple[dict[str, Corpus], dict[tuple[str, bool], Priors]],
+    fast: bool = False,
 ) -> tuple[list[Scored], dict[str, Any]]:
     """Ask every method about every run of the cohorts: single scores, and their summary."""
     corpus, priors = learned_for
@@ -477,7 +482,7 @@ def ask(
     items = []
     for part in cohorts_asked:
         preset = priors[part[0].repository, is_lora(part[0].pilot)]
-        task = (part, share, preset)
+        task = (part, share, preset, fast)
         items.append(Item(part[0].cohort, task, marks_of(*task)))
     curved_parts = results(pooled_curves, items, "Pooling curves", where)
     unanswered = curved = 0
@@ -508,6 +513,7 @@ def asked_for(about: str | None) -> argparse.Namespace:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--seen", nargs="+", type=float, default=[0.1, 0.25, 0.5])
     parser.add_argument("--preset", choices=["shipped"])
+    parser.add_argument("--fast", action="store_true", help="sample as a first look does")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--predictions", type=Path)
     parser.add_argument("--out", type=Path)
@@ -535,6 +541,7 @@ def main() -> None:
         "repositories": len({run.repository for run in runs}),
         "unread": unread,
         "preset": given.preset or "learned without the repository asked about",
+        "sampling": "first look" if given.fast else "as shipped",
         "command": " ".join([*command, *(["--only", given.only.name] if given.only else [])]),
     }
     where: EngineSettings = {**on_engine(given), "keep": given.keep or folder}
@@ -543,7 +550,7 @@ def main() -> None:
         # Runs that have not begun last: they need a fit for each.
         for share in given.seen if scene == "all_cut" else [*given.seen, 0.0]:
             if parts:
-                own, told = ask(where, scene, share, parts, learned_for)
+                own, told = ask(where, scene, share, parts, learned_for, given.fast)
                 rows += own
                 document[scene][f"{share:g}"] = told
                 _say(scene, share, told)

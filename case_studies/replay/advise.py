@@ -6,7 +6,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from tables import COMPLETIONS, World
+from tables import World
 
 import advisor
 from advisor.advice import Budget, CostModel, Objective
@@ -60,17 +60,15 @@ def fit_runs(runs: list[PilotRun], priors: Priors | str | None, seed: int) -> Po
             return str(error)
 
 
-def advise(world: World, posterior: Posterior, scenario: str) -> Advice:
+def advise(world: World, posterior: Posterior) -> Advice:
     """Ask for advice among the runs of a world.
 
     Parameters
     ----------
     world : World
     posterior : Posterior
-    scenario : str
-        With "sample_budget" the run ends where the completions are used up.
     """
-    candidates = world.candidates(scenario)
+    candidates = world.candidates()
     offered = [world.settings(index) for index in candidates]
     found = advisor.advise(
         posterior,
@@ -83,12 +81,12 @@ def advise(world: World, posterior: Posterior, scenario: str) -> Advice:
         weigh_pilots=False,
         trials=len(offered),
         seed=0,
-        **_budget(world, scenario),
+        steps=world.steps,
     )
     named = _place(found.settings)
     advised = {"advisor": candidates[[_place(s) for s in offered].index(named)]}
     forecaster = Forecaster(posterior, world.target)
-    evaluate = Evaluator(forecaster, Objective(), Budget(**_budget(world, scenario)), UNPRICED)
+    evaluate = Evaluator(forecaster, Objective(), Budget(steps=world.steps), UNPRICED)
     every = [evaluate(settings) for settings in offered]
     advised["advisor without P(stable)"] = candidates[int(np.argmax([e.reward for e in every]))]
     draws = [forecaster.outcome(e.planned, [e.cost.steps])[:, 0] for e in every]
@@ -108,12 +106,6 @@ def advise(world: World, posterior: Posterior, scenario: str) -> Advice:
         [float(np.quantile(d, 0.9)) for d in draws],
         candidates,
     )
-
-
-def _budget(world: World, scenario: str) -> dict[str, float]:
-    if scenario == "sample_budget":
-        return {"completions": float(COMPLETIONS)}
-    return {"steps": world.steps}
 
 
 def _place(settings: object) -> tuple[object, ...]:

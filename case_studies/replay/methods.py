@@ -48,23 +48,19 @@ def best_pilot(world: World, candidates: list[int], pilots: list[int], cut: int)
     return max(offered, key=lambda index: score(world, index, cut))
 
 
-def best_extrapolated(
-    world: World, candidates: list[int], pilots: list[int], cut: int, scenario: str
-) -> int:
+def best_extrapolated(world: World, candidates: list[int], pilots: list[int], cut: int) -> int:
     """Pilot whose own exponential, fitted to it alone, ends highest: no pooling over pilots."""
     offered = [index for index in pilots if index in candidates] or candidates
 
     def end(index: int) -> float:
-        steps = world.steps if scenario != "sample_budget" else world.budget_steps(index)
-        seen = world.pilot(index, cut)
-        last = np.array([float(min(steps, world.steps))])
+        seen, last = world.pilot(index, cut), np.array([float(world.steps)])
         draws, _ = curve_fit(seen, last, EXPONENTIAL, (0.0, 1.0), np.random.default_rng(index))
         return float(np.mean(draws))
 
     return max(offered, key=end)
 
 
-def constant(world: World, others: list[World], scenario: str, candidates: list[int]) -> int | None:
+def constant(world: World, others: list[World], candidates: list[int]) -> int | None:
     """Best constant recipe of the other tables: highest mean outcome of the nearest runs."""
     if not others:
         return None
@@ -73,13 +69,13 @@ def constant(world: World, others: list[World], scenario: str, candidates: list[
         for other in others
         for s in (run.hyperparameters for run in other.runs)
     }
-    outcomes = {other.name: other.outcomes(scenario) for other in others}
+    outcomes = {other.name: other.outcomes() for other in others}
 
     def worth(recipe: tuple[float, int, int]) -> float:
         return float(
             np.mean(
                 [
-                    outcomes[other.name][nearest(other, other.candidates(scenario), *recipe)]
+                    outcomes[other.name][nearest(other, other.candidates(), *recipe)]
                     for other in others
                 ]
             )
@@ -93,23 +89,18 @@ def search_seed(table: int, draw: int) -> int:
     return 1000 * table + draw
 
 
-def searched(
-    world: World, candidates: list[int], pilots: int, cut: int, sampler: str, seed: int
-) -> int:
+def searched(world: World, candidates: list[int], pilots: int, cut: int, seed: int) -> int:
     """Optuna chooses each pilot by the rewards of those before; the best pilot is taken."""
     rates = sorted({world.runs[i].hyperparameters.learning_rate for i in candidates})
     groups = sorted({world.runs[i].hyperparameters.group_size for i in candidates})
     intervals = sorted({world.runs[i].hyperparameters.refresh_interval for i in candidates})
     untried = list(candidates)
     best = (-np.inf, candidates[0])
-    samplers = {
-        "tpe": lambda: optuna.samplers.TPESampler(seed=seed, n_startup_trials=pilots // 2),
-        "gp": lambda: optuna.samplers.GPSampler(seed=seed, n_startup_trials=pilots // 2),
-    }
+    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=pilots // 2)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        study = optuna.create_study(direction="maximize", sampler=samplers[sampler]())
+        study = optuna.create_study(direction="maximize", sampler=sampler)
         for _ in range(min(pilots, len(candidates))):
             trial = study.ask()
             index = nearest(

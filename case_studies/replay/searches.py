@@ -34,12 +34,12 @@ def main() -> None:
     regrets: dict[str, dict[str, list[float]]] = {"Optuna TPE": {}, "successive halving": {}}
     collapsed = dict.fromkeys(regrets, 0)
     for number, world in enumerate(read_worlds(given.tables)):
-        candidates, ends = world.candidates("any"), world.outcomes("any")
-        dead, best = world.collapsed(), max(ends[i] for i in world.candidates("any"))
+        candidates, ends = world.candidates(), world.outcomes()
+        dead, best = world.collapsed(), max(ends[i] for i in candidates)
         for draw in range(DRAWS):
             seed = search_seed(number, draw)
             named = {
-                "Optuna TPE": searched(world, candidates, given.pilots, given.cut, "tpe", seed),
+                "Optuna TPE": searched(world, candidates, given.pilots, given.cut, seed),
                 "successive halving": halved(world, candidates, given.pilots, given.cut, seed),
             }
             for method, index in named.items():

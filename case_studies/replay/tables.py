@@ -19,17 +19,6 @@ from advisor.theory import BoolArray, FloatArray
 FLOOR = 0.0
 """Lowest reward of every table."""
 
-COMPLETIONS = 25_600
-"""Sample budget: 50 steps of 16 prompts x 32 completions, 200 steps of 16 x 8."""
-
-AVERAGED = 10
-"""Steps before the end of the budget whose train reward is averaged."""
-
-LOW_SHARE = 1 / 3
-"""Share of the distinct learning rates of a table, from below, that count as low."""
-
-SCENARIOS = ("any", "low_lr", "sample_budget")
-
 
 @dataclass(frozen=True)
 class World:
@@ -64,43 +53,17 @@ class World:
         completed = self.runs[index].hyperparameters.completed()
         return completed.planned_over(self.steps)
 
-    def candidates(self, scenario: str) -> list[int]:
-        """Runs that advice may name: with a sample budget those that are long enough for it.
-
-        Of a configuration that was trained with several seeds the first stands for it.
-        """
+    def candidates(self) -> list[int]:
+        """Runs that advice may name: of a configuration with several seeds the first."""
         first: dict[tuple[object, ...], int] = {}
         for index, run in enumerate(self.runs):
             s = run.hyperparameters
             first.setdefault((s.learning_rate, s.group_size, s.refresh_interval), index)
-        if scenario != "sample_budget":
-            return list(first.values())
-        return [i for i in first.values() if self.budget_steps(i) <= self.steps]
+        return list(first.values())
 
-    def budget_steps(self, index: int) -> int:
-        """Optimizer steps that the sample budget pays for."""
-        settings = self.runs[index].hyperparameters
-        return int(COMPLETIONS / (settings.prompts_per_step * settings.group_size))
-
-    def pool(self, scenario: str) -> list[int]:
-        """Runs that pilots are drawn from."""
-        if scenario != "low_lr":
-            return list(range(len(self.runs)))
-        rates = sorted({run.hyperparameters.learning_rate for run in self.runs})
-        low = rates[: max(1, round(LOW_SHARE * len(rates)))][-1]
-        return [i for i, r in enumerate(self.runs) if r.hyperparameters.learning_rate <= low]
-
-    def outcomes(self, scenario: str) -> FloatArray:
+    def outcomes(self) -> FloatArray:
         """What each run came to, shape (runs,)."""
-        if scenario != "sample_budget":
-            return np.array([row["final_eval"] for row in self.rows])
-        ends = [min(self.budget_steps(i), self.steps) for i in range(len(self.runs))]
-        return np.array(
-            [
-                float(np.mean(row["reward"][end - AVERAGED : end]))
-                for row, end in zip(self.rows, ends, strict=True)
-            ]
-        )
+        return np.array([row["final_eval"] for row in self.rows])
 
     def collapsed(self) -> BoolArray:
         """Whether each run collapsed, shape (runs,)."""
@@ -124,18 +87,16 @@ class World:
         return self.runs[index].first_part(cut / self.steps)
 
 
-def read_worlds(paths: list[Path], *, scale: float = 1.0) -> list[World]:
+def read_worlds(paths: list[Path]) -> list[World]:
     """Read tables; a file with several worlds, tasks or sizes becomes several worlds.
 
     Parameters
     ----------
     paths : list of Path
         JSON lines in the format of ``tables/README.md``, packed with gzip or not.
-    scale : float
-        Factor on every learning rate: advice must not turn on their units.
     """
     with tempfile.TemporaryDirectory() as folder:
-        return [world for path in paths for world in _read(_plain(path, Path(folder)), scale)]
+        return [world for path in paths for world in _read(_plain(path, Path(folder)))]
 
 
 def _plain(path: Path, folder: Path) -> Path:
@@ -147,7 +108,7 @@ def _plain(path: Path, folder: Path) -> Path:
     return at
 
 
-def _read(path: Path, scale: float) -> list[World]:
+def _read(path: Path) -> list[World]:
     """Worlds of one table."""
     worlds = []
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -165,19 +126,8 @@ def _read(path: Path, scale: float) -> list[World]:
         worlds.append(
             World(
                 name,
-                tuple(_scaled(runs[i], scale) for i in members),
+                tuple(runs[i] for i in members),
                 tuple(rows[i] for i in members),
             )
         )
     return worlds
-
-
-def _scaled(run: PilotRun, scale: float) -> PilotRun:
-    settings = run.hyperparameters
-    rate = settings.learning_rate * scale
-    series = dict(run.series)
-    if "learning_rate" in series:
-        series["learning_rate"] = series["learning_rate"] * scale
-    return run.with_updates(
-        hyperparameters=settings.model_copy(update={"learning_rate": rate}), series=series
-    )

@@ -13,18 +13,13 @@ from scipy.stats import binom
 FOLDER = Path(__file__).parents[2] / "case_studies" / "calibration"
 sys.path.insert(0, str(FOLDER))
 
-import bandit  # noqa: E402
-import bandit_study  # noqa: E402
-import curve_families  # noqa: E402
 import one_simulation  # noqa: E402
 import rank_study  # noqa: E402
 import ranks  # noqa: E402
 import simulation  # noqa: E402
 
-from advisor.model import equations as eq  # noqa: E402
-from advisor.model import load_priors  # noqa: E402
+from advisor.model import FAMILIES, load_priors  # noqa: E402
 
-FAMILIES = curve_families.FAMILIES
 SIMULATIONS, DRAWS, REPEATS = 100, 99, 500
 
 
@@ -106,27 +101,6 @@ def test_coverage_of_ranks():
     assert ranks.coverage(np.array([0, 99]), DRAWS, 0.95) == 0.0
 
 
-# Families ----------------------------------------------------------------------------------------
-
-TIME = np.linspace(0, 200, 101)
-KNOWN = {
-    "exponential": lambda x, onset: np.exp(-x),
-    "hill": lambda x, onset: 1 / (1 + x**onset),
-    "stretched": lambda x, onset: np.exp(-(x**onset)),
-}
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_pinned_curve_is_that_of_its_name(name):
-    pins = FAMILIES[name].pins
-    onset = np.exp(pins.get("log_onset", 0.4))
-    run = eq.RunLevel(0.0, 1.0, 0.03, np.exp(pins["log_dispersion"]), onset)
-    left = 1 - eq.expected_reward(TIME, run, 0.0, 0.0, 0.0)
-    np.testing.assert_allclose(left, KNOWN[name](0.03 * TIME, onset), atol=1e-3)
-    others = [curve(0.03 * TIME, np.exp(0.4)) for other, curve in KNOWN.items() if other != name]
-    assert min(np.abs(left - other).max() for other in others) > 0.02
-
-
 # Simulator against machine code ------------------------------------------------------------------
 
 
@@ -170,17 +144,15 @@ def test_the_score_betrays_a_wrong_simulator(wrong):
 
 
 def test_the_score_betrays_another_family():
-    family = FAMILIES["hill"]._replace(is_oscillator=True)
-    found = scores(family, simulation.RIGHT, 200)
-    assert strayed(found).max() < 4.5
-    drawn = FAMILIES["hill"]
+    family, drawn = FAMILIES["oscillator"], FAMILIES["spectrum"]
+    assert strayed(scores(family, simulation.RIGHT, 200)).max() < 4.5
 
-    def as_hill(cohort, parameters, _, rng, wrong):
+    def as_spectrum(cohort, parameters, _, rng, wrong):
         return original(cohort, parameters, drawn, rng, wrong)
 
     original = simulation.simulate
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulation, "simulate", as_hill)
+        patch.setattr(simulation, "simulate", as_spectrum)
         assert strayed(scores(family, simulation.RIGHT, 200)).max() > 10
 
 
@@ -241,7 +213,7 @@ def test_ranks_of_another_model_are_not_mixed_in(tmp_path):
 def test_a_simulation_that_does_not_converge_is_recorded_with_its_ranks(monkeypatch):
     monkeypatch.setattr(one_simulation, "KEPT", 30)
     monkeypatch.setattr(one_simulation, "TUNE", 60)
-    record = one_simulation.simulate_and_rank("exponential", 0)
+    record = one_simulation.simulate_and_rank("oscillator", 0)
     assert not record["converged"]
     assert record["attempts"] == 2
     assert all(0 <= rank <= one_simulation.DRAWS for rank in record["ranks"].values())
@@ -250,39 +222,6 @@ def test_a_simulation_that_does_not_converge_is_recorded_with_its_ranks(monkeypa
 def test_seeds_follow_from_study_and_number():
     rng = [np.random.default_rng([7, *name.encode()]).random() for name in one_simulation.STUDIES]
     assert len(set(rng)) == len(one_simulation.STUDIES)
-
-
-# Bandit ------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def task():
-    return bandit.draw_task(np.random.default_rng(0), 0.0)
-
-
-def test_twice_the_learning_rate_takes_half_the_steps(task):
-    rng = np.random.default_rng(1)
-    slow = np.mean([bandit.train(task, 1.5, 16, rng, 200) for _ in range(6)], axis=0)
-    fast = np.mean([bandit.train(task, 3.0, 16, rng, 200) for _ in range(6)], axis=0)
-    halved = slow.reshape(100, 2).mean(axis=1)
-    assert np.abs(halved[:90] - fast[:90]).mean() < 0.04
-    assert np.abs(slow[40:90] - fast[40:90]).mean() > 0.05
-
-
-def test_the_bandit_learns_up_to_what_its_verifier_grants(task):
-    rewards = bandit.train(task, 12.0, 16, np.random.default_rng(2))
-    policy = np.exp(task.logits) / np.exp(task.logits).sum(axis=1, keepdims=True)
-    before = (1 - task.missed) * policy[:, 0].mean()
-    assert rewards[:3].mean() == pytest.approx(before, abs=0.1)
-    assert 1 - task.missed + 0.03 > rewards[-30:].mean() > before + 0.2
-
-
-@pytest.mark.evidence
-def test_a_cohort_is_decided_by_its_number():
-    first, again, other = bandit.make_cohort(0), bandit.make_cohort(0), bandit.make_cohort(1)
-    assert np.array_equal(first[3].reward, again[3].reward)
-    assert not np.array_equal(first[3].reward, other[3].reward)
-    assert {run.hyperparameters.momentum for run in first + other} == {0.0, 0.9}
 
 
 # What is committed -------------------------------------------------------------------------------
@@ -295,20 +234,16 @@ def told():
 
 @pytest.mark.evidence
 def test_the_result_is_that_of_the_simulations_beside_it(told):
-    assert told.keys() == {path.stem for path in (FOLDER / "simulations").glob("*.jsonl")} - {
-        "bandits"
-    }
+    assert told.keys() == {path.stem for path in (FOLDER / "simulations").glob("*.jsonl")}
     for study, result in told.items():
         again = rank_study.summary(FOLDER / "simulations" / f"{study}.jsonl")
         assert json.loads(json.dumps(again)) == result
 
 
 def test_families_pass_and_controls_fail(told):
-    # Hill leaves the band of all by a chance of 0.048, as the page says.
     assert {study: result["passes"] for study, result in told.items()} == {
-        study: not study.startswith("control") and study != "hill" for study in told
+        study: not study.startswith("control") for study in told
     }
-    assert 0.04 < told["hill"]["chance_of_all"] < 0.05
 
 
 def test_the_page_says_what_the_results_say(told):
@@ -316,7 +251,3 @@ def test_the_page_says_what_the_results_say(told):
     for study, result in told.items():
         start = f"| {study} | {result['simulations']} | {result['not_converged']} |"
         assert start in page
-    bandits = bandit_study.summary(FOLDER / "simulations" / "bandits.jsonl")
-    assert json.loads((FOLDER / "bandits.json").read_text()) == json.loads(json.dumps(bandits))
-    for method, scores in bandits["methods"].items():
-        assert f"| {method} | {scores['mae']:.3f} |" in page

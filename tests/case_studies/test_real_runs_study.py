@@ -248,6 +248,7 @@ def forecasts_of(spread, misses, *, repository="r", times=4.0):
                 "repository": repository,
                 "run": f"{repository} {number}",
                 "times": times,
+                "in_sweep": repository == "other",
                 "came": 0.5,
                 "said": dict.fromkeys(advise_study.METHODS, said.tolist()),
             }
@@ -271,6 +272,11 @@ def test_advice_is_scored_by_repository_and_by_how_long_a_run_is():
     assert told["6-12"]["n"] == 1
     assert "1-3" not in told
     assert told["piloted"]["n"] == 32
+    scored = [near["crps"] * 2 - told["sweeps"]["other"]["crps"], told["sweeps"]["other"]["crps"]]
+    error = np.std(scored, ddof=1) / np.sqrt(2)
+    assert near["crps_standard_error"] == pytest.approx(error, abs=2e-4)
+    assert list(told["sweeps"]) == ["other"]
+    assert told["sweeps"]["other"]["holds of runs"] == 0.0
 
 
 def test_which_sibling_ends_higher_is_scored_by_draws_of_its_own_and_of_one_rank():

@@ -44,82 +44,6 @@ def test_every_engine_gave_the_same_and_lost_nothing():
     assert told["engines"]["processes"]["wall_over_bare_pool"] <= 1.1
 
 
-@pytest.fixture(scope="module")
-def study():
-    with modules_of("scale", ("cohorts", "groups", "joint")) as found:
-        yield found
-
-
-def test_groups_of_both_ways_share_their_reference(study):
-    made = study["groups"].made_groups("two sizes", 0, 4, 4)
-    assert [(one.task, one.model) for one in made] == [
-        (f"task {task}", model) for task in (0, 1) for model in ("tiny-s", "tiny-l")
-    ]
-    for world in study["groups"].WORLDS:
-        made = study["groups"].made_groups(world, 0, 4, 4)
-        rates = [np.mean(np.log(_of(one, "learning_rate"))) for one in made]
-        assert np.ptp(rates) < 1e-12
-        assert len({one.truth.reference for one in made}) == 1
-
-
-def test_tasks_have_laws_of_their_own_where_the_world_says_so(study):
-    def exponents(world):
-        made = study["groups"].made_groups(world, 0, 4, 4)
-        return {one.truth.population["rate.learning_rate"] for one in made}
-
-    assert len(exponents("one law")) == 1
-    assert len(exponents("laws of their own")) == 4
-
-
-def test_two_stages_are_exact_where_posteriors_are_normal(study):
-    """Three estimates of one number, and the posterior that all data give at once."""
-    said, prior = [(1.0, 0.5), (2.0, 0.25), (None, None)], (0.0, 1.0)
-    precision = 1 / 0.5**2 + 1 / 0.25**2 + 1
-    mean, sd = study["joint"]._pooled(said, *prior, per_task=False)
-    assert mean == pytest.approx((1.0 / 0.5**2 + 2.0 / 0.25**2) / precision)
-    assert sd == pytest.approx(precision**-0.5)
-    # A task that says nothing stays at its prior, and the others do not tell of it.
-    mean, _ = study["joint"]._pooled(said, *prior, per_task=True)
-    assert mean == pytest.approx((1.0 * 4 / 5 + 2.0 * 16 / 17 + 0.0) / 3)
-
-
-def test_two_stages_forecast_what_a_joint_fit_does():
-    """The bounds are those of the study's README."""
-    told = result("joint")
-    for case in told["cases"]:
-        assert case["joint"]["largest_rhat"] < 1.01
-        assert len(case["forecasts"]) == 2 * told["groups"]
-    assert told["summary"].keys() == {"one law", "laws of their own", "two sizes"}
-    for found in told["summary"].values():
-        two = found["forecasts"]["two_stage"]
-        assert two["difference_in_sd"]["largest_size"] < 0.5
-        # Scored by new runs it is no worse than the joint fit.
-        assert two["crps_less_that_of_joint"]["mean"] < 0
-        # Control: the prior alone is no such answer.
-        entries = found["population"]["rate_learning_rate"]
-        assert entries["two_stage"]["difference_in_sd"]["largest_size"] < 0.44
-        assert entries["base"]["difference_in_sd"]["largest_size"] > 0.6
-        assert entries["base"]["sd_over_joint_sd"] > 2
-
-
-def test_both_ways_are_linear_in_runs_and_small():
-    """The table of the study's README: seconds of a processor, memory, R-hat."""
-    rows = {row["runs"]: row for row in result("table")["rows"]}
-    assert {8, 16, 32, 64} <= rows.keys()
-    few, many = rows[8], rows[max(rows)]
-    for way in ("joint", "two_stage"):
-        if way in many and "cpu_seconds" in many[way]:
-            assert many[way]["cpu_seconds"] / many["runs"] < few[way]["cpu_seconds"] / few["runs"]
-    for row in rows.values():
-        assert row["two_stage"]["peak_mb_of_a_process"] <= 2000
-        assert row["two_stage"]["left_out"] == []
-        assert row["two_stage"]["largest_rhat"] < 1.05
-        if "strict" in row:
-            # All of them before rounding; the largest is told to four decimals.
-            assert row["strict"]["cohorts_below_1_01"] == row["two_stage"]["cohorts"]
-            assert row["strict"]["largest_rhat"] <= 1.01
-
-
 SPENT_BY = """
 import subprocess, sys
 from engines import CLOCK_TICKS, processor_seconds
@@ -142,10 +66,6 @@ def test_processor_seconds_count_what_this_process_started():
     assert ticks_of("import time; time.sleep(0.5)") < busy / 2
 
 
-def _of(group, setting):
-    return [getattr(run.hyperparameters, setting) for run in group.runs]
-
-
 def test_what_was_learned_is_what_it_was_made_from():
     told = result("history")["team"]
     for entry in ENTRIES:
@@ -155,19 +75,6 @@ def test_what_was_learned_is_what_it_was_made_from():
         assert abs(learned["learned"][0] - mean) < 0.45 * spread
         assert 0.5 * spread < learned["learned"][1] < 1.1 * spread
         assert abs(learned["base"][0] - mean) > 2 * error or entry == "rate_group_size"
-
-
-def test_the_second_stage_alone_finds_what_a_thousand_cohorts_were_drawn_from():
-    told = result("second_stage")
-    assert told["cohorts"] == 1000
-    for found in told["together"]["entries"].values():
-        assert abs(found["in_errors"]) < 2
-        spread = found.get("with_models_over_true", found["spread_over_true"])
-        assert abs(np.log(spread)) < max(0.1, 2 * found["error_of_log_spread"])
-    # Negative control: entry by entry, on the same cohorts.
-    alone = told["entry_by_entry"]["entries"]
-    assert all(abs(found["in_errors"]) > 2.5 for found in alone.values())
-    assert all(alone[level]["with_models_over_true"] > 1.5 for level in ENTRIES[:2])
 
 
 def test_exponents_of_a_cohort_miss_by_their_errors_and_levels_by_half_of_theirs():
