@@ -10,14 +10,11 @@ from advisor.forecast import interval_of
 from advisor.model import (
     FAMILIES,
     INTERVAL,
-    SENSITIVE,
     SPECTRUM,
     Posterior,
     RunSummary,
-    deciding_numbers,
     informed_share,
     misfit_caution,
-    prior_sensitivity,
     shifted_share,
 )
 
@@ -43,7 +40,6 @@ def describe(posterior: Posterior) -> str:
         _spread_of_repeats(posterior),
         f"Exponents ({100 * INTERVAL:.0f} % intervals), and what the pilots show of them:",
         *_exponents(posterior),
-        _sensitivity(posterior),
     ]
     return "\n".join(filter(None, lines))
 
@@ -129,11 +125,3 @@ def _value(run: RunSummary, factor: str) -> float:
 def _number(value: float) -> str:
     """Write ``1e-4``, ``2.7e4``, ``16``."""
     return f"{value:.4g}" if 1e-2 <= value < 1e4 else scientific(value)
-
-
-def _sensitivity(posterior: Posterior) -> str:
-    """Plateaus and stiffnesses that rest on the priors, in one sentence."""
-    moved = prior_sensitivity(posterior, deciding_numbers(posterior))
-    leaning = [name for name, distance in moved.items() if distance >= SENSITIVE]
-    line = f"Would move with the priors (power scaling): {', '.join(leaning)}."
-    return line if leaning else ""

@@ -7,7 +7,7 @@ Meng, Stern, Statistica Sinica 6, 1996). They are cautious because the curve was
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -301,66 +301,3 @@ def _swings(white: FloatArray) -> FloatArray:
 def _share_above(by_chance: FloatArray, found: FloatArray) -> float:
     """Share of random directions, of shape (directions, draws), that are further off: in (0, 1)."""
     return float((1 + (by_chance >= found).sum()) / (2 + by_chance.size))
-
-
-SENSITIVE = 0.05
-"""Sensitivity from which a number is reported to rest on the priors (arXiv:2107.14054). Of a normal
-the mean then moves by 0.22 of its standard deviation, or its standard deviation changes by a fifth,
-per doubling of the prior's power. A number that is all prior has 0.08."""
-
-POWERS = (1 / 1.01, 1.01)
-"""Powers of the prior. So close to 1 the weights are all but even, and need no Pareto smoothing."""
-
-ROTATIONS = 16
-"""Times that the weights are rotated against the draws, which shows what chance alone moves."""
-
-
-def deciding_numbers(posterior: Posterior) -> dict[str, FloatArray]:
-    """Draws of plateau and log stiffness of every (task, model), each of shape (draws,)."""
-    quantities = {}
-    for index, (task, model) in enumerate(posterior.meta.groups):
-        quantities[f"plateau [{task} / {model}]"] = posterior.flat("plateau")[:, index]
-        quantities[f"stiffness [{task} / {model}]"] = np.log(posterior.flat("stiffness")[:, index])
-    return quantities
-
-
-def prior_sensitivity(
-    posterior: Posterior, quantities: Mapping[str, FloatArray]
-) -> dict[str, float]:
-    """Power-scaling sensitivity of numbers to all priors at once, what chance moves taken off."""
-    prior = log_prior(posterior)
-    weighted = [(_weights((power - 1) * prior), abs(np.log2(power))) for power in POWERS]
-    return {
-        name: float(np.mean([_distance(values, weights) / per for weights, per in weighted]))
-        for name, values in quantities.items()
-    }
-
-
-def _weights(log_weights: FloatArray) -> FloatArray:
-    weights = np.exp(log_weights - log_weights.max())
-    return np.asarray(weights / weights.sum())
-
-
-def _distance(values: FloatArray, weights: FloatArray) -> float:
-    """Cumulative Jensen-Shannon distance of draws from the same draws weighted, less chance."""
-    order = np.argsort(values)
-    gaps = np.diff(values[order])
-    if not gaps.sum() > 0:
-        return 0.0
-    shifts = np.arange(ROTATIONS + 1) * values.size // (ROTATIONS + 1)
-    square = np.array([_square(gaps, np.roll(weights, shift)[order]) for shift in shifts])
-    return float(np.sqrt(max(0.0, square[0] - square[1:].mean())))
-
-
-def _square(gaps: FloatArray, weights: FloatArray) -> float:
-    """Squared distance of even draws from weighted ones, whatever the sign of the quantity."""
-    even = np.arange(1, weights.size) / weights.size
-    scaled = np.cumsum(weights)[:-1]
-    return max(_divergence(even, scaled, gaps), _divergence(1 - even, 1 - scaled, gaps))
-
-
-def _divergence(one: FloatArray, other: FloatArray, gaps: FloatArray) -> float:
-    """Divergence of two cumulative functions over its upper bound."""
-    middle = (one + other) / 2
-    apart = one * np.log2(one / middle) + other * np.log2(other / middle)
-    return float((gaps * apart).sum() / (gaps * (one + other)).sum())
