@@ -28,8 +28,7 @@ from advisor.forecast import MOST_PARAMETERS, SUPPORT, Forecaster, RunEffect, Ta
 from advisor.model import Posterior, Priors, build_cohort, load_priors, preset_for, prior_posterior
 from advisor.runs import PartialSettings, PilotRun, Settings
 
-SHARE = 0.2
-"""Share of the full run's price that pilots may cost."""
+SHARE = 0.2  # Share of the full run's price that pilots may cost
 
 COUNTS = (FEWEST_RUNS, FEWEST_RUNS + 1, FEWEST_RUNS + 2)
 """Of fewer pilots no configuration is advised, only the next pilot."""
@@ -45,13 +44,11 @@ more than the learning rate is to vary."""
 KEPT = ((1.0, 1.0),)
 """The same of pilots that differ in one setting, so that their curves can be compared by eye."""
 
-LEAST_STEPS = 10
-"""Steps of a pilot below which its noise is all that it shows."""
+LEAST_STEPS = 10  # Steps of a pilot below which its noise is all that it shows
 
 DRAWS = 2000
 
-PLAN = "plan.json"
-"""File of a plan, beside the folders of its pilots."""
+PLAN = "plan.json"  # File of a plan, beside the folders of its pilots
 
 
 class PlannedPilot(BaseModel, frozen=True):

@@ -110,17 +110,10 @@ def stability_interval(stability: Stability) -> str:
 # Paragraphs ---------------------------------------------------------------------------------------
 
 
-MOST_WORDS = 150
-"""Of an answer on a terminal, its title and the line on its study included."""
-
-FRAME_WORDS = 16
-"""Of these, for the title and that line."""
-
-BULLETS = 3
-"""Remarks before a launch, at most."""
-
-NEARLY_ALL = 0.95
-"""Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
+MOST_WORDS = 150  # Of an answer on a terminal, its title and the line on its study included
+FRAME_WORDS = 16  # Of these, for the title and that line
+BULLETS = 3  # Remarks before a launch, at most
+NEARLY_ALL = 0.95  # Share of the steps from which on 95 % of the gain says nothing of a shorter run
 
 INFORMED = {
     "rate.learning_rate": "speed by learning rate",

@@ -14,8 +14,7 @@ from rich.text import Text
 from advisor.runs import Inspection, PilotRun, Trainer, is_source
 from advisor.text import counted
 
-MOST_SHOWN = 12
-"""Lines of a kind that are shown; the others are counted."""
+MOST_SHOWN = 12  # Lines of a kind that are shown; the others are counted
 
 
 def show(found: Inspection, console: Console, *, quiet: bool = False) -> None:

@@ -28,8 +28,7 @@ ROOM = 16 << 20
 NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF}
 """Errors of file systems that have no locks."""
 
-WAIT = 60.0
-"""Seconds to wait for another writer: drawing and writing a study takes under ten."""
+WAIT = 60.0  # Seconds to wait for another writer: drawing and writing a study takes under ten
 
 
 def write_whole(path: Path, data: bytes | str) -> None:

@@ -9,8 +9,7 @@ from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-DEFAULT_SEED: Final = 1
-"""Seed where none is given."""
+DEFAULT_SEED: Final = 1  # Seed where none is given
 
 try:
     VERSION = version("grpo-advisor")

@@ -15,8 +15,7 @@ from advisor.runs import PilotRun, Trainer
 Status = Literal["PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"]
 
 CARDS = tomllib.loads(Path(__file__).with_name("cards.toml").read_text(encoding="utf-8"))
-MODES = tuple(CARDS)
-"""Failure modes: causes before their consequences."""
+MODES = tuple(CARDS)  # Failure modes: causes before their consequences
 
 SEVERITY: dict[Status, int] = {"NOT APPLICABLE": 0, "PASS": 1, "INFO": 2, "WARNING": 3, "FAIL": 4}
 

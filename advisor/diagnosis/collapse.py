@@ -13,8 +13,7 @@ from advisor.diagnosis.card import CARDS, Card, card_of, finding, not_applicable
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
-UNSURE = 2.5
-"""Standard errors from which a fall that noise might have done is still shown."""
+UNSURE = 2.5  # Standard errors from which a fall that noise might have done is still shown
 
 PASSING_SURE = 5.5
 """Standard errors from which such a fall is called real: every low stretch is looked at, and noise
@@ -25,8 +24,7 @@ DEAD_SHARE, BY_CHANCE, FEWEST_DEAD, FEWEST_ALIVE = 0.25, 0.001, 3, 2
 of its siblings' by more than this chance of nothing but rows at the floor. By as little chance one
 dies whose few successes all came early: those of a prompt come together."""
 
-MANY_PROMPTS = 8
-"""Prompts in a row from which on its successes are those of many prompts."""
+MANY_PROMPTS = 8  # Prompts in a row from which on its successes are those of many prompts
 
 
 class Collapse(BaseModel, frozen=True):
@@ -54,8 +52,7 @@ class Collapse(BaseModel, frozen=True):
     best: float
     last: float
 
-    LOST_SHARE: ClassVar = levels.LOST_SHARE
-    """Of its best that an unstable run has lost."""
+    LOST_SHARE: ClassVar = levels.LOST_SHARE  # Of its best that an unstable run has lost
 
     @classmethod
     def of(cls, run: PilotRun, floor: float) -> Collapse:

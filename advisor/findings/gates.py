@@ -49,8 +49,7 @@ sd(log T) = 0.26 (docs/theory, T36, at a noise of 0.03). They are stated for one
 then has e^-2 and e^-1 of its way left. A curve with a slow start or a long tail is taken to show
 as much when as much of its way is left."""
 
-FARTHEST = 100_000
-"""Optimizer steps beyond which no user is advised to log."""
+FARTHEST = 100_000  # Optimizer steps beyond which no user is advised to log
 
 
 class MoreSteps(NamedTuple):

@@ -22,8 +22,7 @@ from advisor.model.priors import HalfNormalPrior, NormalPrior, Priors
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, inertial_time
 
-SMALL = 1e7
-"""Parameters below which a model is small: the evidence of that preset ends there."""
+SMALL = 1e7  # Parameters below which a model is small: the evidence of that preset ends there
 
 DECADE = 10.0
 """Factor beyond the sizes of the evidence, or of the pilots, from which a model is far away."""
@@ -136,21 +135,13 @@ REFERENCE = (
     f"learning rate at the reference, G {GROUP_SIZE}, K {REFRESH_INTERVAL}, momentum {MOMENTUM}"
 )
 
-BANDS = (0.5, 0.8, 0.95)
-"""Probabilities of the central bands."""
-
-GAIN = 0.95
-"""Share of the gain whose time is asked for."""
-
-COLLAPSE_STEPS = 1000
-"""Optimizer steps within which the share of collapses is stated."""
+BANDS = (0.5, 0.8, 0.95)  # Probabilities of the central bands
+GAIN = 0.95  # Share of the gain whose time is asked for
+COLLAPSE_STEPS = 1000  # Optimizer steps within which the share of collapses is stated
 
 TIMES = 160
-LONGEST = 1e6
-"""Points of a curve; optimizer steps at which it ends at the latest."""
-
-_LARGEST_LOG = 700.0
-"""Below the logarithm of the largest float."""
+LONGEST = 1e6  # Points of a curve; optimizer steps at which it ends at the latest
+_LARGEST_LOG = 700.0  # Below the logarithm of the largest float
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,9 @@ from advisor.model.parameters import LAWS, LEVELS, POPULATION
 from advisor.model.posterior import Posterior
 from advisor.theory import FloatArray, IntArray
 
-FEWEST_BINS = 6
-"""Bins below which neither a third nor a swing of a run can be judged."""
-
-DRAWS = 500
-"""Draws of the posterior that are used; the results are smooth in them."""
-
-NAMED = 0.01
-"""Chance of a check below which a run is named by it."""
+FEWEST_BINS = 6  # Bins below which neither a third nor a swing of a run can be judged
+DRAWS = 500  # Draws of the posterior that are used; the results are smooth in them
+NAMED = 0.01  # Chance of a check below which a run is named by it
 
 TOGETHER = 0.05
 """Chance below which a run is named where all pilots together are further off than ``NAMED``: what
@@ -36,16 +31,12 @@ the curves lack shows a little in every run."""
 FEWEST_EVALUATIONS = 4
 """Evaluations below which their end cannot be distinguished from those before."""
 
-DIRECTIONS = 4
-"""Random directions for each draw and run: the least chance is one in two thousand."""
-
-WIDTH = 2
-"""Bins of either end of a change: a single one may be an odd batch."""
+DIRECTIONS = 4  # Random directions for each draw and run: the least chance is one in two thousand
+WIDTH = 2  # Bins of either end of a change: a single one may be an odd batch
 
 THIRD = 3
 
-MOST_SAID = 3
-"""Runs that are described at most; where a fit fails, of half of all at most."""
+MOST_SAID = 3  # Runs that are described at most; where a fit fails, of half of all at most
 
 
 def informed_share(posterior: Posterior) -> dict[str, float]:

@@ -42,11 +42,8 @@ LOOSE_RHAT, LOOSE_ESS, LOOSE_DIVERGENT_SHARE = 1.05, 100.0, 0.01
 Chains whose means differ by a fifth of the posterior's spread still tell an interval apart from
 nothing; refusing them left four in ten real cohorts without an answer."""
 
-MOST = 4
-"""Draws of a chain over those asked for: an attempt goes on so far, until its chains agree."""
-
-ATTEMPTS = 2
-"""Each starts from other points."""
+MOST = 4  # Draws of a chain over those asked for: an attempt goes on so far, until its chains agree
+ATTEMPTS = 2  # Each starts from other points
 
 KEPT = 1000
 """Draws of a chain that a posterior keeps: agreement is judged of all, forecasts need no more."""
@@ -54,8 +51,7 @@ KEPT = 1000
 FIRST_RHAT = 1.5
 """Of a first look: chains that disagree stand for two explanations, and the answer covers both."""
 
-CAREFUL = 0.99
-"""Target acceptance after an attempt with divergences: smaller steps."""
+CAREFUL = 0.99  # Target acceptance after an attempt with divergences: smaller steps
 
 
 class Sampling(BaseModel, frozen=True, extra="forbid"):

@@ -188,8 +188,7 @@ def _figure(one: Drawn | Missing) -> dict[str, str]:
 
 # The sliders -------------------------------------------------------------------------------------
 
-DRAWS = 400
-"""Draws behind the grid: probabilities are good to 0.025."""
+DRAWS = 400  # Draws behind the grid: probabilities are good to 0.025
 
 RATES = 25
 MINIBATCHES = (1, 2, 4, 8, 16)

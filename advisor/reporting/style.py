@@ -38,8 +38,7 @@ ALARM = "#B84F00"
 RISK = "#F8DCC6"
 """Wash where a run would not stay stable; opaque, since over blue it would turn grey."""
 
-TITLE, LABEL, TICK, NOTE = 11.0, 10.0, 9.0, 8.5
-"""Font sizes in points."""
+TITLE, LABEL, TICK, NOTE = 11.0, 10.0, 9.0, 8.5  # Font sizes in points
 
 
 def new_figure(width: float, height: float) -> Figure:

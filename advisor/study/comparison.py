@@ -28,8 +28,7 @@ from advisor.study.study import Study, is_study
 if TYPE_CHECKING:
     import pandas as pd
 
-APART = 2.0
-"""Standard errors from which two levels are called different."""
+APART = 2.0  # Standard errors from which two levels are called different
 
 
 def compare(

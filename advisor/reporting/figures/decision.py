@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from advisor.advice import Alternative, Recommendation
 
 RATES = 33
-DRAWS = 1000
-"""Draws behind P(stable): it is good to 0.015."""
+DRAWS = 1000  # Draws behind P(stable): it is good to 0.015
 
 
 @dataclass(frozen=True)
@@ -171,8 +170,7 @@ def draw_decision(info: DecisionFigure) -> Figure:
     return figure
 
 
-COLOURS = {"best pilot": style.VERMILLION}
-"""Of what is compared with the advice; others are grey."""
+COLOURS = {"best pilot": style.VERMILLION}  # Of what is compared with the advice; others are grey
 
 
 def _draw_ends(axes: Axes, info: DecisionFigure) -> None:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from advisor.advice import Recommendation
 
 MAX_PANELS = 4
-HALF = 2**0.5
-"""Half an octave: the picture reaches so far beyond the first and the last K."""
+HALF = 2**0.5  # Half an octave: the picture reaches so far beyond the first and the last K
 
 
 class Dot(NamedTuple):

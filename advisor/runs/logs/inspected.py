@@ -14,8 +14,7 @@ from advisor.runs.logs.readers import known_formats
 from advisor.runs.pilot_run import PilotRun
 from advisor.text import counted
 
-SHOWN = 5
-"""Runs that the short form of an inspection names."""
+SHOWN = 5  # Runs that the short form of an inspection names
 
 
 @dataclass(frozen=True)
