@@ -205,21 +205,7 @@ def prior_posterior(
 
 
 def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
-    """Turn runs into the arrays that are fitted, with collapsed runs cut at their onset.
-
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-
-    Returns
-    -------
-    cohort : Cohort
-
-    Raises
-    ------
-    InputError
-        Two runs share an id, or the runs do not hold what a fit needs.
-    """
+    """Turn runs into the arrays that are fitted, with collapsed runs cut at their onset."""
     seen: set[str] = set()
     for run in (run for run in runs if not run.is_eval_only):
         if run.id in seen:
