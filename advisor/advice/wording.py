@@ -1,6 +1,6 @@
 """The wording of an answer: its numbers, prices and settings, and which paragraphs it has.
 
-The sentences stand in ``answer.txt.j2``, a macro for each paragraph.
+The sentences stand in ``answer.txt.j2`` and ``pilots.txt.j2``, a macro for each paragraph.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from advisor.advice.candidates import place_of
 from advisor.advice.cost import Cost
 from advisor.advice.reasons import Limit, level_flag
 from advisor.common import Kind, Note, counted, kinds
-from advisor.forecast import Stability
+from advisor.forecast import SUPPORT, Stability
 from advisor.model import TRUSTED_K
 from advisor.runs import Settings, Trainer
 
@@ -129,8 +129,8 @@ URGENT = (Kind.LOST_REWARDS, Kind.ADAPTER_DOUBTED, Kind.KL_DOUBTED, Kind.CEILING
 
 
 @cache
-def _template() -> jinja2.Template:
-    """Sentences of an answer."""
+def _template(name: str) -> jinja2.Template:
+    """Sentences of a file, of an answer or of pilots."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -146,6 +146,7 @@ def _template() -> jinja2.Template:
         difference,
         flags,
         gpu_time,
+        in_trainer_names,
         kinds,
         level_text,
         many,
@@ -155,13 +156,19 @@ def _template() -> jinja2.Template:
     )
     environment.globals |= {one.__name__: one for one in (*said, prompts_text, short_text)}
     environment.globals |= {"choice": _choice, "same_place": _same_place}
+    environment.globals |= {"form": format, "support": SUPPORT}
     environment.globals |= {"informed": INFORMED, "nearly_all": NEARLY_ALL, "trusted_k": TRUSTED_K}
-    return environment.get_template("answer.txt.j2")
+    return environment.get_template(f"{name}.txt.j2")
 
 
 def _say(paragraph: str, *of: Any) -> str:
-    """One paragraph of the template."""
-    return str(getattr(_template().module, paragraph)(*of)).strip("\n")
+    """One paragraph of an answer."""
+    return str(getattr(_template("answer").module, paragraph)(*of)).strip("\n")
+
+
+def say_of_pilots(paragraph: str, *of: Any) -> str:
+    """One paragraph on pilots that are planned or run."""
+    return str(getattr(_template("pilots").module, paragraph)(*of)).strip("\n")
 
 
 def _same_place(one: Settings, other: Settings) -> bool:
