@@ -17,7 +17,7 @@ from joint import BASE, ENTRIES, peak_mb
 from learned_priors import PastStudy, learn_from_studies, past_study
 
 from advisor.backtesting import grouped
-from advisor.common import Engine, Item, digest_of, mapped, progress_of, silent
+from advisor.common import Item, digest_of, mapped, progress_of, silent
 from advisor.model import SPECTRUM, Priors, Sampling, cohort_of, load_priors, sampled
 from advisor.runs import PilotRun
 
@@ -159,10 +159,9 @@ def two_stages(runs: Sequence[PilotRun], *, strict: bool, keep: Path | None) -> 
     """
     base = load_priors(BASE)
     parts = [Part(name, CohortFit(tuple(own), base), ATTEMPTS, GATE) for name, own in grouped(runs)]
-    engine = Engine(WORKERS)
     warm = [Item(f"warm {n}", None, (str(n),)) for n in range(WORKERS)]
-    mapped(warmed, warm, task="Starting", progress=silent, engine=engine)
-    first = _stage(parts, {}, base, engine, keep)
+    mapped(warmed, warm, task="Starting", progress=silent, jobs=WORKERS)
+    first = _stage(parts, {}, base, keep)
     told = {"two_stage": _costs(first, parts)}
     if not strict:
         return told
@@ -171,7 +170,7 @@ def two_stages(runs: Sequence[PilotRun], *, strict: bool, keep: Path | None) -> 
         for part in parts
         if part.name in first.told and not first.told[part.name]["rhat"] < GOOD_RHAT
     ]
-    second = _stage(again, first.told, base, engine, keep)
+    second = _stage(again, first.told, base, keep)
     apart = {
         entry: abs(getattr(first.preset, entry).mean - getattr(second.preset, entry).mean)
         / getattr(second.preset, entry).sd
@@ -202,14 +201,13 @@ def _stage(
     parts: Sequence[Part],
     before: dict[str, dict[str, Any]],
     base: Priors,
-    engine: Engine,
     keep: Path | None,
 ) -> Stage:
     """Fit cohorts, and learn from them in place of what was known of them before."""
     wall = time.perf_counter()
     items = [Item(part.name, part, part.marks) for part in parts]
     found = mapped(
-        one_part, items, task="Fitting", progress=progress_of(True), engine=engine, keep=keep
+        one_part, items, task="Fitting", progress=progress_of(True), jobs=WORKERS, keep=keep
     )
     told = before | {one.name: one.result for one in found.outcomes if not one.has_failed}
     cpu = time.process_time()
