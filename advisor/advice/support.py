@@ -159,7 +159,7 @@ def cautions(
 
 
 def memory_of(forecaster: Forecaster, settings: Settings) -> list[Note]:
-    """Whether a step holds more tokens than any pilot's: then it may not fit; none of small ones."""
+    """Whether a step holds more tokens than any pilot's: then it may not fit."""
     if forecaster.is_small or not forecaster.is_piloted:
         return []
 

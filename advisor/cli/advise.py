@@ -140,7 +140,7 @@ def fit(
     [bold]Example[/]: advisor fit runs/ --out posterior.nc
     """
     from advisor.cli.terminal import Reporter, noted
-    from advisor.common import check_output, write_or_keep
+    from advisor.common import check_output, or_keep, write_whole
     from advisor.findings import describe
     from advisor.forecast import fit as fit_runs
     from advisor.model import Sampling
@@ -156,7 +156,8 @@ def fit(
                 sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
                 progress=progress,
             )
-        write_or_keep(out, posterior.to_bytes(), "the posterior", "--out")
+        saved = posterior.to_bytes()
+        or_keep(lambda place: write_whole(place, saved), out, "the posterior", "--out")
     if as_json:
         echo(posterior.to_json())
         return

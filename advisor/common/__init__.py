@@ -21,7 +21,6 @@ from advisor.common.saving import owned as owned
 from advisor.common.saving import replacing as replacing
 from advisor.common.saving import standing as standing
 from advisor.common.saving import write_new as write_new
-from advisor.common.saving import write_or_keep as write_or_keep
 from advisor.common.saving import write_whole as write_whole
 from advisor.common.shown import DEFAULT_SEED as DEFAULT_SEED
 from advisor.common.shown import SAMPLING as SAMPLING

@@ -68,11 +68,6 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(stream.fileno())
 
 
-def write_or_keep(path: Path, data: bytes | str, what: str, key: str) -> None:
-    """Write a file that took work, or keep it in a second place: `KeptElsewhereError`."""
-    or_keep(lambda place: write_whole(place, data), path, what, key)
-
-
 def or_keep(
     write: Callable[[Path], None], path: Path, what: str, key: str, kind: str = "file"
 ) -> None:

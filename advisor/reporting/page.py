@@ -78,7 +78,7 @@ def html(
     script = _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     labels = {name: export.label for name, export in Trainer.exports().items()}
-    return words.render(
+    page = words.render(
         title=advice.title,
         advice=advice,
         meta=posterior.meta,
@@ -106,6 +106,7 @@ def html(
         sampled=posterior.convergence,
         outcome=outcome,
     )
+    return str(page)
 
 
 def _tried(make: Callable[[], T]) -> tuple[T | None, str]:
