@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from advisor.advice import level_text, number, percent, run_ends
 from advisor.forecast import Forecaster, final_reward, pilots_of
 from advisor.model import Posterior
 from advisor.reporting import style
-from advisor.reporting.figure import Came, FigureKind
+from advisor.reporting.figure import Came, FigureKind, Info
 from advisor.runs import Settings
 from advisor.theory import FloatArray
 
@@ -50,9 +50,10 @@ class End:
 
 
 @dataclass(frozen=True)
-class DecisionFigure:
+class DecisionFigure(Info):
     """The whole figure."""
 
+    name: ClassVar = "decision"
     measure: str
     steps: int
     ends: tuple[End, ...]  # advised, best pilot, recipe
@@ -64,17 +65,6 @@ class DecisionFigure:
     known: float | None  # that is known to do best
     pilots: tuple[tuple[float, bool], ...]  # learning rate, and whether it collapsed
     others: str  # settings that stay as they are along the curve
-
-    @property
-    def text(self) -> str:
-        """What the figure shows, for those who do not see it."""
-        ends = "; ".join(", ".join(one.label.split("\n")) for one in self.ends)
-        return f"{self.measure.capitalize()} after {self.steps} steps if stable: {ends}."
-
-    @property
-    def note(self) -> str:
-        """What the figure leaves out: nothing."""
-        return ""
 
 
 def decision_info(
