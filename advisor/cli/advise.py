@@ -180,7 +180,7 @@ def _print(study: Study, shown: Shown) -> None:
     if shown.form is Form.JSON:
         echo(study.recommendation.to_json())
     elif shown.form is Form.MARKDOWN:
-        echo("\n".join(markdown(study, details=shown.details)))
+        echo(markdown(study, details=shown.details))
     else:
         _print_answer(study, details=shown.details)
 
