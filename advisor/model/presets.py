@@ -18,7 +18,7 @@ from advisor.common import counted
 from advisor.model import equations as eq
 from advisor.model.parameters import PARAMETERS, POPULATION, RUN_EFFECTS
 from advisor.model.posterior import INTERVAL
-from advisor.model.priors import HalfNormalPrior, NormalPrior, Priors
+from advisor.model.priors import HalfNormalPrior, NormalPrior, Priors, say
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, inertial_time
 
@@ -169,13 +169,7 @@ class PriorPredictive:
     @property
     def text(self) -> str:
         """What the draws say, with central 80 % intervals."""
-        return (
-            f"Before any log {self.preset} believes of a new model on a new task ({REFERENCE}): "
-            f"start {self.span('start')}, plateau {self.span('plateau')}, steps to "
-            f"{GAIN:.0%} of the gain {self.span('time')}; {self.collapsed:.0%} of such runs "
-            f"collapse within {COLLAPSE_STEPS:,} steps. Rewards as a share of floor to ceiling, "
-            "80 % intervals."
-        )
+        return say("believed", self, REFERENCE, GAIN, COLLAPSE_STEPS)
 
     def span(self, name: str) -> str:
         """Median and central 80 % interval of ``start``, ``plateau`` or ``time`` as text."""

@@ -18,6 +18,7 @@ from advisor.model import equations as eq
 from advisor.model.likelihood import Expectation, Observations, covariance, expected_by
 from advisor.model.parameters import LAWS, LEVELS, POPULATION
 from advisor.model.posterior import Posterior
+from advisor.model.priors import say
 from advisor.theory import FloatArray, IntArray
 
 FEWEST_BINS = 6  # Bins below which neither a third nor a swing of a run can be judged
@@ -138,19 +139,7 @@ class RunFit:
     @property
     def text(self) -> str:
         """What of the run the curve does not reproduce; empty where it reproduces all."""
-        if self.named_by is None:
-            return ""
-        what = {
-            "level": f"the end of run {self.run}, whose last third lies {abs(self.above):.2g} "
-            f"{'above' if self.above > 0 else 'below'} it",
-            "held_out": f"the held-out reward of run {self.run}, which ends "
-            f"{abs(self.held_out_above):.2g} {'above' if self.held_out_above > 0 else 'below'} it",
-            "change": f"the {'fall' if self.fall > 0 else 'rise'} of run {self.run} between steps "
-            f"{self.first:.0f} and {self.last:.0f}, by {abs(self.fall):.2g} beside it",
-            "swings": f"the form of run {self.run}, which swings slowly round it",
-            "spread": f"run {self.run}, which is {self.ratio:.2g} times as far from it as expected",
-        }
-        return what[self.named_by]
+        return say("misfit", self)
 
 
 def run_fits(posterior: Posterior) -> tuple[RunFit, ...]:
@@ -176,12 +165,7 @@ def misfit_caution(posterior: Posterior) -> str:
     if not named:
         return ""
     named.sort(key=lambda fit: min(fit.chance.values()))
-    more = len(named) - MOST_SAID
-    rest = f"; nor {more} more run{'s' if more > 1 else ''}" if more > 0 else ""
-    return (
-        f"The fitted curve does not reproduce {'; '.join(fit.text for fit in named[:MOST_SAID])}"
-        f"{rest}. Forecasts go on by that curve."
-    )
+    return say("misfits", named[:MOST_SAID], len(named) - MOST_SAID)
 
 
 def _named(fits: Sequence[RunFit]) -> tuple[RunFit, ...]:

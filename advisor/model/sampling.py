@@ -15,7 +15,6 @@ from advisor.common import (
     SAMPLING_AGAIN,
     Kind,
     Progress,
-    counted,
     kinds,
     note,
     silent,
@@ -26,7 +25,7 @@ from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.fast import shape_of, shapes_of
 from advisor.model.likelihood import observations
 from advisor.model.posterior import STACKS, Convergence, Posterior, make_posterior
-from advisor.model.priors import SPECTRUM, Family, Priors
+from advisor.model.priors import SPECTRUM, Family, Priors, say
 from advisor.model.run_fit import worst_fits
 from advisor.model.storage import prior_draws
 from advisor.runs import PilotRun
@@ -120,21 +119,9 @@ def converged(
     worst, low, high = worst_fits(posterior), cohort.floor, cohort.ceiling
     read_off = {Kind.REWARD_FLOOR, Kind.REWARD_CEILING, Kind.CEILING_DOUBTED}
     is_read_off = not read_off.isdisjoint(kinds(cohort.notes))
-    bounds = (
-        f" The reward's bounds, {low:g} to {high:g}, were read off the logs, where odd rows may "
-        "stretch them: give reward_floor and reward_ceiling in pilots.toml."
-    )
-    raise NotConvergedError(
-        f"The sampler did not converge in {counted(attempts, 'attempt')}: {complaint}. "
-        + "It was a first look: fit without --fast first. " * settings.is_first_look
-        + "No number is given, because it could be wrong by any amount. Chains that disagree stand "
-        "for two explanations of the same logs, between which they cannot move. Usual causes: runs "
-        "of different tasks under one name, rewards on different scales, or a run that changed its "
-        "settings half-way; leave out the run whose curve looks odd and fit again."
-        + bounds * (is_read_off and (low, high) != (0.0, 1.0))
-        + (f" The chains disagree most{over}." if over else "")
-        + (f" Farthest from their fitted curves: {worst}." if worst else "")
-    )
+    bounds = (low, high) if is_read_off and (low, high) != (0.0, 1.0) else None
+    first = settings.is_first_look
+    raise NotConvergedError(say("not_converged", complaint, attempts, first, bounds, over, worst))
 
 
 def sampled(
