@@ -22,8 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-LONGEST_WORD = 300
-"""Characters of one word of an error; damaged files have values of thousands."""
+LONGEST_WORD = 300  # Characters of one word of an error; damaged files have values of thousands
 
 LONGEST_PROBLEM = 1200
 """Characters of what was wrong, so that its place and what to do are still seen."""

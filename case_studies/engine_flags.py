@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.common import Engine, EngineSettings, Item, Mapped, engine_of, mapped, progress_of
+from advisor.common import EngineSettings, Item, Mapped, mapped, progress_of, usable_jobs
 from advisor.errors import AdvisorError
 
 
@@ -21,12 +21,12 @@ def add_engine_flags(parser: argparse.ArgumentParser) -> None:
 
 def on_engine(given: argparse.Namespace) -> EngineSettings:
     """Where the pieces are done, as the flags say."""
-    return {"engine": engine_of(given.jobs), "keep": given.keep}
+    return {"jobs": given.jobs or usable_jobs(), "keep": given.keep}
 
 
 def here(jobs: int | None = None) -> EngineSettings:
     """Processes of this machine."""
-    return {"engine": Engine(jobs or os.cpu_count() or 1)}
+    return {"jobs": jobs or os.cpu_count() or 1}
 
 
 def results(

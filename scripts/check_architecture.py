@@ -21,8 +21,8 @@ budget    no room has more lines, and the package no more modules, modules with 
           only importer, imports past a room's face (of tests and studies, too), module constants,
           class names taken twice, rooms and floors, than ``scripts/budget.toml`` allows;
           ``--tighten`` lowers it to what is there, never raises it
-docs      what users are given (exported by ``advisor`` and ``advisor.theory``) is documented in
-          numpydoc, parameter by parameter, with what it returns
+docs      what users get from ``advisor`` and ``advisor.theory``, older names left out,
+          is documented in numpydoc, parameter by parameter, with what it returns
 ========  =========================================================================================
 """
 
@@ -245,6 +245,14 @@ class House:
         file, tree = self.modules[package]
         stub = file.with_suffix(".pyi")
         return ast.parse(stub.read_text(encoding="utf-8")) if stub.is_file() else tree
+
+    @cached_property
+    def older(self) -> set[str]:
+        """Names that the package's ``_OLDER`` keeps within reach and no page of the docs lists."""
+        tree = self.modules[self.package][1]
+        named = [node for node in tree.body if "_OLDER" in ast.unparse(node).partition(" = ")[0]]
+        texts = (one.value for node in named for one in ast.walk(node) if hasattr(one, "value"))
+        return {word for text in texts if isinstance(text, str) for word in text.split()}
 
     def room(self, module: str) -> str:
         """Room of a module; empty for the package's face."""
@@ -530,7 +538,8 @@ def exported(tree: ast.Module) -> set[str]:
 def check_docs(house: House) -> Iterator[Violation]:
     """Read the docstrings of functions, classes and methods that users are given."""
     for face in (house.package, *(f"{house.package}.{room}" for room in PUBLIC_ROOMS)):
-        for name in sorted(exported(house.face(face))) if face in house.modules else ():
+        given = exported(house.face(face)) - house.older if face in house.modules else set()
+        for name in sorted(given):
             found = home(house, face, name)
             if found is None:
                 continue

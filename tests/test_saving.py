@@ -15,12 +15,12 @@ import pytest
 from advisor.cli.terminal import refuse_existing
 from advisor.common import (
     check_output,
+    or_keep,
     owned,
     replacing,
     saving,
     standing,
     write_new,
-    write_or_keep,
     write_whole,
 )
 from advisor.errors import InputError, KeptElsewhereError
@@ -86,7 +86,9 @@ def test_result_is_kept_in_a_second_place(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(KeptElsewhereError, match="Nothing is lost: it is in") as said:
-        write_or_keep(tmp_path / "file" / "answer", "42", "the answer", "--out")
+        or_keep(
+            lambda at: write_whole(at, "42"), tmp_path / "file" / "answer", "the answer", "--out"
+        )
     assert said.value.kept.read_text() == "42"
     assert said.value.kept.parent.parent == tmp_path / "here"
     assert said.value.exit_code == 2
@@ -97,7 +99,7 @@ def test_nothing_is_left_where_no_place_takes_it(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", failing)
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(InputError, match="the answer cannot be written"):
-        write_or_keep(tmp_path / "a" / "answer", "42", "the answer", "--out")
+        or_keep(lambda at: write_whole(at, "42"), tmp_path / "a" / "answer", "the answer", "--out")
     assert names(tmp_path) == ["a"]
 
 

@@ -21,8 +21,7 @@ RATE_RATIO = 10 ** (1 / 6)
 RATE_REACH = 3.0
 """Factor by which offered learning rates reach beyond those piloted (upwards: that survived)."""
 
-GROUP_REACH = 2.0
-"""Group sizes offered reach this factor beyond those piloted."""
+GROUP_REACH = 2.0  # Group sizes offered reach this factor beyond those piloted
 
 AXES = (
     "learning_rate",

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 CURVE_POINTS = 33
 """Steps at which a curve is asked for its way to a goal; between them it is interpolated."""
 
-MOST = 1_000_000
-"""No setting is larger: beyond it a number is a mistake of units."""
+MOST = 1_000_000  # No setting is larger: beyond it a number is a mistake of units
 
 NAMED = (
     "learning_rate",

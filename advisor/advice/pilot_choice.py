@@ -41,8 +41,7 @@ from one project, of n an nth of that. Less their price it was 0.13, 0.07 and 0.
 PILOT_LEVEL = 0.5
 """P(stable) that a suggested pilot must have: it is short, and a failure teaches too."""
 
-LENGTHS = (0.5, 1.0)
-"""Lengths offered, as shares of the longest pilot."""
+LENGTHS = (0.5, 1.0)  # Lengths offered, as shares of the longest pilot
 
 MOST_PILOTS = 40
 MOST_CONFIGURATIONS = 80
@@ -51,11 +50,8 @@ MOST_CONFIGURATIONS = 80
 MOST_EVALUATED = 2000
 """Configurations that are evaluated to find those, where no search has: some ten seconds."""
 
-ANOTHER_RUN = 3
-"""Sets the effects of a pilot itself apart from those of the run that is decided on."""
-
-ROUNDING = 1e-9
-"""Of shares that are added up."""
+ANOTHER_RUN = 3  # Sets the effects of a pilot itself apart from those of the run that is decided on
+ROUNDING = 1e-9  # Of shares that are added up
 
 LOOKS = (1 / 3, 2 / 3, 1.0)
 """Shares of what is to come of a pilot at which its reward is looked at; each time a third of its

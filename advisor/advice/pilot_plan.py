@@ -21,15 +21,14 @@ from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.cost import fresh_completions
 from advisor.advice.pilot_choice import FEW_PROJECTS, FEWEST_RUNS, Action, Worth
 from advisor.advice.request import whole_batches
-from advisor.advice.wording import percent, short_text
-from advisor.common import DEFAULT_SEED, counted
+from advisor.advice.wording import say_of_pilots
+from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast import MOST_PARAMETERS, SUPPORT, Forecaster, RunEffect, Target
 from advisor.model import Posterior, Priors, build_cohort, load_priors, preset_for, prior_posterior
 from advisor.runs import PartialSettings, PilotRun, Settings
 
-SHARE = 0.2
-"""Share of the full run's price that pilots may cost."""
+SHARE = 0.2  # Share of the full run's price that pilots may cost
 
 COUNTS = (FEWEST_RUNS, FEWEST_RUNS + 1, FEWEST_RUNS + 2)
 """Of fewer pilots no configuration is advised, only the next pilot."""
@@ -45,13 +44,11 @@ more than the learning rate is to vary."""
 KEPT = ((1.0, 1.0),)
 """The same of pilots that differ in one setting, so that their curves can be compared by eye."""
 
-LEAST_STEPS = 10
-"""Steps of a pilot below which its noise is all that it shows."""
+LEAST_STEPS = 10  # Steps of a pilot below which its noise is all that it shows
 
 DRAWS = 2000
 
-PLAN = "plan.json"
-"""File of a plan, beside the folders of its pilots."""
+PLAN = "plan.json"  # File of a plan, beside the folders of its pilots
 
 
 class PlannedPilot(BaseModel, frozen=True):
@@ -123,70 +120,10 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
     def text(self) -> str:
         """The plan in words."""
         best = max(self.designs, key=lambda design: design.worth)
-        price = f"{100 * best.price:.0f} % of the full run's price"
-        if self.kind == "run":
-            return (
-                f"Run: no pilot is worth its price. The best {best.pilots} would cost {price} and "
-                f"are expected to raise the final reward by {100 * best.gain:.1f} % of its range; "
-                f"as much more training is worth {100 * (best.gain - best.worth):.1f} %."
-            )
-        known = (
-            f"{counted(self.projects, 'project')} lost {100 * FEW_PROJECTS / self.projects:.2g} %"
-        )
-        lines = [
-            f"Run {best.pilots} pilots of {best.steps} steps on {best.model}, for {price}:",
-            "",
-            *(
-                f"  {pilot.name}: {short_text(pilot.settings, self.settings)}, {pilot.steps} "
-                f"steps, P(stable) {percent(pilot.stable)}"
-                for pilot in self.pilots
-            ),
-            "",
-            *self._differences(best),
-            *self._reach(best),
-            f"For the same money the full run then has {best.left} steps in place of {self.steps}.",
-            "",
-            "Expected rise of the final reward by each design, less what the shorter run loses, in "
-            "% of its range.",
-            f"It is a guess before any log, by the preset '{self.priors}'; settings known from "
-            f"{known} in simulated tasks.",
-            *(
-                f"  {design.pilots} pilots on {design.model}, {design.steps} steps, "
-                f"{100 * design.price:.0f} % of the price: {100 * design.worth:+.1f}"
-                for design in self.designs
-            ),
-        ]
-        return "\n".join(lines)
-
-    def _differences(self, best: Design) -> list[str]:
-        """In what the pilots differ from each other and from the run."""
-        intervals = {one.settings.refresh_interval for one in self.pilots}
-        sizes = {one.settings.group_size for one in self.pilots}
-        is_varied = len(intervals) > 1 or len(sizes) > 1
-        lines = ["Only their learning rates differ."]
-        if is_varied:
-            lines = ["Their learning rates, group sizes and refresh intervals differ."]
-        own = self.settings.refresh_interval
-        if own not in intervals:
-            shorter = f"K = {own} leaves so short a pilot too few batches of rollouts"
-            lines.append(f"They refresh sooner than the run: {shorter}.")
-        middle = np.exp(np.mean(np.log(best.learning_rates)))
-        if abs(np.log(middle / self.settings.learning_rate)) > 0.1:
-            lines[0] += f" They lie round {middle:.2g}, between yours and where others did best."
-        return lines
-
-    def _reach(self, best: Design) -> list[str]:
-        """How far an answer from these pilots extrapolates, and what would avoid that."""
-        times = self.steps / best.steps
-        if times <= SUPPORT:
-            return []
-        line = f"The full run is {times:.3g} times as long as a pilot: the answer will extrapolate."
-        if times <= self.reach:
-            return [f"{line} Pilots of {-(-self.steps // SUPPORT):.0f} steps would avoid that."]
-        enough = math.ceil(self.steps / self.reach)
-        share = f"{100 * best.price * enough / best.steps:.0f} % of the price"
-        limit = f"Its intervals were tested up to {self.reach:.3g} times only"
-        return [f"{line} {limit}: pilots of {enough} steps, for {share}, stay within that."]
+        middle = float(np.exp(np.mean(np.log(best.learning_rates))))
+        is_moved = abs(math.log(middle / self.settings.learning_rate)) > 0.1
+        lost = 100 * FEW_PROJECTS / self.projects
+        return say_of_pilots("plan", self, best, middle if is_moved else None, lost)
 
 
 def planned_settings(stated: Mapping[str, Any]) -> tuple[Settings, list[str]]:

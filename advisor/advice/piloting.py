@@ -26,7 +26,7 @@ from advisor.advice.pilot_bench import (
 from advisor.advice.pilot_choice import IDLE, Action, margin, worthwhile
 from advisor.advice.pilot_plan import PilotPlan, PlannedPilot
 from advisor.advice.recommendation import Recommendation
-from advisor.advice.wording import in_trainer_names, percent
+from advisor.advice.wording import percent, say_of_pilots
 from advisor.common import DEFAULT_SEED, Progress, progress_of
 from advisor.errors import InputError
 from advisor.forecast import fit
@@ -182,12 +182,7 @@ class PilotWord(BaseModel, frozen=True):
     @property
     def text(self) -> str:
         """The word in a line."""
-        rate = "" if self.learning_rate is None else f"learning rate {self.learning_rate:.2g}, "
-        of = "" if self.steps is None else f" of {self.steps}"
-        return (
-            f"{self.name}: {self.word.upper()}. {rate}{self.seen}{of} steps, {self.state}: "
-            f"{self.reason}."
-        )
+        return say_of_pilots("word", self)
 
 
 class Piloting(BaseModel, frozen=True):
@@ -217,17 +212,7 @@ class Piloting(BaseModel, frozen=True):
     @property
     def text(self) -> str:
         """The word in full."""
-        lines = [f"{TITLES[self.word]}: {self.reason}", ""]
-        lines += [f"  {one.text}" for one in self.pilots]
-        if self.settings is not None:
-            lines += ["", f"{in_trainer_names(self.settings)}, {self.left} steps"]
-        if self.advice is not None:
-            first, _, rest = self.advice.summary.partition("\n")
-            if self.advice.kind == "next_pilot":
-                first = "Too few pilots for a recommendation, and none is worth its price."
-            lines += ["", first, rest]
-        lines += ["", *(f"Note: {line}." for line in self.said)] if self.said else []
-        return "\n".join(lines)
+        return say_of_pilots("piloting", self, TITLES[self.word])
 
 
 def word_of(
@@ -256,15 +241,8 @@ def word_of(
     else:
         gain, loss = margin(bench.worth, kept, action)
         word = action.kind if action in kept else word
-        what = {
-            "continue": f"the {action.steps - action.begun} steps to come",
-            "extend": f"another {action.steps - action.begun} steps",
-        }.get(action.kind, f"its {action.steps} steps")
-        reason = (
-            f"{what} are expected to raise the full run's reward by {100 * gain:z.1f} % of its "
-            f"range, and cost {action.price:.1%} of its price, which as training are worth "
-            f"{100 * loss:z.1f} %"
-        )
+        steps = action.steps - action.begun
+        reason = say_of_pilots("action", action.kind, steps, gain, action.price, loss)
     found = {"name": pilot.name, "is_planned": True, "steps": pilot.steps, "state": state}
     found |= {"word": word, "gain": gain, "loss": loss, "reason": reason}
     return _word(run, settings, found)
@@ -296,28 +274,12 @@ def _word(
 def reason_of(bench: Bench, kept: Sequence[Action], actions: dict[str, Action]) -> str:
     """Why the word on the whole is what it is."""
     worth = bench.worth
-    cost = f"The pilots have cost {worth.spent:.0%} of the run's price"
     if kept:
         gain, loss = worth.gain(kept), worth.decided() - worth.decided(kept)
-        steps = worth.left(kept)
-        return (
-            f"{', '.join(f'{one.kind} {one.name}' for one in kept)}. Expected to raise the full "
-            f"run's reward by {100 * gain:z.1f} % of its range, for "
-            f"{sum(a.price for a in kept):.1%} of its price, which as training are worth "
-            f"{100 * loss:z.1f} %. {cost}; "
-            f"{steps} of {bench.plan.steps} steps would be left for it."
-        )
-    left = f"{cost}; the same money leaves {worth.left()} of {bench.plan.steps} steps."
-    if not bench.index:
-        return f"no pilot is worth its price by the preset, and the logs show no curve. {left}"
-    tried = [one for one in actions.values() if worth.affords([one])]
+        price, steps = sum(one.price for one in kept), bench.plan.steps
+        return say_of_pilots("kept", kept, price, gain, loss, worth.spent, worth.left(kept), steps)
+    tried = [one for one in actions.values() if bench.index and worth.affords([one])]
     best = max(tried, key=lambda one: worth([one]), default=None)
-    if best is None:
-        return f"nothing is left to do that pilots may still cost. {left}"
-    gain, loss = margin(worth, [], best)
-    slight = f": a margin of up to {IDLE:.1%} is none" if gain > loss else ""
-    return (
-        f"no action is worth its price. The best, {best.kind} {best.name}, would raise the reward "
-        f"by {100 * gain:z.1f} % of its range and cost {best.price:.1%} of the run's price, which "
-        f"as training are worth {100 * loss:z.1f} %{slight}. {left}"
-    )
+    gain, loss = (0.0, 0.0) if best is None else margin(worth, [], best)
+    rest = IDLE, bool(bench.index), worth.spent, worth.left(), bench.plan.steps
+    return say_of_pilots("stopped", best, gain, loss, *rest)

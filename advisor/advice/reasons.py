@@ -44,29 +44,14 @@ def _limits() -> dict[str, dict[str, str]]:
 
 
 class Binding(BaseModel, frozen=True):
-    """The constraint that keeps an answer from a better value.
-
-    Attributes
-    ----------
-    kind : Limit
-    axis : str or None
-        Setting that would have to move.
-    value : float or None
-        To what, in units of the setting; for "reward" the best end, in reward units.
-    gain : float or None
-        Reward that freeing it would give, in reward units.
-    freed_by : str or None
-        A flag, or what to run.
-    case, values : str, dict
-        Which sentence words it, and what that is filled with.
-    """
+    """The constraint that keeps an answer from a better value."""
 
     kind: Limit
-    axis: str | None = None
-    value: float | None = None
-    gain: float | None = None
-    freed_by: str | None = None
-    case: str
+    axis: str | None = None  # Setting that would have to move
+    value: float | None = None  # To what, in its units; for "reward" the best end, in reward units
+    gain: float | None = None  # Reward that freeing it would give, in reward units
+    freed_by: str | None = None  # A flag, or what to run
+    case: str  # Which sentence words it, and what that is filled with
     values: dict[str, Any] = {}
 
     def __str__(self) -> str:

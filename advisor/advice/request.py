@@ -258,8 +258,7 @@ def asked(
     )
 
 
-MOST_STEPS = 1_000_000
-"""Optimizer steps beyond which a budget is a mistake of units."""
+MOST_STEPS = 1_000_000  # Optimizer steps beyond which a budget is a mistake of units
 
 
 class Objective(BaseModel, frozen=True, extra="forbid"):

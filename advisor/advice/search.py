@@ -23,11 +23,8 @@ if TYPE_CHECKING:
     import optuna
 
 STABLE = "P(stable)"
-REACHED = "goal"
-"""Names of the constraints in the Optuna study; zero or less is feasible."""
-
-STARTUP = 32
-"""Trials drawn at random before a model of them steers."""
+REACHED = "goal"  # Names of the constraints in the Optuna study; zero or less is feasible
+STARTUP = 32  # Trials drawn at random before a model of them steers
 
 
 def check_storage(storage: Any) -> None:

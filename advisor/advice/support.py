@@ -30,8 +30,7 @@ KNOBS = {
 CHANCE = 0.05
 """By how much fewer groups may be silent in a few first rows than if all prompts were alike."""
 
-SAME = 1.001
-"""Factor within which two settings are one: rates are rounded when they are written."""
+SAME = 1.001  # Factor within which two settings are one: rates are rounded when they are written
 
 GRACE = 1.05
 """Factor by which a run may pass a limit on its length: such a limit is no cliff (ours)."""
@@ -160,7 +159,7 @@ def cautions(
 
 
 def memory_of(forecaster: Forecaster, settings: Settings) -> list[Note]:
-    """Whether a step holds more tokens than any pilot's: then it may not fit; none of small ones."""
+    """Whether a step holds more tokens than any pilot's: then it may not fit."""
     if forecaster.is_small or not forecaster.is_piloted:
         return []
 

@@ -17,14 +17,9 @@ from advisor.forecast import Forecaster, line_for, log_update_norm, pilots_of, r
 from advisor.model import Posterior, RunSummary, log_prior, smoothed_weights
 from advisor.runs import Settings
 
-NOTABLY = 0.8
-"""Price or time of a trade-off over the advised one, at most."""
-
-SHARE = 0.95
-"""Share of the advised gain whose time is stated."""
-
-NOTICED = 0.01
-"""Share of the reward range that a freed constraint must give to be named."""
+NOTABLY = 0.8  # Price or time of a trade-off over the advised one, at most
+SHARE = 0.95  # Share of the advised gain whose time is stated
+NOTICED = 0.01  # Share of the reward range that a freed constraint must give to be named
 
 RATE = "learning_rate"
 
@@ -148,8 +143,7 @@ POWERS = (0.8, 1.25)
 """Powers of the priors (arXiv:2107.14054, which goes closer to 1 for a derivative): what an eighth
 less or more of spread would do."""
 
-COMPARED = 24
-"""Configurations with the best values among which the choice is asked again."""
+COMPARED = 24  # Configurations with the best values among which the choice is asked again
 
 
 def prior_checks(

@@ -1,25 +1,23 @@
 """The wording of an answer: its numbers, prices and settings, and which paragraphs it has.
 
-The sentences stand in ``answer.txt.j2``, a macro for each paragraph.
+The sentences stand in ``answer.txt.j2`` and ``pilots.txt.j2``, a macro for each paragraph.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.advice.answer_fields import AnswerFields, NextPilot, PriorCheck
 from advisor.advice.candidates import place_of
 from advisor.advice.cost import Cost
 from advisor.advice.reasons import Limit, level_flag
-from advisor.common import Kind, Note, counted, kinds
-from advisor.forecast import Stability
+from advisor.common import Kind, Note, counted, kinds, spoken, template
+from advisor.forecast import SUPPORT, Stability
 from advisor.model import TRUSTED_K
 from advisor.runs import Settings, Trainer
-
-if TYPE_CHECKING:
-    import jinja2
 
 
 def in_trainer_names(settings: Settings, trainer: str = "TRL") -> str:
@@ -110,17 +108,10 @@ def stability_interval(stability: Stability) -> str:
 # Paragraphs ---------------------------------------------------------------------------------------
 
 
-MOST_WORDS = 150
-"""Of an answer on a terminal, its title and the line on its study included."""
-
-FRAME_WORDS = 16
-"""Of these, for the title and that line."""
-
-BULLETS = 3
-"""Remarks before a launch, at most."""
-
-NEARLY_ALL = 0.95
-"""Share of the steps from which on 95 % of the gain says nothing of a shorter run."""
+MOST_WORDS = 150  # Of an answer on a terminal, its title and the line on its study included
+FRAME_WORDS = 16  # Of these, for the title and that line
+BULLETS = 3  # Remarks before a launch, at most
+NEARLY_ALL = 0.95  # Share of the steps from which on 95 % of the gain says nothing of a shorter run
 
 INFORMED = {
     "rate.learning_rate": "speed by learning rate",
@@ -136,39 +127,24 @@ URGENT = (Kind.LOST_REWARDS, Kind.ADAPTER_DOUBTED, Kind.KL_DOUBTED, Kind.CEILING
 
 
 @cache
-def _template() -> jinja2.Template:
-    """Sentences of an answer."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("advisor.advice", "."),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,  # text for terminals; the page escapes it
-    )
-    said = (
-        brief,
-        counted,
-        difference,
-        flags,
-        gpu_time,
-        kinds,
-        level_text,
-        many,
-        number,
-        percent,
-        price,
-    )
-    environment.globals |= {one.__name__: one for one in (*said, prompts_text, short_text)}
-    environment.globals |= {"choice": _choice, "same_place": _same_place}
-    environment.globals |= {"informed": INFORMED, "nearly_all": NEARLY_ALL, "trusted_k": TRUSTED_K}
-    return environment.get_template("answer.txt.j2")
+def _template(name: str) -> Any:
+    """Sentences of a file, of an answer or of pilots."""
+    said: tuple[Callable[..., Any], ...] = (brief, counted, difference, flags, gpu_time, kinds)
+    said += (in_trainer_names, level_text, many, number, percent, price, prompts_text, short_text)
+    known: dict[str, Any] = {one.__name__: one for one in said}
+    known |= {"choice": _choice, "same_place": _same_place, "support": SUPPORT}
+    known |= {"informed": INFORMED, "nearly_all": NEARLY_ALL, "trusted_k": TRUSTED_K}
+    return template("advisor.advice", f"{name}.txt.j2", known)
 
 
 def _say(paragraph: str, *of: Any) -> str:
-    """One paragraph of the template."""
-    return str(getattr(_template().module, paragraph)(*of)).strip("\n")
+    """One paragraph of an answer."""
+    return spoken(_template("answer"), paragraph, *of)
+
+
+def say_of_pilots(paragraph: str, *of: Any) -> str:
+    """One paragraph on pilots that are planned or run."""
+    return spoken(_template("pilots"), paragraph, *of)
 
 
 def _same_place(one: Settings, other: Settings) -> bool:

@@ -63,7 +63,7 @@ def backtest(
     progress : bool or callable, optional
         True prints to standard error; a callable takes stage, share done and detail.
     on : dict, optional
-        Where the cohorts are forecast: ``engine`` and ``keep`` as
+        Where the cohorts are forecast: ``jobs`` and ``keep`` as
         :func:`advisor.common.mapped` takes them [default: one after the other, here].
 
     Returns

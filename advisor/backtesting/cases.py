@@ -15,14 +15,9 @@ from advisor.forecast import FINAL_SHARE, final_rows
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
-COHORT = 10
-"""Runs of one cohort."""
-
-FEWEST = 4
-"""Runs from which those of one task and model are a cohort of their own."""
-
-LEAST_ROWS = 20
-"""Rows of a run from which its end can be told apart from its beginning."""
+COHORT = 10  # Runs of one cohort
+FEWEST = 4  # Runs from which those of one task and model are a cohort of their own
+LEAST_ROWS = 20  # Rows of a run from which its end can be told apart from its beginning
 
 
 class Case(NamedTuple):

@@ -20,8 +20,7 @@ ADVISOR, NEW_RUN, SIMPLEST = "advisor", "advisor, as a new run", "last value"
 """What `watch` would predict of a run that has begun if its pilots were fitted with it, what
 `advise` predicts of another run of its settings, and the rule that both are compared with."""
 
-FEWEST = 5
-"""Runs below which no verdict is given on forecasts."""
+FEWEST = 5  # Runs below which no verdict is given on forecasts
 
 RARE = 0.05
 """Chance of so few intervals that hold, or fewer, below which they are called too narrow."""

@@ -19,8 +19,7 @@ from advisor.cli.flags import echo
 from advisor.common import VERSION, harmless
 from advisor.errors import AdvisorError
 
-STOPPED = 130
-"""Exit code where Ctrl-C stopped a command."""
+STOPPED = 130  # Exit code where Ctrl-C stopped a command
 
 app = typer.Typer(
     name="advisor",

@@ -143,7 +143,7 @@ def fit(
     [bold]Example[/]: advisor fit runs/ --out posterior.nc
     """
     from advisor.cli.terminal import Reporter, noted
-    from advisor.common import check_output, write_or_keep
+    from advisor.common import check_output, or_keep, write_whole
     from advisor.findings import describe
     from advisor.forecast import fit as fit_runs
     from advisor.model import Sampling
@@ -159,7 +159,8 @@ def fit(
                 sampling=Sampling.first_look(seed) if fast else Sampling(seed=seed),
                 progress=progress,
             )
-        write_or_keep(out, posterior.to_bytes(), "the posterior", "--out")
+        saved = posterior.to_bytes()
+        or_keep(lambda place: write_whole(place, saved), out, "the posterior", "--out")
     if as_json:
         echo(posterior.to_json())
         return
@@ -182,7 +183,7 @@ def _print(study: Study, shown: Shown) -> None:
     if shown.form is Form.JSON:
         echo(study.recommendation.to_json())
     elif shown.form is Form.MARKDOWN:
-        echo("\n".join(markdown(study, details=shown.details)))
+        echo(markdown(study, details=shown.details))
     else:
         _print_answer(study, details=shown.details)
 

@@ -100,7 +100,7 @@ def backtest(
     from advisor.backtesting import backtest as run_backtest
     from advisor.backtesting import show
     from advisor.cli.terminal import Reporter, output
-    from advisor.common import check_output, write_or_keep
+    from advisor.common import check_output, or_keep, write_whole
     from advisor.model import Sampling
     from advisor.runs import read_runs
 
@@ -119,7 +119,10 @@ def backtest(
             on=cohorts.keywords,
         )
     if predictions is not None:
-        write_or_keep(predictions, found.lines(), "the predictions", "--predictions")
+        lines = found.lines()
+        or_keep(
+            lambda place: write_whole(place, lines), predictions, "the predictions", "--predictions"
+        )
     if as_json:
         echo(found.to_json())
     else:

@@ -54,12 +54,10 @@ class Cohorts:
     @property
     def keywords(self) -> EngineSettings:
         """Keywords of `advisor.common.mapped`."""
-        from advisor.common import engine_of
+        from advisor.common import usable_jobs
 
-        return {
-            "engine": engine_of(self.jobs, cores=4),  # chains that a fit samples
-            "keep": self.keep,
-        }
+        # A fit samples four chains.
+        return {"jobs": self.jobs or usable_jobs(4), "keep": self.keep}
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 import numpy as np
 from rich.box import SIMPLE
@@ -11,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from advisor.common import spoken, template
 from advisor.runs import Inspection, PilotRun, Trainer, is_source
 from advisor.text import counted
 
-MOST_SHOWN = 12
-"""Lines of a kind that are shown; the others are counted."""
+MOST_SHOWN = 12  # Lines of a kind that are shown; the others are counted
 
 
 def show(found: Inspection, console: Console, *, quiet: bool = False) -> None:
@@ -132,54 +134,42 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
     if not own:
         return
     frozen = [run for run in own if run.frozen_since is not None]
-    ready = sum(not run.needs and run not in frozen for run in own)
-    head = "Say as well, or it is assumed:" if ready == len(own) else "To fit the others:"
-    as_is = "it is" if len(own) == 1 else "they are"
-    line = f"{ready} of {counted(len(own), 'run')} can be fitted as {as_is}."
-    if frozen:
-        ids = ", ".join(run.id for run in frozen[:3]) + (", ..." if frozen[3:] else "")
-        line += f" In {ids} the gradient is exactly 0 though groups differ: the weights do not "
-        line += "move, and no learning rate helps. advisor diagnose names what to check."
-    elif inspection.is_flat:
-        values = {run.constant_reward for run in own}
-        if None not in values:
-            line, head = "Nothing can be fitted.", "The next pilots need as well:"
-            shown = f"{min(filter(None, values), default=0):.3g}"
-            line += f" Every reward is {shown}. " if len(values) == 1 else " No reward ever moves. "
-            line += "Check the reward function, the parser of answers and the task, in this order, "
-            line += "before the learning rate."
-        elif all(run.is_at_floor for run in own):
-            line += " The reward never left its minimum after the first row. Run the next pilot at "
-            line += "a third of the smallest learning rate."
-        elif all(np.nanmedian(run.series.get("silent_group_share", 0.0)) > 0.9 for run in own):
-            line += (
-                " Nearly all groups have equal rewards and teach nothing. Take prompts that are "
-            )
-            line += "neither solved nor hopeless before another learning rate."
-        else:
-            line += " The reward" if len(own) == 1 else f" In all {len(own)} runs the reward"
-            line += " moved by no more than its noise: that tells that these settings are slow, and"
-            line += " no more. Run the next pilot at three times the largest learning rate."
-    console.print(Text(f"\n{line}"), soft_wrap=True)
     bounds = _bounds_assumed(own)
-    asked = Trainer.asked_of(own, [*_adapter_assumed(own), *bounds])
-    if asked is None and bounds and max(np.nanmax(run.reward) for run in own) > 1:
-        line = "Rewards exceed 1 and no ceiling is given: the forecast depends on it."
-        console.print(Text(f"{line} Paste into pilots.toml next to the logs:\n  [defaults]"))
-        console.print(Text("\n".join(bounds)))
-    if asked is not None:
-        console.print(Text(head))
-        for sentence in asked.sentences:
-            console.print(Text(f"  {sentence}."), soft_wrap=True)
-        # Beside what a tracker's client hands out lies no file.
-        is_asked = all(is_source(run.path) for run in own)
-        where = "and name it with --sidecar" if is_asked else "next to the logs"
-        console.print(Text(f"Paste into pilots.toml {where}:\n" + "\n".join(asked.block)))
-        if asked.configs and not is_asked:
-            console.print(Text(f"Or put beside the log what tells it: {asked.configs}."))
-        # What lies there already is the likeliest answer.
-        for line in inspection.unused_configs:
-            console.print(Text(f"{line}."), soft_wrap=True)
+    _say(
+        console,
+        "needs",
+        own,
+        sum(not run.needs and run not in frozen for run in own),
+        frozen,
+        _why_flat(own) if inspection.is_flat else "",
+        {run.constant_reward for run in own},
+        Trainer.asked_of(own, [*_adapter_assumed(own), *bounds]),
+        all(is_source(run.path) for run in own),  # beside which no file lies
+        bounds,
+        max(np.nanmax(run.reward) for run in own) > 1,
+        inspection.unused_configs,
+    )
+
+
+def _why_flat(runs: Sequence[PilotRun]) -> str:
+    """What kind of standstill runs show whose rewards did not move beyond their noise."""
+    if all(run.constant_reward is not None for run in runs):
+        return "constant"
+    if all(run.is_at_floor for run in runs):
+        return "floor"
+    silent = (np.nanmedian(run.series.get("silent_group_share", 0.0)) for run in runs)
+    return "silent" if all(share > 0.9 for share in silent) else "noise"
+
+
+@cache
+def _words() -> Any:
+    return template("advisor.cli", "inspect.txt.j2", {"counted": counted})
+
+
+def _say(console: Console, paragraph: str, *of: Any, is_apart: bool = True) -> None:
+    """Print a paragraph of ``inspect.txt.j2``, if it says anything."""
+    if text := spoken(_words(), paragraph, *of):
+        console.print(Text("\n" * is_apart + text), soft_wrap=True)
 
 
 def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
@@ -222,39 +212,20 @@ def _show_left_out(runs: Sequence[PilotRun], console: Console) -> None:
             how = "too few to fit" if run.is_eval_only else "read as rewards"
             found.setdefault(f"held-out evaluations alone, {how}", []).append(run.id)
     if found:
-        console.print(Text("\nLeft out, or to be checked:"))
-    for line, ids in list(found.items())[:MOST_SHOWN]:
-        more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
-        console.print(Text(f"  {', '.join(ids[:3])}{more}: {line}"), soft_wrap=True)
-    if len(found) > MOST_SHOWN:
-        console.print(Text(f"  ... and {len(found) - MOST_SHOWN} more; --explain"))
+        _say(console, "left_out", found, MOST_SHOWN)
 
 
 def _show_unread(inspection: Inspection, console: Console) -> None:
     shown, unread = inspection.unread_logs, inspection.unread
-    if shown:
-        console.print(Text(f"\nNot read ({len(shown)}):"))
-    for path, reason, _ in shown[:MOST_SHOWN]:
-        console.print(Text(f"  {path}: {reason}"), soft_wrap=True)
-    more = len(shown) - MOST_SHOWN
-    if more > 0:
-        console.print(Text(f"  ... and {more} more; --json lists all"))
     sidecars = [item.path for item in unread if item.kind == "sidecar"]
-    for path in sidecars:
-        console.print(Text(f"Settings of the runs were read from {path}."), soft_wrap=True)
     used = {item.path for item in unread} & inspection.configs.keys()
-    names: dict[str, int] = {}
+    names, own = Counter[str](), {run.path for run in inspection.runs}
     for path, logs in inspection.configs.items():
-        if str(path) not in {run.path for run in inspection.runs}:
-            names[path.name] = names.get(path.name, 0) + logs
-    listed = ", ".join(f"{name} ({counted(logs, 'run')})" for name, logs in [*names.items()][:3])
-    listed += f" and {len(names) - 3} more" if len(names) > 3 else ""
-    if listed:
-        console.print(Text(f"Settings from {listed}."), soft_wrap=True)
+        names[path.name] += logs if str(path) not in own else 0
     others = len(unread) - len(shown) - len(sidecars) - len(used)
-    if others:
-        files = f"{counted(others, 'other file')} {'holds' if others == 1 else 'hold'}"
-        console.print(Text(f"{files} no log (configs, code, weights, ...)."))
+    configs = [(name, logs) for name, logs in names.items() if logs]
+    of = shown, sidecars, configs, others, MOST_SHOWN
+    _say(console, "unread", *of, is_apart=bool(shown))
 
 
 def _blocks(run: PilotRun) -> list[tuple[str, tuple[str, ...]]]:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from advisor.monitoring import Growth, View, WatchReport
     from advisor.runs import Inspection, PilotRun
 
-FAILED = 5
-"""Exit code where a run fails a check, or something is wrong with one that continues."""
+FAILED = 5  # Exit code where a run fails a check, or something is wrong with one that continues
 
 
 class FailOn(StrEnum):

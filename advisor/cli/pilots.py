@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from advisor.model import Posterior
     from advisor.runs import PilotRun, Settings
 
-LOOKS = 20
-"""Parts of a planned pilot of which a new one must be seen before all are fitted again."""
+LOOKS = 20  # Parts of a planned pilot of which a new one must be seen before all are fitted again
 
 
 def plan(

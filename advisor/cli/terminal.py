@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 VERDICTS = {"FAIL": "red", "WARNING": "yellow", "INFO": "cyan", "PASS": "green"}
 """Colours of verdicts, in every table."""
 
-WIDE = 200
-"""Columns of a table that goes to a file or a pipe."""
+WIDE = 200  # Columns of a table that goes to a file or a pipe
 
 
 class HarmlessConsole(Console):

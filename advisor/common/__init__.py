@@ -1,13 +1,12 @@
 """What every room needs: saving, progress, seeds, safe text, extras that may be missing."""
 
-from advisor.common.engine import Engine as Engine
 from advisor.common.engine import EngineSettings as EngineSettings
 from advisor.common.engine import Item as Item
 from advisor.common.engine import Mapped as Mapped
 from advisor.common.engine import Outcome as Outcome
 from advisor.common.engine import digest_of as digest_of
-from advisor.common.engine import engine_of as engine_of
 from advisor.common.engine import mapped as mapped
+from advisor.common.engine import usable_jobs as usable_jobs
 from advisor.common.notes import Kind as Kind
 from advisor.common.notes import Note as Note
 from advisor.common.notes import by_weight as by_weight
@@ -22,7 +21,6 @@ from advisor.common.saving import owned as owned
 from advisor.common.saving import replacing as replacing
 from advisor.common.saving import standing as standing
 from advisor.common.saving import write_new as write_new
-from advisor.common.saving import write_or_keep as write_or_keep
 from advisor.common.saving import write_whole as write_whole
 from advisor.common.shown import DEFAULT_SEED as DEFAULT_SEED
 from advisor.common.shown import SAMPLING as SAMPLING
@@ -32,6 +30,8 @@ from advisor.common.shown import Progress as Progress
 from advisor.common.shown import ProgressLines as ProgressLines
 from advisor.common.shown import progress_of as progress_of
 from advisor.common.shown import silent as silent
+from advisor.common.shown import spoken as spoken
+from advisor.common.shown import template as template
 from advisor.text import counted as counted
 from advisor.text import harmless as harmless
 from advisor.text import html_table as html_table

@@ -67,21 +67,10 @@ class Mapped:
         return [one for one in self.outcomes if one.has_failed]
 
 
-@dataclass(frozen=True)
-class Engine:
-    """Processes of this machine; 1 is this process. A backend of joblib's context replaces them."""
-
-    jobs: int = 1
-
-    def __str__(self) -> str:
-        """As an error names it."""
-        return counted(self.jobs, "process")
-
-
 class EngineSettings(TypedDict, total=False):
     """Where items are done and kept: what callers of :func:`mapped` pass through."""
 
-    engine: Engine
+    jobs: int
     keep: Path | None
 
 
@@ -91,10 +80,10 @@ def digest_of(*parts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def engine_of(jobs: int | None = None, *, cores: int = 1) -> Engine:
-    """So many processes; by default as many as have so many cores each."""
+def usable_jobs(cores: int = 1) -> int:
+    """Processes of this machine that can have so many cores each."""
     usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
-    return Engine(jobs or max(1, len(usable) // cores))
+    return max(1, len(usable) // cores)
 
 
 def mapped(
@@ -102,13 +91,15 @@ def mapped(
     items: Sequence[Item],
     *,
     task: str,
-    engine: Engine | None = None,
+    jobs: int = 1,
     keep: Path | None = None,
     progress: Progress = silent,
     tell: Callable[[Outcome], object] | None = None,
 ) -> Mapped:
-    """Call a function on every item that ``keep`` does not hold; one that fails is named."""
-    engine = engine or Engine()
+    """Call a function on every item that ``keep`` does not hold; one that fails is named.
+
+    In so many processes, 1 being this one; a backend of joblib's own context replaces them.
+    """
     # Under which results are kept: another version, prior or seed is another item.
     hashes = [digest_of(task, VERSION, item.name, *item.marks) for item in items]
     if len(set(hashes)) < len(hashes):
@@ -118,8 +109,8 @@ def mapped(
     kept, failed = len(outcomes), 0
     calls = [(function, at, item) for at, item in enumerate(items) if at not in outcomes]
     if calls:
-        progress(task, 0.0, f"{len(calls)} to do on {engine}, {kept} kept")
-        with closing(_outcomes(engine, calls)) as found:
+        progress(task, 0.0, f"{len(calls)} to do on {counted(jobs, 'process')}, {kept} kept")
+        with closing(_outcomes(jobs, calls)) as found:
             for number, (at, outcome) in enumerate(found, 1):
                 outcomes[at] = outcome
                 if keep is not None:
@@ -145,26 +136,26 @@ def attempted(function: Callable[[Any], Any], at: int, item: Item) -> tuple[int,
     return at, replace(outcome, seconds=round(time.perf_counter() - started, 3))
 
 
-def _outcomes(engine: Engine, calls: Sequence[Any]) -> Generator[tuple[int, Outcome]]:
+def _outcomes(jobs: int, calls: Sequence[Any]) -> Generator[tuple[int, Outcome]]:
     """Places and outcomes as they come."""
     from joblib import Parallel, delayed, effective_n_jobs
     from joblib.parallel import LokyBackend, get_active_backend
 
     backend, _ = get_active_backend()
     # A context that names another backend, of Dask or Ray, also says how much is done at once.
-    jobs = engine.jobs if isinstance(backend, LokyBackend) else None
+    own = jobs if isinstance(backend, LokyBackend) else None
     todo = (delayed(attempted)(*call) for call in calls)
     try:
         if backend.supports_return_generator:
-            yield from Parallel(jobs, batch_size=1, return_as="generator_unordered")(todo)
+            yield from Parallel(own, batch_size=1, return_as="generator_unordered")(todo)
         else:  # Ray gives no outcome before all of a call are done
-            with Parallel(jobs, batch_size=1) as parallel:
+            with Parallel(own, batch_size=1) as parallel:
                 while wave := list(islice(todo, 2 * effective_n_jobs(-1))):
                     yield from parallel(wave)
     except Exception as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(". ")
         raise InputError(
-            f"{engine} was lost ({first})",
+            f"{counted(jobs, 'process')} was lost ({first})",
             argument="jobs",
             advice="Call again: it continues from what `keep` contains (no memory: fewer `jobs`)",
         ) from error

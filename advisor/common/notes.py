@@ -84,20 +84,11 @@ def words() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Note:
-    """A remark: an assumption, a warning or a caution.
-
-    Attributes
-    ----------
-    kind : Kind
-    about : str
-        A run, or how many; empty where it concerns all.
-    values : dict
-        What its sentence is filled with, by name.
-    """
+    """A remark: an assumption, a warning or a caution."""
 
     kind: Kind
-    about: str = ""
-    values: dict[str, Any] = field(default_factory=dict)
+    about: str = ""  # A run, or how many; empty where it concerns all
+    values: dict[str, Any] = field(default_factory=dict)  # Of its sentence, by name
 
     @property
     def audience(self) -> str:

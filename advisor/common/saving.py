@@ -28,8 +28,7 @@ ROOM = 16 << 20
 NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF}
 """Errors of file systems that have no locks."""
 
-WAIT = 60.0
-"""Seconds to wait for another writer: drawing and writing a study takes under ten."""
+WAIT = 60.0  # Seconds to wait for another writer: drawing and writing a study takes under ten
 
 
 def write_whole(path: Path, data: bytes | str) -> None:
@@ -67,11 +66,6 @@ def _write(path: Path, data: bytes) -> None:
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def write_or_keep(path: Path, data: bytes | str, what: str, key: str) -> None:
-    """Write a file that took work, or keep it in a second place: `KeptElsewhereError`."""
-    or_keep(lambda place: write_whole(place, data), path, what, key)
 
 
 def or_keep(

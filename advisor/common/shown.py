@@ -1,16 +1,15 @@
-"""What every room shows: the version and progress."""
+"""What every room shows: the version, progress, and texts of templates."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import Any, Final
 
-DEFAULT_SEED: Final = 1
-"""Seed where none is given."""
+DEFAULT_SEED: Final = 1  # Seed where none is given
 
 try:
     VERSION = version("grpo-advisor")
@@ -59,3 +58,22 @@ def progress_of(progress: bool | Progress | None) -> Progress:
     if progress:
         return ProgressLines(lambda line: print(line, file=sys.stderr, flush=True))
     return silent
+
+
+def template(package: str, file: str, known: Mapping[str, Any], escapes: bool = False) -> Any:
+    """Jinja's template of a room, with what it knows by name; a page escapes what it shows."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(package, "."),
+        undefined=jinja2.StrictUndefined,
+        autoescape=escapes,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(file, globals={"form": format, **known})
+
+
+def spoken(words: Any, paragraph: str, *of: Any) -> str:
+    """One macro of a template, as text."""
+    return str(getattr(words.module, paragraph)(*of)).strip("\n")

@@ -15,51 +15,30 @@ from advisor.runs import PilotRun, Trainer
 Status = Literal["PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"]
 
 CARDS = tomllib.loads(Path(__file__).with_name("cards.toml").read_text(encoding="utf-8"))
-MODES = tuple(CARDS)
-"""Failure modes: causes before their consequences."""
+MODES = tuple(CARDS)  # Failure modes: causes before their consequences
 
 SEVERITY: dict[Status, int] = {"NOT APPLICABLE": 0, "PASS": 1, "INFO": 2, "WARNING": 3, "FAIL": 4}
 
 
 class Card(BaseModel, frozen=True):
-    """Verdict on one failure mode of one run.
+    """Verdict on one failure mode of one run."""
 
-    Attributes
-    ----------
-    mode, title : str
-        One of `MODES`, and what people call it.
-    status : {"PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"}
-        INFO: worth knowing, nothing to do. WARNING: look at it. FAIL: this run must not teach, and
-        would better be stopped. NOT APPLICABLE: the log does not hold what it takes.
-    headline, change : str
-        One sentence; what to change, in the trainer's own names, empty where nothing is wrong.
-    number, interval : float, tuple of float
-        What was judged, in ``unit``, and its 95 % interval.
-    threshold, source : float, str
-        Beyond which the status changes from harmless, and where that comes from.
-    steps : tuple of float
-        First and last that the verdict speaks of, as logged.
-    witnesses, unknown : tuple of str
-        Other series that say the same, with their numbers; what the log cannot tell, and the key
-        that would.
-    is_consequence : bool
-        Whether what it shows began with or after the collapse.
-    """
-
-    mode: str
-    title: str
+    mode: str  # One of `MODES`
+    title: str  # What people call it
+    # INFO: worth knowing, nothing to do. WARNING: look at it. FAIL: no fit may learn from this run,
+    # and it should be stopped. NOT APPLICABLE: the log lacks what it takes.
     status: Status
-    headline: str
-    number: float | None = None
+    headline: str  # One sentence
+    number: float | None = None  # What was judged, in `unit`, and its 95 % interval
     unit: str = ""
     interval: tuple[float, float] | None = None
-    threshold: float | None = None
+    threshold: float | None = None  # Beyond which it is no longer harmless, and where that is from
     source: str = ""
-    steps: tuple[float, float] | None = None
-    witnesses: tuple[str, ...] = ()
-    change: str = ""
-    unknown: tuple[str, ...] = ()
-    is_consequence: bool = False
+    steps: tuple[float, float] | None = None  # First and last of what was judged, as logged
+    witnesses: tuple[str, ...] = ()  # Other series that show the same, with their numbers
+    change: str = ""  # What to change, in the trainer's names; empty where nothing is wrong
+    unknown: tuple[str, ...] = ()  # What the log cannot show, and the key that would
+    is_consequence: bool = False  # Whether it began with or after the collapse
 
     @field_validator("number", "interval")
     @classmethod

@@ -13,8 +13,7 @@ from advisor.diagnosis.card import CARDS, Card, card_of, finding, not_applicable
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
-UNSURE = 2.5
-"""Standard errors from which a fall that noise might have done is still shown."""
+UNSURE = 2.5  # Standard errors from which a fall that noise might have done is still shown
 
 PASSING_SURE = 5.5
 """Standard errors from which such a fall is called real: every low stretch is looked at, and noise
@@ -25,37 +24,21 @@ DEAD_SHARE, BY_CHANCE, FEWEST_DEAD, FEWEST_ALIVE = 0.25, 0.001, 3, 2
 of its siblings' by more than this chance of nothing but rows at the floor. By as little chance one
 dies whose few successes all came early: those of a prompt come together."""
 
-MANY_PROMPTS = 8
-"""Prompts in a row from which on its successes are those of many prompts."""
+MANY_PROMPTS = 8  # Prompts in a row from which on its successes are those of many prompts
 
 
 class Collapse(BaseModel, frozen=True):
-    """Verdict on one run; steps are those of the optimizer.
+    """Verdict on one run; steps are those of the optimizer, rewards in reward units."""
 
-    Attributes
-    ----------
-    unstable : bool
-        Trailing mean more than a third below its best (from the reward floor) at the end and for
-        one window before.
-    onset_step : float or None
-        From which it stayed so: the event that a hazard is fitted to.
-    fell_from : float or None
-        At which the fall began, which texts and figures name.
-    healthy_until : float or None
-        Last one before the window that first looked low: later rows may already be falling.
-    best, last : float
-        Best and final trailing mean, in reward units.
-    """
-
+    # Trailing mean over a third below its best, from the floor, at the end and a window before.
     unstable: bool
-    onset_step: float | None
-    fell_from: float | None = None
-    healthy_until: float | None
-    best: float
+    onset_step: float | None  # From which it stayed so: the event that a hazard is fitted to
+    fell_from: float | None = None  # At which the fall began: in texts and figures
+    healthy_until: float | None  # Last one before the window that first looked low
+    best: float  # Best and final trailing mean
     last: float
 
-    LOST_SHARE: ClassVar = levels.LOST_SHARE
-    """Of its best that an unstable run has lost."""
+    LOST_SHARE: ClassVar = levels.LOST_SHARE  # Of its best that an unstable run has lost
 
     @classmethod
     def of(cls, run: PilotRun, floor: float) -> Collapse:
@@ -116,29 +99,10 @@ class Collapse(BaseModel, frozen=True):
 def find_collapse(
     step: FloatArray, reward: FloatArray, floor: float, least: int = levels.WINDOW_ROWS
 ) -> Collapse:
-    """Apply the stability definition to one reward series.
+    """Apply the stability definition to steps and train rewards, both of shape (rows,).
 
-    Parameters
-    ----------
-    step : ndarray of shape (rows,)
-        Optimizer steps.
-    reward : ndarray of shape (rows,)
-        Train reward, NaN where missing.
-    floor : float
-        Lowest possible reward, in the same units.
-    least : int
-        Rows of the trailing mean in a short series: ``EVALUATION_ROWS`` for evaluations.
-
-    Returns
-    -------
-    collapse : Collapse
-        With fewer rows than two windows, or never above the floor, nothing is called unstable.
-
-    Examples
-    --------
-    >>> step = np.arange(1.0, 41.0)
-    >>> find_collapse(step, np.where(step < 21, 0.8, 0.0), floor=0.0).onset_step
-    23.0
+    ``least`` rows make the trailing mean of a short series. With fewer rows than two windows, or
+    never above the floor, nothing is called unstable.
     """
     step, reward = levels.finite(step, reward)
     floor = float(levels.tamed(floor))

@@ -10,11 +10,8 @@ import numpy.typing as npt
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
-Z95 = 1.959964
-"""Two-sided 95 % of a normal distribution."""
-
-LEAST_ROWS = 4
-"""Rows below which a level has no error worth stating."""
+Z95 = 1.959964  # Two-sided 95 % of a normal distribution
+LEAST_ROWS = 4  # Rows below which a level has no error worth stating
 
 ROUNDING = 1e-12
 """Relative error that any level has: a constant must not differ from itself by its last digit."""
@@ -27,14 +24,9 @@ SURE = 4.0
 """Standard errors from which a fall is called real. Of 192 labelled runs the collapses reach 4.3
 and more, falls that the definition alone would see in noise 2.8."""
 
-LOST_SHARE = 1 / 3
-"""A run is unstable when its trailing mean lies more than a third below its best."""
-
-GOOD = 0.8
-"""Share of the best window from which another one counts as good."""
-
-FITTED = 4
-"""What a ramp is fitted with: two levels, onset, length."""
+LOST_SHARE = 1 / 3  # A run is unstable when its trailing mean lies more than a third below its best
+GOOD = 0.8  # Share of the best window from which another one counts as good
+FITTED = 4  # What a ramp is fitted with: two levels, onset, length
 
 
 class Level(NamedTuple):

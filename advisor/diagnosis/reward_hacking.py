@@ -14,11 +14,8 @@ from advisor.theory import FloatArray
 
 FEWEST_EVALUATIONS = 6
 
-MANY = 20
-"""Values from which the correlation of neighbours can be estimated; fewer lie far apart."""
-
-UP = 3.0
-"""Standard errors by which the train reward must rise."""
+MANY = 20  # Values from which the correlation of neighbours can be estimated; fewer lie far apart
+UP = 3.0  # Standard errors by which the train reward must rise
 
 
 class Parting(NamedTuple):
@@ -26,8 +23,7 @@ class Parting(NamedTuple):
 
     score: OtherScore
     fall: levels.Fall
-    # Share of its best that it lost.
-    lost: float
+    lost: float  # Share of its best that it lost
 
 
 def reward_hacking(run: PilotRun) -> card.Card:
@@ -175,8 +171,7 @@ def _witnesses(run: PilotRun) -> tuple[str, ...]:
 
 HELD_OUT = "held-out reward"
 
-FEWEST = 3
-"""Values of a score from which on it is looked at."""
+FEWEST = 3  # Values of a score from which on it is looked at
 
 
 class OtherScore(NamedTuple):

@@ -21,8 +21,7 @@ from advisor.theory import (
 )
 
 SILENT_WARNING = 0.6
-FEWEST = 10
-"""Rows from which on a run that shows no signal fails."""
+FEWEST = 10  # Rows from which on a run that shows no signal fails
 
 SOLVED = 0.9
 """Mean reward, as a share of its range, from which silent groups are mostly solved ones."""
@@ -223,8 +222,7 @@ def _cut_share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
     return step, near, "share of rows with a mean length at the limit"
 
 
-LEFT_WARNING = 0.1
-"""Entropy at the end over that at the start."""
+LEFT_WARNING = 0.1  # Entropy at the end over that at the start
 
 LEAST_ROWS = 12
 

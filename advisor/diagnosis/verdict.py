@@ -36,26 +36,14 @@ AFTER = "began with or after the collapse: a consequence"
 
 
 class Diagnosis(BaseModel, frozen=True):
-    """What is wrong with one run.
-
-    Attributes
-    ----------
-    id, path, run : str
-        Its identity; ``run`` is the last part of ``id``, as tables show it.
-    verdict : {"PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"}
-        The worst status among the cards.
-    collapse_step : float or None
-        Logged step at which a lasting fall began.
-    cards : tuple of Card
-        One per mode; the worst first, and among equals causes before consequences.
-    """
+    """What is wrong with one run."""
 
     id: str
     path: str
-    run: str
-    verdict: Status
-    collapse_step: float | None
-    cards: tuple[Card, ...]
+    run: str  # Last part of `id`, as tables show it
+    verdict: Status  # The worst among the cards
+    collapse_step: float | None  # Logged step at which a lasting fall began
+    cards: tuple[Card, ...]  # One per mode: the worst first, then causes before consequences
 
     def card(self, mode: str) -> Card:
         """Card of one mode."""

@@ -1,4 +1,4 @@
-"""What may be said of a posterior: identifiability, design, sensitivity."""
+"""What may be said of a posterior: identifiability, design."""
 
 from advisor.findings.gates import at_pilot as at_pilot
 from advisor.findings.gates import middle_pilot as middle_pilot

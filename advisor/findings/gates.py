@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from advisor.common import counted, scientific, spoken, template
 from advisor.forecast import Forecaster, Interval, interval_of
 from advisor.model import (
     INTERVAL,
@@ -49,8 +51,7 @@ sd(log T) = 0.26 (docs/theory, T36, at a noise of 0.03). They are stated for one
 then has e^-2 and e^-1 of its way left. A curve with a slow start or a long tail is taken to show
 as much when as much of its way is left."""
 
-FARTHEST = 100_000
-"""Optimizer steps beyond which no user is advised to log."""
+FARTHEST = 100_000  # Optimizer steps beyond which no user is advised to log
 
 
 class MoreSteps(NamedTuple):
@@ -96,40 +97,23 @@ class GroupGate:
     @property
     def text(self) -> str:
         """A line: what is identified, a bound for the rest, and what would identify it."""
-        both = {"plateau": (self.plateau, ""), "timescale": (self.timescale, " steps")}
-        known = [
-            f"{name} {one.span.written(3)}{unit}"
-            for name, (one, unit) in both.items()
-            if one.is_identified
-        ]
-        unknown = [name for name, (one, _) in both.items() if not one.is_identified]
-        parts = [", ".join(known)] if known else []
-        if unknown:
-            is_early = self.more is not None and self.more.upper > 0
-            lead = "too early to tell" if is_early else "the pilots leave open"
-            parts.append(f"{lead} the {' and the '.join(unknown)}")
-            moves = "rises" if self.slope.median > 0 else "moves"
-            parts.append(f"the reward first {moves} by {self.slope.written(2)} per step")
-            if "plateau" in unknown:
-                chance = f"{50 * (1 + INTERVAL):.0f} % probability"
-                bound = self.bound if abs(self.bound) > 5e-4 else 0.0
-                parts.append(f"its plateau lies above {bound:.3g} with {chance}")
-            parts.append(self._lacking)
-        return f"{self.model} on {self.task}: {'; '.join(parts)}."
+        return say("group", self, INTERVAL)
 
-    @property
-    def _lacking(self) -> str:
-        if self.more is None:
-            return "every pilot collapsed, so run a gentler one"
-        run, median, upper = self.more
-        if upper <= 0:
-            return "no pilot is too short, so add another learning rate or seed, not steps"
-        if median <= 0:
-            return f"log up to {_rounded_up(upper)} more steps of {run} at its peak learning rate"
-        return (
-            f"log {_rounded_up(median)} more steps (perhaps {_rounded_up(upper)}) of {run} at its "
-            "peak learning rate"
-        )
+
+@cache
+def _template() -> Any:
+    words = {"counted": counted, "number": _number, "rounded_up": _rounded_up}
+    return template("advisor.findings", "describe.txt.j2", words)
+
+
+def say(paragraph: str, *of: Any) -> str:
+    """One paragraph of ``describe.txt.j2``."""
+    return spoken(_template(), paragraph, *of)
+
+
+def _number(value: float) -> str:
+    """Write ``1e-4``, ``2.7e4``, ``16``."""
+    return f"{value:.4g}" if 1e-2 <= value < 1e4 else scientific(value)
 
 
 def gate(posterior: Posterior) -> tuple[GroupGate, ...]:

@@ -35,13 +35,11 @@ from advisor.model.presets import COLLAPSE_STEPS as COLLAPSE_STEPS
 from advisor.model.presets import REFERENCE as REFERENCE
 from advisor.model.presets import SMALL as SMALL
 from advisor.model.presets import all_small as all_small
-from advisor.model.presets import check_preset_file as check_preset_file
 from advisor.model.presets import outside_evidence as outside_evidence
 from advisor.model.presets import preset_for as preset_for
 from advisor.model.presets import prior_entries as prior_entries
 from advisor.model.presets import prior_predictive as prior_predictive
 from advisor.model.presets import prior_table as prior_table
-from advisor.model.presets import write_preset as write_preset
 from advisor.model.priors import AS_THE_CURVE as AS_THE_CURVE
 from advisor.model.priors import FAMILIES as FAMILIES
 from advisor.model.priors import NO_LINE as NO_LINE
@@ -58,12 +56,9 @@ from advisor.model.priors import family_of as family_of
 from advisor.model.priors import load_priors as load_priors
 from advisor.model.priors import preset_folder as preset_folder
 from advisor.model.priors import preset_names as preset_names
-from advisor.model.run_fit import SENSITIVE as SENSITIVE
-from advisor.model.run_fit import deciding_numbers as deciding_numbers
 from advisor.model.run_fit import informed_share as informed_share
 from advisor.model.run_fit import log_prior as log_prior
 from advisor.model.run_fit import misfit_caution as misfit_caution
-from advisor.model.run_fit import prior_sensitivity as prior_sensitivity
 from advisor.model.sampling import FitClock as FitClock
 from advisor.model.sampling import Sampling as Sampling
 from advisor.model.sampling import cohort_of as cohort_of

@@ -37,8 +37,7 @@ STATISTICS = {
 }
 """Statistics of a draw: nutpie's names, and ArviZ's."""
 
-TRUSTED_K = 0.7
-"""Pareto k up to which importance weights are trusted (arXiv:1507.02646)."""
+TRUSTED_K = 0.7  # Pareto k up to which importance weights are trusted (arXiv:1507.02646)
 
 
 def use_caches() -> None:

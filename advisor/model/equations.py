@@ -19,8 +19,7 @@ from advisor.model.cohort import Covariates, Reference
 from advisor.runs import Settings
 from advisor.theory import FloatArray, Oscillator, decay, namespace, spectrum_decay
 
-STALE_LIMIT = 0.9
-"""Largest s k A fed to the closed form: beyond it the damping would change sign."""
+STALE_LIMIT = 0.9  # Largest s k A fed to the closed form: beyond it the damping would change sign
 
 ANCHOR_STIFFNESS = 0.05
 """Stiffness per optimizer step at which the plateau loss is known beforehand: a learning rate is
@@ -29,8 +28,7 @@ hot or mild by how fast it moves this task and model, not by its own value."""
 MOST_HAZARD = 0.1
 """Collapse rate per step that no run exceeds: no fall is seen in fewer than some ten steps."""
 
-LOG_HAZARD_ENDS = (-600.0, 50.0)
-"""Ends of the law of the log collapse rate: exp must not overflow."""
+LOG_HAZARD_ENDS = (-600.0, 50.0)  # Ends of the law of the log collapse rate: exp must not overflow
 
 HAZARD_PER_LOSS = 1.3
 """Power of the plateau loss D by which the collapse rate grows. The rate is known beforehand where
@@ -46,8 +44,7 @@ DEGREES = 5.0
 LEAST_VARIANCE = 1e-6
 """Variance of a bin below which no noise is believed, in squared shares of the reward range."""
 
-WANDER_SHARE = 0.5
-"""Correlation time of a run's AR(1) residual over the steps that it logged."""
+WANDER_SHARE = 0.5  # Correlation time of a run's AR(1) residual over the steps that it logged
 
 
 def covariates_of(

@@ -46,17 +46,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-SCHEMA = 4
-"""Version of the saved format; another number is refused on loading."""
-
-INTERVAL = 0.8
-"""Probability of every interval in tables and texts: central, from quantiles."""
-
-FIRST_ROWS = 5
-"""Of a pilot, that tell how its policy began."""
-
-MIN_SIZES = 4
-"""Model sizes below which the curvature exponent is called prior-dominated."""
+SCHEMA = 4  # Version of the saved format; another number is refused on loading
+INTERVAL = 0.8  # Probability of every interval in tables and texts: central, from quantiles
+FIRST_ROWS = 5  # Of a pilot, that tell how its policy began
+MIN_SIZES = 4  # Model sizes below which the curvature exponent is called prior-dominated
 
 
 class Convergence(BaseModel, frozen=True):

@@ -1,4 +1,4 @@
-"""Presets: which one suits some runs, where its evidence ends, and one as TOML, table and curves.
+"""Presets: which one suits some runs, where its evidence ends, and one as table and curves.
 
 Tables state of every entry its central 80 % interval, read on its natural scale; curves are what a
 preset believes of one run before any log.
@@ -6,28 +6,23 @@ preset believes of one run before any log.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel
 
-from advisor.common import counted, write_whole
-from advisor.errors import InputError, writing
+from advisor.common import counted
 from advisor.model import equations as eq
 from advisor.model.parameters import PARAMETERS, POPULATION, RUN_EFFECTS
 from advisor.model.posterior import INTERVAL
-from advisor.model.priors import HalfNormalPrior, NormalPrior, Priors, load_priors
+from advisor.model.priors import HalfNormalPrior, NormalPrior, Priors, say
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, inertial_time
 
-SMALL = 1e7
-"""Parameters below which a model is small: the evidence of that preset ends there."""
+SMALL = 1e7  # Parameters below which a model is small: the evidence of that preset ends there
 
 DECADE = 10.0
 """Factor beyond the sizes of the evidence, or of the pilots, from which a model is far away."""
@@ -76,76 +71,6 @@ def outside_evidence(
     if not min(piloted) / DECADE <= parameters <= max(piloted) * DECADE:
         return "the model is more than ten times larger or smaller than any that was piloted"
     return None
-
-
-def preset_toml(priors: Priors, base: Priors | None = None) -> str:
-    """Preset as TOML: the fields of the whole first, then one table per entry."""
-    head, tables = [], []
-    known = {} if base is None else base.model_dump()
-    for key, value in priors.model_dump().items():
-        if isinstance(value, dict):
-            default = Priors.model_fields[key].default
-            usual = default.model_dump() if isinstance(default, BaseModel) else default
-            if key not in known and value == usual:
-                continue
-            before = known.get(key)
-            if isinstance(before, dict) and _numbers(value) == _numbers(before):
-                continue
-            # The numbers first, then where they come from.
-            names = sorted(value, key=lambda name: name == "source")
-            lines = [f"{of} = {_literal(value[of])}" for of in names if value[of] is not None]
-            tables.append("\n".join([f"[{key}]", *lines]))
-        elif value != type(priors).model_fields[key].default:
-            head.append(f"{key} = {_literal(value)}")
-    if base is not None:
-        head.append(f"base = {_literal(base.name)}")
-    return "\n\n".join(["\n".join(head), *tables]) + "\n"
-
-
-def _numbers(entry: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name != "source"}
-
-
-def check_preset_file(path: Path) -> None:
-    """Refuse a place for a preset before any work is done."""
-    if path.suffix != ".toml":
-        raise InputError(
-            "a preset is found by a path that ends in .toml",
-            path=path,
-            argument="out",
-            advice=f"Write `out` {path.stem or 'team'}.toml",
-        )
-    if not path.exists():
-        return
-    try:
-        load_priors(path)
-    except InputError as error:
-        raise InputError(
-            "it exists and is no preset of this version: nothing was overwritten",
-            path=path,
-            argument="out",
-            advice="Choose another file",
-        ) from error
-
-
-def write_preset(path: Path, priors: Priors) -> None:
-    """Write a preset, replacing an older one."""
-    check_preset_file(path)
-    with writing("the preset", path, "out"):
-        write_whole(path, preset_toml(priors))
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        # JSON and TOML escape alike, but for the one control character that JSON leaves as it is.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{k} = {_literal(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, tuple):
-        return "\n".join(["[", *(f"  {_literal(part)}," for part in value), "]"])
-    return repr(value)
 
 
 SCALES = {parameter.entry: parameter.scale for parameter in PARAMETERS}
@@ -210,21 +135,13 @@ REFERENCE = (
     f"learning rate at the reference, G {GROUP_SIZE}, K {REFRESH_INTERVAL}, momentum {MOMENTUM}"
 )
 
-BANDS = (0.5, 0.8, 0.95)
-"""Probabilities of the central bands."""
-
-GAIN = 0.95
-"""Share of the gain whose time is asked for."""
-
-COLLAPSE_STEPS = 1000
-"""Optimizer steps within which the share of collapses is stated."""
+BANDS = (0.5, 0.8, 0.95)  # Probabilities of the central bands
+GAIN = 0.95  # Share of the gain whose time is asked for
+COLLAPSE_STEPS = 1000  # Optimizer steps within which the share of collapses is stated
 
 TIMES = 160
-LONGEST = 1e6
-"""Points of a curve; optimizer steps at which it ends at the latest."""
-
-_LARGEST_LOG = 700.0
-"""Below the logarithm of the largest float."""
+LONGEST = 1e6  # Points of a curve; optimizer steps at which it ends at the latest
+_LARGEST_LOG = 700.0  # Below the logarithm of the largest float
 
 
 @dataclass(frozen=True)
@@ -252,13 +169,7 @@ class PriorPredictive:
     @property
     def text(self) -> str:
         """What the draws say, with central 80 % intervals."""
-        return (
-            f"Before any log {self.preset} believes of a new model on a new task ({REFERENCE}): "
-            f"start {self.span('start')}, plateau {self.span('plateau')}, steps to "
-            f"{GAIN:.0%} of the gain {self.span('time')}; {self.collapsed:.0%} of such runs "
-            f"collapse within {COLLAPSE_STEPS:,} steps. Rewards as a share of floor to ceiling, "
-            "80 % intervals."
-        )
+        return say("believed", self, REFERENCE, GAIN, COLLAPSE_STEPS)
 
     def span(self, name: str) -> str:
         """Median and central 80 % interval of ``start``, ``plateau`` or ``time`` as text."""

@@ -7,7 +7,7 @@ Meng, Stern, Statistica Sinica 6, 1996). They are cautious because the curve was
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,16 +18,12 @@ from advisor.model import equations as eq
 from advisor.model.likelihood import Expectation, Observations, covariance, expected_by
 from advisor.model.parameters import LAWS, LEVELS, POPULATION
 from advisor.model.posterior import Posterior
+from advisor.model.priors import say
 from advisor.theory import FloatArray, IntArray
 
-FEWEST_BINS = 6
-"""Bins below which neither a third nor a swing of a run can be judged."""
-
-DRAWS = 500
-"""Draws of the posterior that are used; the results are smooth in them."""
-
-NAMED = 0.01
-"""Chance of a check below which a run is named by it."""
+FEWEST_BINS = 6  # Bins below which neither a third nor a swing of a run can be judged
+DRAWS = 500  # Draws of the posterior that are used; the results are smooth in them
+NAMED = 0.01  # Chance of a check below which a run is named by it
 
 TOGETHER = 0.05
 """Chance below which a run is named where all pilots together are further off than ``NAMED``: what
@@ -36,16 +32,12 @@ the curves lack shows a little in every run."""
 FEWEST_EVALUATIONS = 4
 """Evaluations below which their end cannot be distinguished from those before."""
 
-DIRECTIONS = 4
-"""Random directions for each draw and run: the least chance is one in two thousand."""
-
-WIDTH = 2
-"""Bins of either end of a change: a single one may be an odd batch."""
+DIRECTIONS = 4  # Random directions for each draw and run: the least chance is one in two thousand
+WIDTH = 2  # Bins of either end of a change: a single one may be an odd batch
 
 THIRD = 3
 
-MOST_SAID = 3
-"""Runs that are described at most; where a fit fails, of half of all at most."""
+MOST_SAID = 3  # Runs that are described at most; where a fit fails, of half of all at most
 
 
 def informed_share(posterior: Posterior) -> dict[str, float]:
@@ -147,19 +139,7 @@ class RunFit:
     @property
     def text(self) -> str:
         """What of the run the curve does not reproduce; empty where it reproduces all."""
-        if self.named_by is None:
-            return ""
-        what = {
-            "level": f"the end of run {self.run}, whose last third lies {abs(self.above):.2g} "
-            f"{'above' if self.above > 0 else 'below'} it",
-            "held_out": f"the held-out reward of run {self.run}, which ends "
-            f"{abs(self.held_out_above):.2g} {'above' if self.held_out_above > 0 else 'below'} it",
-            "change": f"the {'fall' if self.fall > 0 else 'rise'} of run {self.run} between steps "
-            f"{self.first:.0f} and {self.last:.0f}, by {abs(self.fall):.2g} beside it",
-            "swings": f"the form of run {self.run}, which swings slowly round it",
-            "spread": f"run {self.run}, which is {self.ratio:.2g} times as far from it as expected",
-        }
-        return what[self.named_by]
+        return say("misfit", self)
 
 
 def run_fits(posterior: Posterior) -> tuple[RunFit, ...]:
@@ -185,12 +165,7 @@ def misfit_caution(posterior: Posterior) -> str:
     if not named:
         return ""
     named.sort(key=lambda fit: min(fit.chance.values()))
-    more = len(named) - MOST_SAID
-    rest = f"; nor {more} more run{'s' if more > 1 else ''}" if more > 0 else ""
-    return (
-        f"The fitted curve does not reproduce {'; '.join(fit.text for fit in named[:MOST_SAID])}"
-        f"{rest}. Forecasts go on by that curve."
-    )
+    return say("misfits", named[:MOST_SAID], len(named) - MOST_SAID)
 
 
 def _named(fits: Sequence[RunFit]) -> tuple[RunFit, ...]:
@@ -301,66 +276,3 @@ def _swings(white: FloatArray) -> FloatArray:
 def _share_above(by_chance: FloatArray, found: FloatArray) -> float:
     """Share of random directions, of shape (directions, draws), that are further off: in (0, 1)."""
     return float((1 + (by_chance >= found).sum()) / (2 + by_chance.size))
-
-
-SENSITIVE = 0.05
-"""Sensitivity from which a number is reported to rest on the priors (arXiv:2107.14054). Of a normal
-the mean then moves by 0.22 of its standard deviation, or its standard deviation changes by a fifth,
-per doubling of the prior's power. A number that is all prior has 0.08."""
-
-POWERS = (1 / 1.01, 1.01)
-"""Powers of the prior. So close to 1 the weights are all but even, and need no Pareto smoothing."""
-
-ROTATIONS = 16
-"""Times that the weights are rotated against the draws, which shows what chance alone moves."""
-
-
-def deciding_numbers(posterior: Posterior) -> dict[str, FloatArray]:
-    """Draws of plateau and log stiffness of every (task, model), each of shape (draws,)."""
-    quantities = {}
-    for index, (task, model) in enumerate(posterior.meta.groups):
-        quantities[f"plateau [{task} / {model}]"] = posterior.flat("plateau")[:, index]
-        quantities[f"stiffness [{task} / {model}]"] = np.log(posterior.flat("stiffness")[:, index])
-    return quantities
-
-
-def prior_sensitivity(
-    posterior: Posterior, quantities: Mapping[str, FloatArray]
-) -> dict[str, float]:
-    """Power-scaling sensitivity of numbers to all priors at once, what chance moves taken off."""
-    prior = log_prior(posterior)
-    weighted = [(_weights((power - 1) * prior), abs(np.log2(power))) for power in POWERS]
-    return {
-        name: float(np.mean([_distance(values, weights) / per for weights, per in weighted]))
-        for name, values in quantities.items()
-    }
-
-
-def _weights(log_weights: FloatArray) -> FloatArray:
-    weights = np.exp(log_weights - log_weights.max())
-    return np.asarray(weights / weights.sum())
-
-
-def _distance(values: FloatArray, weights: FloatArray) -> float:
-    """Cumulative Jensen-Shannon distance of draws from the same draws weighted, less chance."""
-    order = np.argsort(values)
-    gaps = np.diff(values[order])
-    if not gaps.sum() > 0:
-        return 0.0
-    shifts = np.arange(ROTATIONS + 1) * values.size // (ROTATIONS + 1)
-    square = np.array([_square(gaps, np.roll(weights, shift)[order]) for shift in shifts])
-    return float(np.sqrt(max(0.0, square[0] - square[1:].mean())))
-
-
-def _square(gaps: FloatArray, weights: FloatArray) -> float:
-    """Squared distance of even draws from weighted ones, whatever the sign of the quantity."""
-    even = np.arange(1, weights.size) / weights.size
-    scaled = np.cumsum(weights)[:-1]
-    return max(_divergence(even, scaled, gaps), _divergence(1 - even, 1 - scaled, gaps))
-
-
-def _divergence(one: FloatArray, other: FloatArray, gaps: FloatArray) -> float:
-    """Divergence of two cumulative functions over its upper bound."""
-    middle = (one + other) / 2
-    apart = one * np.log2(one / middle) + other * np.log2(other / middle)
-    return float((gaps * apart).sum() / (gaps * (one + other)).sum())

@@ -15,7 +15,6 @@ from advisor.common import (
     SAMPLING_AGAIN,
     Kind,
     Progress,
-    counted,
     kinds,
     note,
     silent,
@@ -26,7 +25,7 @@ from advisor.model.cohort import Cohort, build_cohort
 from advisor.model.fast import shape_of, shapes_of
 from advisor.model.likelihood import observations
 from advisor.model.posterior import STACKS, Convergence, Posterior, make_posterior
-from advisor.model.priors import SPECTRUM, Family, Priors
+from advisor.model.priors import SPECTRUM, Family, Priors, say
 from advisor.model.run_fit import worst_fits
 from advisor.model.storage import prior_draws
 from advisor.runs import PilotRun
@@ -42,11 +41,8 @@ LOOSE_RHAT, LOOSE_ESS, LOOSE_DIVERGENT_SHARE = 1.05, 100.0, 0.01
 Chains whose means differ by a fifth of the posterior's spread still tell an interval apart from
 nothing; refusing them left four in ten real cohorts without an answer."""
 
-MOST = 4
-"""Draws of a chain over those asked for: an attempt goes on so far, until its chains agree."""
-
-ATTEMPTS = 2
-"""Each starts from other points."""
+MOST = 4  # Draws of a chain over those asked for: an attempt goes on so far, until its chains agree
+ATTEMPTS = 2  # Each starts from other points
 
 KEPT = 1000
 """Draws of a chain that a posterior keeps: agreement is judged of all, forecasts need no more."""
@@ -54,8 +50,7 @@ KEPT = 1000
 FIRST_RHAT = 1.5
 """Of a first look: chains that disagree stand for two explanations, and the answer covers both."""
 
-CAREFUL = 0.99
-"""Target acceptance after an attempt with divergences: smaller steps."""
+CAREFUL = 0.99  # Target acceptance after an attempt with divergences: smaller steps
 
 
 class Sampling(BaseModel, frozen=True, extra="forbid"):
@@ -124,21 +119,9 @@ def converged(
     worst, low, high = worst_fits(posterior), cohort.floor, cohort.ceiling
     read_off = {Kind.REWARD_FLOOR, Kind.REWARD_CEILING, Kind.CEILING_DOUBTED}
     is_read_off = not read_off.isdisjoint(kinds(cohort.notes))
-    bounds = (
-        f" The reward's bounds, {low:g} to {high:g}, were read off the logs, where odd rows may "
-        "stretch them: give reward_floor and reward_ceiling in pilots.toml."
-    )
-    raise NotConvergedError(
-        f"The sampler did not converge in {counted(attempts, 'attempt')}: {complaint}. "
-        + "It was a first look: fit without --fast first. " * settings.is_first_look
-        + "No number is given, because it could be wrong by any amount. Chains that disagree stand "
-        "for two explanations of the same logs, between which they cannot move. Usual causes: runs "
-        "of different tasks under one name, rewards on different scales, or a run that changed its "
-        "settings half-way; leave out the run whose curve looks odd and fit again."
-        + bounds * (is_read_off and (low, high) != (0.0, 1.0))
-        + (f" The chains disagree most{over}." if over else "")
-        + (f" Farthest from their fitted curves: {worst}." if worst else "")
-    )
+    bounds = (low, high) if is_read_off and (low, high) != (0.0, 1.0) else None
+    first = settings.is_first_look
+    raise NotConvergedError(say("not_converged", complaint, attempts, first, bounds, over, worst))
 
 
 def sampled(
@@ -209,21 +192,7 @@ def prior_posterior(
 
 
 def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
-    """Turn runs into the arrays that are fitted, with collapsed runs cut at their onset.
-
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-
-    Returns
-    -------
-    cohort : Cohort
-
-    Raises
-    ------
-    InputError
-        Two runs share an id, or the runs do not hold what a fit needs.
-    """
+    """Turn runs into the arrays that are fitted, with collapsed runs cut at their onset."""
     seen: set[str] = set()
     for run in (run for run in runs if not run.is_eval_only):
         if run.id in seen:

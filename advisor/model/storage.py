@@ -30,8 +30,7 @@ from advisor.model.likelihood import (
 from advisor.model.priors import Priors
 from advisor.theory import FloatArray
 
-CHUNK = 250
-"""Draws that are evaluated at once: a thousand of 64 runs would take 100 MB a matrix."""
+CHUNK = 250  # Draws that are evaluated at once: a thousand of 64 runs would take 100 MB a matrix
 
 
 class Variable(NamedTuple):
@@ -237,8 +236,7 @@ ARRAYS = {one.name: one.type for one in fields(Observations) if str(one.type).en
 IN_UNITS = ("start", "plateau", "stiffness", "collapse_rate")
 """Draws that are no logarithms, log-odds or exponents."""
 
-META = "advisor"
-"""Attribute of the file that holds everything but the draws, as JSON."""
+META = "advisor"  # Attribute of the file that holds everything but the draws, as JSON
 
 SEAL = b"\ngrpo-advisor sha256 "
 """Follows the end of the file as HDF5 counts it, before a hash of all bytes ahead of it. Files of

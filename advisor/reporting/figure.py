@@ -9,7 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from advisor.common import counted, scientific, spoken, template
+from advisor.reporting import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,16 +31,31 @@ def words() -> dict[str, Any]:
     return tomllib.loads((files("advisor.reporting") / "figures.toml").read_text("utf-8"))
 
 
-class Info(Protocol):
-    """What every info object can do besides being drawn."""
+class Info:
+    """What a figure collects before it is drawn; its words stand in ``figures.txt.j2``."""
+
+    name: ClassVar[str]
 
     @property
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
+        return spoken(_texts(), f"{self.name}_text", self)
 
     @property
     def note(self) -> str:
         """What the figure leaves out, if anything."""
+        return spoken(_texts(), f"{self.name}_note", self)
+
+
+@cache
+def _texts() -> Any:
+    from advisor.advice import level_text
+
+    said = (counted, level_text, scientific, style.settings_label, style.subject)
+    known = {one.__name__: one for one in said}
+    return template(
+        "advisor.reporting", "figures.txt.j2", known | {"is_nan": np.isnan, "infinite": np.inf}
+    )
 
 
 class Came(NamedTuple):

@@ -26,7 +26,7 @@ from advisor.advice import (
     run_ends,
     stacked,
 )
-from advisor.common import counted
+from advisor.common import counted, template
 from advisor.diagnosis import Diagnosis
 from advisor.forecast import SUPPORT, Forecaster, central, final_reward
 from advisor.model import Posterior
@@ -66,26 +66,19 @@ def html(
     outcome: Mapping[str, Any] | None = None,
 ) -> str:
     """Page of an answer, with its figures in their order."""
-    import jinja2
     from markupsafe import Markup
 
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("advisor.reporting", "assets"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     # The template says what the terminal says, by the same functions.
-    environment.globals |= {**vars(wording), "nearly_all": wording.NEARLY_ALL}
-    environment.globals |= {"counted": counted, "paid": paid}
+    known = {**vars(wording), "nearly_all": wording.NEARLY_ALL, "counted": counted, "paid": paid}
+    known = {name: one for name, one in known.items() if not name.startswith("_")}
+    words = template("advisor.reporting", "assets/report.html.j2", known, escapes=True)
     advice = recommendation
     explorer, no_explorer = _tried(lambda: explorer_data(posterior, advice))
     model = json.dumps(explorer, allow_nan=False) if explorer else ""
     script = _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     labels = {name: export.label for name, export in Trainer.exports().items()}
-    return environment.get_template("report.html.j2").render(
+    page = words.render(
         title=advice.title,
         advice=advice,
         meta=posterior.meta,
@@ -114,6 +107,7 @@ def html(
         sampled=posterior.convergence,
         outcome=outcome,
     )
+    return str(page)
 
 
 def _tried(make: Callable[[], T]) -> tuple[T | None, str]:
@@ -189,8 +183,7 @@ def _figure(one: Drawn | Missing) -> dict[str, str]:
 
 # The sliders -------------------------------------------------------------------------------------
 
-DRAWS = 400
-"""Draws behind the grid: probabilities are good to 0.025."""
+DRAWS = 400  # Draws behind the grid: probabilities are good to 0.025
 
 RATES = 25
 MINIBATCHES = (1, 2, 4, 8, 16)

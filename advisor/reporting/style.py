@@ -38,8 +38,7 @@ ALARM = "#B84F00"
 RISK = "#F8DCC6"
 """Wash where a run would not stay stable; opaque, since over blue it would turn grey."""
 
-TITLE, LABEL, TICK, NOTE = 11.0, 10.0, 9.0, 8.5
-"""Font sizes in points."""
+TITLE, LABEL, TICK, NOTE = 11.0, 10.0, 9.0, 8.5  # Font sizes in points
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -232,10 +231,3 @@ def most_piloted(meta: Meta, limit: int) -> list[tuple[str, str]]:
     pilots = [sum((run.task, run.model) == pair for run in meta.runs) for pair in meta.groups]
     first = sorted(range(len(pilots)), key=lambda index: -pilots[index])[:limit]
     return [meta.groups[index] for index in sorted(first)]
-
-
-def left_out_note(pairs: int) -> str:
-    """Say how many (task, model) pairs a figure has no room for."""
-    if not pairs:
-        return ""
-    return f"{pairs} pair{'s' if pairs > 1 else ''} of model and task with fewer pilots not drawn."

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 Missing = Literal["not logged", "not applicable", "not finite", "cut"]
 """Why a value is absent: never written, meaningless here, NaN or inf, lost by the logger."""
 
-IN_NO_RUN = "part of no run"
-"""How a warning ends of rows or files that became part of none."""
+IN_NO_RUN = "part of no run"  # How a warning ends of rows or files that became part of none
 
 IN_WARMUP = "the log stops within the warm-up, at a learning rate of"
 """How a warning begins of runs that never had the learning rate that was set."""
@@ -39,11 +38,8 @@ NOT_GRPO = "PPO with a value model, not GRPO: what is advised of groups was not 
 NO_GROUP = "one completion is no group: those of a prompt were miscounted, or this is not GRPO"
 """What is wrong with a group size of 1, but for runs of the older method."""
 
-LEAST_DISTINCT = 4
-"""Distinct values of the reward below which two runs may agree by chance."""
-
-DIGITS = 3
-"""Decimals and significant digits of a reward that count: consoles print four."""
+LEAST_DISTINCT = 4  # Distinct values of the reward below which two runs may agree by chance
+DIGITS = 3  # Decimals and significant digits of a reward that count: consoles print four
 
 DIGESTED = {"id", "model", "task", "parameters", "hyperparameters", "missing", "copy_of"}
 DIGESTED |= {"logging_steps", "step_unit", "reward_floor", "reward_ceiling", "path"}
@@ -172,8 +168,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     """Finite rewards below which a run shows no curve: start, direction, noise need three."""
 
     UNNAMED_MODEL: ClassVar = "model"
-    UNNAMED_TASK: ClassVar = "task"
-    """What runs are grouped under whose logs name none."""
+    UNNAMED_TASK: ClassVar = "task"  # What runs are grouped under whose logs name none
 
     id: str
     path: str

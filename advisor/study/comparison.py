@@ -28,8 +28,7 @@ from advisor.study.study import Study, is_study
 if TYPE_CHECKING:
     import pandas as pd
 
-APART = 2.0
-"""Standard errors from which two levels are called different."""
+APART = 2.0  # Standard errors from which two levels are called different
 
 
 def compare(
@@ -185,17 +184,7 @@ def _judge_outcomes(one: dict[str, float], other: dict[str, float]) -> Judged:
 
 
 def table(runs: Sequence[PilotRun]) -> pd.DataFrame:
-    """A row for each run: what it trains, its settings, its length, and its reward at both ends.
-
-    Parameters
-    ----------
-    runs : sequence of PilotRun
-
-    Returns
-    -------
-    table : pandas.DataFrame
-        With the ids of the runs as its index; what no log contains is missing.
-    """
+    """A row for each run, by its id: model, settings, length, and its reward at both ends."""
     import pandas as pd
 
     rows = [{**_settings(run), **_lengths(run), **_levels(run)} for run in runs]

@@ -18,8 +18,7 @@ from advisor.model import Posterior
 from advisor.reporting import Came
 from advisor.runs import PilotRun, Settings
 
-SAME = 1e-6
-"""Relative difference below which two learning rates are one: logs round them."""
+SAME = 1e-6  # Relative difference below which two learning rates are one: logs round them
 
 
 @dataclass(frozen=True)

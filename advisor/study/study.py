@@ -51,8 +51,7 @@ TOGETHER = (POSTERIOR, ANSWER, DIAGNOSES)
 """Files of one answer: the manifest has their hashes. What people edit (a launch config) or write
 again (the page) is next to them."""
 
-LOOKS, PAUSE = 5, 0.1
-"""Looks at a study that is being replaced, and seconds between them."""
+LOOKS, PAUSE = 5, 0.1  # Looks at a study that is being replaced, and seconds between them
 
 
 @dataclass(frozen=True, repr=False)

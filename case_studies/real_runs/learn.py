@@ -25,13 +25,13 @@ import numpy as np
 from analogue_learning import corpus_json, learned_corpus
 from interim import BEFORE, interim_studies, learned_preset
 from learned_priors import PastStudy
+from preset_files import preset_toml
 from run import Run, by_cohort, by_repository, known_optimum, load
 from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
 
 from advisor.backtesting.cases import is_lora
 from advisor.forecast.analogues import NAME
 from advisor.model import NormalPrior, Priors, load_priors, prior_entries
-from advisor.model.presets import preset_toml
 from advisor.runs import PilotRun
 
 ROOT = Path(__file__).parents[2]

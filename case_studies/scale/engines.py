@@ -22,7 +22,7 @@ from cohorts import made_cohort
 from advisor.backtesting.backtests import CURVES
 from advisor.backtesting.cases import make_cases
 from advisor.backtesting.scores import crps
-from advisor.common import Engine, Item, mapped
+from advisor.common import Item, mapped
 from advisor.errors import AdvisorError
 from advisor.forecast import curve_fit
 
@@ -94,7 +94,7 @@ def engines(
     for _ in range(rounds):
         with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
             ask(BARE, partial(in_pool, pool))
-        ask("processes", lambda numbers: on(Engine(WORKERS), numbers))
+        ask("processes", lambda numbers: on(WORKERS, numbers))
         with cluster(WORKERS) as own:
             ask("dask", partial(on_dask, own.address))
         if with_ray:
@@ -177,11 +177,11 @@ def items_of(numbers: Iterable[int]) -> list[Item]:
     return [Item(f"cohort {number}", number, (str(number),)) for number in numbers]
 
 
-def on(engine: Engine, numbers: Iterable[int]) -> list[Any]:
-    """Results on an engine, with every line kept on disk."""
+def on(jobs: int, numbers: Iterable[int]) -> list[Any]:
+    """Results of so many processes, with every line kept on disk."""
     items = items_of(numbers)
     with tempfile.TemporaryDirectory() as folder:
-        found = mapped(scored, items, task="Scoring curves", engine=engine, keep=Path(folder))
+        found = mapped(scored, items, task="Scoring curves", jobs=jobs, keep=Path(folder))
         lines = (Path(folder) / "items.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == len(items)
     return [None if one is None else one.result for one in found.outcomes]
@@ -193,7 +193,7 @@ def on_dask(address: str, numbers: Iterable[int]) -> list[Any]:
     from joblib import parallel_config
 
     with Client(f"tcp://{address}"), parallel_config("dask"):
-        return on(Engine(), numbers)
+        return on(1, numbers)
 
 
 def on_ray(numbers: Iterable[int]) -> list[Any]:
@@ -206,6 +206,6 @@ def on_ray(numbers: Iterable[int]) -> list[Any]:
     register_ray()
     try:
         with parallel_config("ray", n_jobs=-1):
-            return on(Engine(), numbers)
+            return on(1, numbers)
     finally:
         ray.shutdown()

@@ -28,6 +28,7 @@ from learned_priors import (
     learn_from_studies,
     refuse_different_presets,
 )
+from preset_files import check_preset_file, write_preset
 
 from advisor.backtesting import finished_runs, grouped
 from advisor.cli.flags import pairs
@@ -36,12 +37,10 @@ from advisor.errors import AdvisorError, InputError
 from advisor.model import (
     Posterior,
     Priors,
-    check_preset_file,
     load_priors,
     preset_for,
     preset_names,
     prior_table,
-    write_preset,
 )
 from advisor.runs import PilotRun, inspect, is_source
 from advisor.study import is_study

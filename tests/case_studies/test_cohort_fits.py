@@ -12,12 +12,13 @@ import pytest
 from cohort_fits import CohortFit, History, read_history, read_posteriors
 from learned_priors import PastStudy, learn_from_studies, learn_priors, past_study
 from past_studies import past
+from preset_files import write_preset
 from processor_time import at_most
 from simulated_runs import Plan, simulate_runs
 from studies import modules_of
 
 from advisor.errors import InputError, NotConvergedError
-from advisor.model import AS_THE_CURVE, load_priors, write_preset
+from advisor.model import AS_THE_CURVE, load_priors
 from advisor.runs import inspect
 
 with modules_of("scale", ("learn",)) as found:

@@ -75,7 +75,7 @@ def test_names_out_of_logs_make_neither_html_nor_cells(study):
     advice = study.recommendation
     named = advice.best_piloted.model_copy(update={"name": hostile})
     asked = Study(study.posterior, advice.model_copy(update={"best_piloted": named}))
-    text = "\n".join(markdown(asked, details=False))
+    text = markdown(asked, details=False)
     assert "<b>" not in text
     assert r"&lt;b>\|\`\[x\](y)" in text
 
@@ -102,7 +102,7 @@ def test_points_of_a_list_stay_together():
         provenance=SimpleNamespace(package="1", data_sha256="0" * 64),
         seed=1,
     )
-    text = "\n".join(markdown(SimpleNamespace(recommendation=answer), details=False))
+    text = markdown(SimpleNamespace(recommendation=answer), details=False)
     assert "\n\nBefore you launch:\n\n- one\n- two\n" in text
 
 

@@ -14,10 +14,10 @@ import pytest
 from joblib import parallel_config
 from mapped_functions import counted, deadly, gated_third, nothing_json_holds, picky, third
 
-from advisor.common import Engine, Item, engine_of, mapped
+from advisor.common import Item, mapped, usable_jobs
 from advisor.errors import InputError
 
-TWO = Engine(2)
+TWO = 2
 
 
 def items_of(payloads, *marks):
@@ -43,8 +43,8 @@ def calls(tmp_path):
 
 def test_results_are_those_of_the_loop_in_its_order_on_one_process_and_on_two():
     loop = [third(n / 7) for n in range(20)]
-    for engine in (Engine(), TWO):
-        found = mapped(third, items_of([n / 7 for n in range(20)]), task="t", engine=engine)
+    for jobs in (1, TWO):
+        found = mapped(third, items_of([n / 7 for n in range(20)]), task="t", jobs=jobs)
         assert [one.result for one in found.outcomes] == loop  # to the last bit
         assert [one.name for one in found.outcomes] == [f"item {n}" for n in range(20)]
         assert (found.kept, found.failed) == (0, [])
@@ -91,8 +91,8 @@ def test_a_line_that_breaks_off_costs_its_item_only(tmp_path, calls):
 
 
 def test_failures_are_named_and_the_rest_goes_on(tmp_path):
-    for engine in (Engine(), TWO):
-        found = mapped(picky, items_of(range(5)), task="t", engine=engine)
+    for jobs in (1, TWO):
+        found = mapped(picky, items_of(range(5)), task="t", jobs=jobs)
         assert [one.result for one in found.outcomes] == [0, 1, None, None, 4]
         assert [one.text for one in found.failed] == [
             "item 2: chains disagree",
@@ -118,7 +118,7 @@ def test_a_result_that_json_cannot_hold_is_a_failure():
 def test_a_process_that_dies_is_one_sentence_and_what_is_kept_stands(tmp_path):
     items = items_of(range(12))
     with pytest.raises(InputError, match="2 processes was lost") as lost:
-        mapped(deadly, items, task="t", engine=TWO, keep=tmp_path)
+        mapped(deadly, items, task="t", jobs=TWO, keep=tmp_path)
     assert "\n" not in str(lost.value)
     assert "it continues from what `keep` contains" in str(lost.value)
     kept = tmp_path / "items.jsonl"  # the process may die before any item was done
@@ -132,9 +132,9 @@ def test_a_client_that_is_killed_loses_at_most_what_was_under_way(tmp_path):
 from pathlib import Path
 from mapped_functions import gated_third
 from test_mapped import gated_items
-from advisor.common import Engine, mapped
+from advisor.common import mapped
 items = gated_items(Path({str(tmp_path)!r}), {count}, {free})
-mapped(gated_third, items, task="t", engine=Engine(2), keep=Path({str(keep)!r}))
+mapped(gated_third, items, task="t", jobs=2, keep=Path({str(keep)!r}))
 """
     here = Path(__file__).parent
     client = subprocess.Popen([sys.executable, "-c", script], cwd=here)
@@ -149,7 +149,7 @@ mapped(gated_third, items, task="t", engine=Engine(2), keep=Path({str(keep)!r}))
     (tmp_path / "open").touch()  # also for the workers that it left behind
     there = len(path.read_text().splitlines())
     items = gated_items(tmp_path, count, free)
-    found = mapped(gated_third, items, task="t", engine=TWO, keep=keep)
+    found = mapped(gated_third, items, task="t", jobs=TWO, keep=keep)
     assert there - 1 <= found.kept <= there <= free
     assert [one.result for one in found.outcomes] == [third(n) for n in range(count)]
 
@@ -168,14 +168,13 @@ def test_progress_tells_how_many_failed():
 
 
 def test_so_many_processes_as_are_asked_for_or_as_have_cores():
-    assert engine_of(3) == Engine(3)
-    assert engine_of(cores=10**6) == Engine(1)
+    assert usable_jobs(10**6) == 1
 
 
 def test_a_context_of_joblib_replaces_processes():
     with parallel_config("threading", n_jobs=2):
         found = mapped(
-            lambda n: threading.current_thread().name, items_of(range(4)), task="t", engine=TWO
+            lambda n: threading.current_thread().name, items_of(range(4)), task="t", jobs=TWO
         )
     backends = {one.result for one in found.outcomes}
     assert threading.main_thread().name not in backends  # nor a process, where a lambda would fail

@@ -129,12 +129,12 @@ def studies(place: Path) -> list[Example]:
 
 def presets() -> list[Example]:
     """A preset and a corpus of finished runs."""
-    sys.path.append(str(ROOT / "case_studies/real_runs"))
+    sys.path += [str(ROOT / "case_studies"), str(ROOT / "case_studies/real_runs")]
     from analogue_learning import corpus_json
+    from preset_files import preset_toml
 
     from advisor.forecast.analogues import load_corpus
     from advisor.model import load_priors, preset_folder
-    from advisor.model.presets import preset_toml
 
     preset = preset_toml(load_priors("small_models")).encode()
     corpus = load_corpus(preset_folder() / "analogues.json")

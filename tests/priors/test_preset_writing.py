@@ -5,10 +5,10 @@ from __future__ import annotations
 import tomllib
 
 import pytest
+from preset_files import check_preset_file, preset_toml, write_preset
 
 from advisor.errors import InputError
-from advisor.model import check_preset_file, load_priors, preset_names, write_preset
-from advisor.model.presets import preset_toml
+from advisor.model import load_priors, preset_names
 
 AWKWARD = 'Say "no" to C:\\new\tor\nlines, to \x7f and \x01, and keep é, 中 and 😀.'
 

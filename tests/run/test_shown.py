@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.common import Engine
 from advisor.text import counted
 
 
@@ -14,12 +13,9 @@ from advisor.text import counted
         (0, "run", "0 runs"),
         (1, "run", "1 run"),
         (2, "run", "2 runs"),
+        (1, "process", "1 process"),
         (2, "process", "2 processes"),
     ],
 )
 def test_one_thing_has_no_plural(number, noun, said):
     assert counted(number, noun) == said
-
-
-def test_progress_says_how_many_processes_work():
-    assert [str(Engine(jobs=jobs)) for jobs in (1, 4)] == ["1 process", "4 processes"]

@@ -20,15 +20,13 @@ from advisor.model.fast.machine_code import compiled
 from advisor.model.parameters import LAWS, POPULATION
 from advisor.theory import SMALLEST_MOMENTUM
 
-LEAST_GAP = 1e-9
-"""Share below which what a cold plateau lacks is not told from nothing."""
+LEAST_GAP = 1e-9  # Share below which what a cold plateau lacks is not told from nothing
 
 _LEFT, _BY_K, _BY_SHARE, _BY_DISPERSION, _BY_ONSET, _BY_EXPONENT = range(6)
 _BY_MEAN, _SURPRISE, _VARIANCE, _BEFORE, _SAMPLING, _KEPT = range(6, 12)
 """What the pass over a run's bins keeps for the pass back."""
 
-SERIES_RADIUS = 1e-3
-"""|z| below which cosh(sqrt z) and sinh(sqrt z)/sqrt z are summed as series."""
+SERIES_RADIUS = 1e-3  # |z| below which cosh(sqrt z) and sinh(sqrt z)/sqrt z are summed as series
 
 DEGREES, LEAST_VARIANCE = eq.DEGREES, eq.LEAST_VARIANCE
 _STALE_LIMIT = eq.STALE_LIMIT

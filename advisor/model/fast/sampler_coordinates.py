@@ -23,8 +23,7 @@ from advisor.model.parameters import GROUP_LEVELS, LAWS, POPULATION, SCALARS, TA
 from advisor.model.priors import SPECTRUM, Family, Priors
 from advisor.theory import FloatArray, IntArray, overdamped_trajectory
 
-STEP = 1e-4
-"""Of the finite difference of the gradient; parameters are of order one."""
+STEP = 1e-4  # Of the finite difference of the gradient; parameters are of order one
 
 SPREADS = ("log_misfit", "log_noise_scale", *(name for name in SCALARS if "_spread" in name))
 """Held at their prior means: at the joint mode spreads shrink to nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from advisor.findings import at_pilot, middle_pilot, prior_groups
 from advisor.forecast import central
 from advisor.model import Posterior
 from advisor.reporting import style
-from advisor.reporting.figure import FigureKind
+from advisor.reporting.figure import FigureKind, Info
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -51,9 +51,10 @@ class Ridge:
 
 
 @dataclass(frozen=True)
-class Posteriors:
+class Posteriors(Info):
     """One ridge per (task, model), and the exponent of the model size."""
 
+    name: ClassVar = "posteriors"
     plateau: tuple[Ridge, ...]  # in reward units
     stiffness: tuple[Ridge, ...]  # per optimizer step
     curvature: Ridge
@@ -65,21 +66,6 @@ class Posteriors:
     def is_prior_dominated(self) -> bool:
         """Whether there are too few model sizes for the data to speak about the exponent."""
         return self.sizes < model.MIN_SIZES
-
-    @property
-    def text(self) -> str:
-        """What the figure shows, for those who do not see it."""
-        plateaus = "; ".join(f"{one.label} {one.span}" for one in self.plateau)
-        doubt = ", mostly the prior" if self.is_prior_dominated else ""
-        return (
-            f"Posterior densities against their priors, {self.reference}. Plateau: {plateaus}. "
-            f"Curvature exponent {self.curvature.span}{doubt}."
-        )
-
-    @property
-    def note(self) -> str:
-        """What the figure leaves out, if anything."""
-        return style.left_out_note(self.left_out)
 
 
 def posteriors_info(posterior: Posterior) -> Posteriors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from advisor.advice import level_text, number, percent, run_ends
 from advisor.forecast import Forecaster, final_reward, pilots_of
 from advisor.model import Posterior
 from advisor.reporting import style
-from advisor.reporting.figure import Came, FigureKind
+from advisor.reporting.figure import Came, FigureKind, Info
 from advisor.runs import Settings
 from advisor.theory import FloatArray
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from advisor.advice import Alternative, Recommendation
 
 RATES = 33
-DRAWS = 1000
-"""Draws behind P(stable): it is good to 0.015."""
+DRAWS = 1000  # Draws behind P(stable): it is good to 0.015
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,10 @@ class End:
 
 
 @dataclass(frozen=True)
-class DecisionFigure:
+class DecisionFigure(Info):
     """The whole figure."""
 
+    name: ClassVar = "decision"
     measure: str
     steps: int
     ends: tuple[End, ...]  # advised, best pilot, recipe
@@ -65,17 +65,6 @@ class DecisionFigure:
     known: float | None  # that is known to do best
     pilots: tuple[tuple[float, bool], ...]  # learning rate, and whether it collapsed
     others: str  # settings that stay as they are along the curve
-
-    @property
-    def text(self) -> str:
-        """What the figure shows, for those who do not see it."""
-        ends = "; ".join(", ".join(one.label.split("\n")) for one in self.ends)
-        return f"{self.measure.capitalize()} after {self.steps} steps if stable: {ends}."
-
-    @property
-    def note(self) -> str:
-        """What the figure leaves out: nothing."""
-        return ""
 
 
 def decision_info(
@@ -171,8 +160,7 @@ def draw_decision(info: DecisionFigure) -> Figure:
     return figure
 
 
-COLOURS = {"best pilot": style.ALARM}
-"""Of what is compared with the advice; others are grey."""
+COLOURS = {"best pilot": style.ALARM}  # Of what is compared with the advice; others are grey
 
 
 def _draw_ends(axes: Axes, info: DecisionFigure) -> None:

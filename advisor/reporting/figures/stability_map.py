@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from advisor.advice import SAME, default_lattice, level_text, run_ends, stacked
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
 from advisor.reporting import style
-from advisor.reporting.figure import FigureKind
+from advisor.reporting.figure import FigureKind, Info
 from advisor.runs import Settings
 from advisor.theory import BoolArray, FloatArray, IntArray
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from advisor.advice import Recommendation
 
 MAX_PANELS = 4
-HALF = 2**0.5
-"""Half an octave: the picture reaches so far beyond the first and the last K."""
+HALF = 2**0.5  # Half an octave: the picture reaches so far beyond the first and the last K
 
 
 class Dot(NamedTuple):
@@ -54,9 +53,10 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class StabilityMap:
+class StabilityMap(Info):
     """The whole figure; axes of its arrays are panels, intervals and rates."""
 
+    name: ClassVar = "stability"
     learning_rate: FloatArray
     interval: IntArray
     group_size: IntArray
@@ -75,28 +75,9 @@ class StabilityMap:
     other_groups: tuple[int, ...]  # offered without a panel
 
     @property
-    def text(self) -> str:
-        """What the figure shows, for those who do not see it."""
-        row = int(np.argmin(np.abs(self.interval - self.advised.settings.refresh_interval)))
-        level = level_text(self.level)
-        ends = [
-            f"below {level} at every learning rate"
-            if np.isnan(end)
-            else f"at least {level} "
-            + (
-                "at every learning rate drawn"
-                if np.isinf(end)
-                else f"up to {style.scientific(end)}"
-            )
-            for end in self.limit[:, row]
-        ]
-        groups = zip(self.group_size, ends, strict=True)
-        return (
-            f"Expected {self.measure} and P(stable) after {self.steps} steps over learning rate "
-            f"and refresh interval K. P(stable) at K {self.interval[row]}: "
-            + "; ".join(f"{end} with group size {group}" for group, end in groups)
-            + "."
-        )
+    def row(self) -> int:
+        """Row of the interval that is nearest to the advised one."""
+        return int(np.argmin(np.abs(self.interval - self.advised.settings.refresh_interval)))
 
     @property
     def is_crossed(self) -> bool:
@@ -107,32 +88,6 @@ class StabilityMap:
         """Whether a mark's learning rate lies within the picture."""
         rates = self.learning_rate
         return bool(rates[0] <= mark.settings.learning_rate <= rates[-1])
-
-    @property
-    def note(self) -> str:
-        """What the figure leaves out, if anything."""
-        parts = []
-        if not self.is_crossed:
-            where = "below" if np.isnan(self.limit).all() else "at or above"
-            parts.append(
-                f"P(stable) is {where} {level_text(self.level)} everywhere that is drawn: there is "
-                "no line."
-            )
-        beyond = [
-            f"{mark.name} ({style.settings_label(mark.settings)})"
-            for mark in self.recipes
-            if not self.is_drawn(mark)
-        ]
-        if beyond:
-            parts.append(f"Beyond the picture: {', '.join(beyond)}.")
-        if self.other_groups:
-            sizes = ", ".join(map(str, self.other_groups))
-            parts.append(f"Also offered, but not drawn: group size {sizes}.")
-        hidden = sum(dot.panel < 0 for dot in self.pilots)
-        if hidden:
-            many = "s" if hidden > 1 else ""
-            parts.append(f"{hidden} pilot{many} of other group sizes not drawn.")
-        return " ".join(parts)
 
 
 def stability_map_info(posterior: Posterior, recommendation: Recommendation) -> StabilityMap:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from advisor.advice import number
-from advisor.common import counted
 from advisor.forecast import Forecaster, central, fitted_curve, outcome_paths
 from advisor.model import Posterior
 from advisor.reporting import style
-from advisor.reporting.figure import FigureKind
+from advisor.reporting.figure import FigureKind, Info
 from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
@@ -75,34 +74,14 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Trajectories:
+class Trajectories(Info):
     """The whole figure: panels, (task, model) pairs without one, bounds of the reward."""
 
+    name: ClassVar = "trajectories"
     panels: tuple[Panel, ...]
     left_out: int
     floor: float
     ceiling: float
-
-    @property
-    def text(self) -> str:
-        """What the figure shows, for those who do not see it."""
-        parts = []
-        for panel in self.panels:
-            name = style.subject(panel.model, panel.task, is_short=False)
-            of = panel.forecast
-            collapsed = sum(run.collapse_step is not None for run in panel.runs)
-            parts.append(
-                f"Rewards of {counted(len(panel.runs), 'pilot')} of {name}, {collapsed} collapsed."
-                if of is None
-                else f"Forecast for {name} with {of.label}: {of.measure} {of.numbers} "
-                f"at step {of.step[-1]:.0f}, if it stays stable."
-            )
-        return " ".join(parts)
-
-    @property
-    def note(self) -> str:
-        """What the figure leaves out, if anything."""
-        return style.left_out_note(self.left_out)
 
 
 def trajectories_info(

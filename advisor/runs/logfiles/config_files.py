@@ -157,10 +157,8 @@ class ConfigSource:
     path: Path
     settings: dict[str, Scalar] = field(default_factory=dict)
     note: str = ""
-    # Of a command that states them.
-    line: int = 0
-    # Nothing of it is used, since it may describe any of several logs.
-    is_of_several: bool = False
+    line: int = 0  # Of a command that states them
+    is_of_several: bool = False  # Nothing of it is used, since it may describe any of several logs
 
     @property
     def name(self) -> str:

@@ -299,8 +299,7 @@ class Logged:
     # a name which the log itself gives.
     label: str | None = None
     has_own_id: bool = False
-    # Its file, where those that are read together hold several runs.
-    source: Path | None = None
+    source: Path | None = None  # Its file, where those that are read together hold several runs
     # Name of the `KeyTable` where the format tells it; by default its keys do.
     framework: str | None = None
     # Settings that stand in the log itself, under the trainer's own names, flattened with dots.
@@ -328,8 +327,7 @@ class Claim(IntEnum):
 class Reader(NamedTuple):
     """One log format; a trainer's own are listed in its `Trainer`, others in ``logs.readers``."""
 
-    # What the format is called in messages.
-    name: str
+    name: str  # What the format is called in messages
     # Whether a file is of this format, from its name and its first bytes. Never raises for what
     # the file holds.
     claims: Callable[[LogFile], object]
@@ -340,8 +338,7 @@ class Reader(NamedTuple):
     # File endings that the reader tries when the user named a file and no reader claims it; its
     # error then tells what the file lacks.
     suffixes: frozenset[str] = frozenset()
-    # Decides which reader is asked first.
-    claim: Claim = Claim.FILE
+    claim: Claim = Claim.FILE  # Decides which reader is asked first
 
 
 @dataclass(frozen=True)

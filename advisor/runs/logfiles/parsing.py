@@ -267,8 +267,7 @@ def _is_pair(value: Any) -> bool:
 
 SUFFIXES = frozenset({"", ".md", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
 
-LEAST_PASTED = 20
-"""Rows from which on a page of Markdown is a console that was pasted."""
+LEAST_PASTED = 20  # Rows from which on a page of Markdown is a console that was pasted
 
 BEFORE, LONGEST_LINE = 16_384, 65_536
 """Characters of a line that are looked at: before a sign, and of it all."""

@@ -26,8 +26,7 @@ of pictures would take longer than all else."""
 
 MARK = b":W&B"
 OPENING, BLOCK, PIECE_HEADER, LONGEST_RECORD = 7, 32768, 7, 4 << 20
-WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
-"""Kinds of pieces of a record of W&B."""
+WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4  # Kinds of pieces of a record of W&B
 
 DISPLAY_NAME = "_display_name"  # of the run, as W&B's pages show it
 OWN_COUNTER = "_step"  # W&B's key of its own counter of log calls
@@ -94,8 +93,7 @@ def _crc_of(byte: int) -> int:
     return byte
 
 
-CRC = [_crc_of(byte) for byte in range(256)]
-"""CRC32C of each byte."""
+CRC = [_crc_of(byte) for byte in range(256)]  # CRC32C of each byte
 
 
 def masked_crc(data: bytes) -> bytes:

@@ -14,30 +14,17 @@ from advisor.runs.logs.readers import known_formats
 from advisor.runs.pilot_run import PilotRun
 from advisor.text import counted
 
-SHOWN = 5
-"""Runs that the short form of an inspection names."""
+SHOWN = 5  # Runs that the short form of an inspection names
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What files and folders hold.
+    """What files and folders hold."""
 
-    Attributes
-    ----------
-    runs : list of PilotRun
-        Sorted by path, with unique ids; copies of a run are there and say so.
-    unread : list of Unread
-        Files that gave no run, and why.
-    configs : dict of Path to int
-        Files that state settings, and of how many logs.
-    unused_configs : list of str
-        What to do with settings next to several logs, each once.
-    """
-
-    runs: list[PilotRun]
-    unread: list[Unread]
-    configs: dict[Path, int] = field(default_factory=dict)
-    unused_configs: list[str] = field(default_factory=list)
+    runs: list[PilotRun]  # By path, with unique ids; copies of a run are there and say so
+    unread: list[Unread]  # Files that gave no run, and why
+    configs: dict[Path, int] = field(default_factory=dict)  # With settings -> of how many logs
+    unused_configs: list[str] = field(default_factory=list)  # What to do with them, each once
 
     @property
     def train_runs(self) -> list[PilotRun]:

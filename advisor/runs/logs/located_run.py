@@ -52,8 +52,7 @@ class LocatedRun(NamedTuple):
     reader: Reader
     raw: RawRun
     stated: Derived
-    # Of several runs that were read together: it is named after its file.
-    is_own_file: bool = False
+    is_own_file: bool = False  # Of several runs that were read together: it is named after its file
 
 
 class Place(NamedTuple):

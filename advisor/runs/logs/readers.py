@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.log_file import LogFile, check_text
@@ -28,42 +27,6 @@ NO_PARQUET = "Parquet is not read"
 AS_CSV = "Convert it: pandas.read_parquet('log.parquet').to_csv('log.csv', index=False)"
 
 
-def _is_store(log: LogFile) -> bool:
-    """Whether a file is a database, or of a run or an experiment in a folder of MLflow."""
-    if log.name != "meta.yaml":
-        is_named_so = log.suffix in (".db", ".sqlite", ".sqlite3")
-        return is_named_so and log.readable_head().startswith(b"SQLite format 3\0")
-    marks = (b"lifecycle_stage:", b"experiment_id:")
-    return all(mark in log.readable_head() for mark in marks)
-
-
-def _store_of(log: LogFile) -> Path:
-    """A database, or the folder in which MLflow's experiments lie, ``mlruns`` by default."""
-    if log.name != "meta.yaml":
-        return log.path
-    above = log.path.absolute().parents
-    is_run = re.search(rb"^run_(?:id|uuid):", log.head(), re.MULTILINE)
-    return above[min(2 if is_run else 1, len(above) - 1)]
-
-
-def _refuse_store(logs: Sequence[LogFile], columns: Columns) -> NoReturn:
-    """Say which command reads it."""
-    log, path = logs[0], _store_of(logs[0]).absolute()
-    problem = "this is a database, and those of MLflow and Trackio are read by their own clients"
-    advice = f"Name it as 'mlflow:sqlite:///{path}#EXPERIMENT', or in TRACKIO_DIR as "
-    advice += f"'trackio:{path.stem}'"
-    if log.name == "meta.yaml":
-        problem = "this is a folder of MLflow, read by its own client"
-        advice = "Install 'grpo-advisor[mlflow]', then run MLFLOW_ALLOW_FILE_STORE=true advisor "
-        advice += f"inspect 'mlflow:{path}#EXPERIMENT'"
-    first = "Unpack it first. " if log.is_packed else ""
-    raise InputError(f"{problem}. {first}{advice}", path=log.path)
-
-
-STORE = Reader("store", _is_store, _refuse_store, _store_of)
-"""It claims a store, so that nothing else reads a part of it, and refuses it with its command."""
-
-
 OWN: tuple[Reader, ...] = (
     *(tensorboard.READER, notebook.READER, wandb.STORE, wandb.HISTORY),
     *(table.RUNS, wandb.CHART, table.READER, json_runs.READER),
@@ -73,7 +36,7 @@ OWN: tuple[Reader, ...] = (
 
 def readers() -> list[Reader]:
     """Readers in the order in which they are asked: the surest claims first."""
-    return sorted((*trainer_readers(), STORE, *OWN), key=lambda reader: reader.claim)
+    return sorted((*trainer_readers(), *OWN), key=lambda reader: reader.claim)
 
 
 def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) -> Reader | None:
@@ -166,5 +129,5 @@ def is_settings(path: Path) -> InputError:
 
 def known_formats() -> str:
     """Names of all formats, for messages."""
-    names = (reader.name.partition(" (")[0] for reader in readers() if reader is not STORE)
+    names = (reader.name.partition(" (")[0] for reader in readers())
     return ", ".join(dict.fromkeys(names))

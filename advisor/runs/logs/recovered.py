@@ -14,8 +14,7 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.trainers import Derived
 
-CLEAR_MISFIT = 1e-4
-"""Misfit by which a richer schedule must fit better than a plainer one."""
+CLEAR_MISFIT = 1e-4  # Misfit by which a richer schedule must fit better than a plainer one
 
 Kind = Literal["constant", "linear", "cosine"]
 
@@ -151,17 +150,13 @@ def _factors(kind: str, done: FloatArray, warmup: FloatArray, length: FloatArray
     return np.asarray(np.where(done < warmup, warm, decay))
 
 
-CHANCE = 1e-3
-"""Probability below which a smallest step is not taken for chance."""
+CHANCE = 1e-3  # Probability below which a smallest step is not taken for chance
 
 CHANCE_OF_RATIO = 1e-6
 """Probability below which a ratio is not taken for chance; there are many to choose from."""
 
-SCATTER = 0.03
-"""Relative scatter of a ratio that is still one constant."""
-
-SHARING_SHARE = 0.95
-"""Share of rows that must have it."""
+SCATTER = 0.03  # Relative scatter of a ratio that is still one constant
+SHARING_SHARE = 0.95  # Share of rows that must have it
 
 SLACK = 1e-3
 """Relative difference between rows that share a constant exactly: sums in single precision."""
@@ -169,14 +164,9 @@ SLACK = 1e-3
 NEAR = 20.0
 """Width, in errors of a row, of the neighbourhood that tells how dense ratios lie by chance."""
 
-LARGEST = 1e12
-"""Losses and KLs beyond it, or below its inverse, are no values to learn from."""
-
-PRECISE = 0.004
-"""Relative error within which a coefficient is matched to a round number."""
-
-CHECKED = slice(2_000)
-"""Rows that are looked at."""
+LARGEST = 1e12  # Losses and KLs beyond it, or below its inverse, are no values to learn from
+PRECISE = 0.004  # Relative error within which a coefficient is matched to a round number
+CHECKED = slice(2_000)  # Rows that are looked at
 
 
 class Guess(NamedTuple):

@@ -21,8 +21,7 @@ from advisor.runs.trainers.key_table import COMPONENT_STD, DATA, PARTS_OF_A_STEP
 
 OF_A_SAMPLE = frozenset(DATA["rows"]["of_a_sample"])
 
-LEAST_CHANGES = 4
-"""Rows that differ from the one before, from which on a rhythm is no chance."""
+LEAST_CHANGES = 4  # Rows that differ from the one before, from which on a rhythm is no chance
 
 LEAST_REPEATED = 0.5
 """Share of rows that repeat the one before, from which on they are copies of it."""
@@ -30,11 +29,8 @@ LEAST_REPEATED = 0.5
 LARGEST, ABSURD = 1e30, 500.0
 """No mean of rewards is as large; nor are a few of them so many times as large as most."""
 
-LEAST_SHARE = 1e-9
-"""Mean reward below which nobody counted: one in a billion completions."""
-
-NEAR = 0.01
-"""Relative difference of two variances that four printed digits leave."""
+LEAST_SHARE = 1e-9  # Mean reward below which nobody counted: one in a billion completions
+NEAR = 0.01  # Relative difference of two variances that four printed digits leave
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,8 @@ NAMES = ("pilots.toml", "pilots.csv")
 """The second, of 1.0, is refused: no run may lose its settings in silence."""
 TABLES: dict[str, type] = {"defaults": dict, "columns": dict, "run": list}
 
-PLACES = ("id", "path", "columns")
-"""Keys of an entry that place it, rather than set something."""
-
-SIDECAR = "settings of the runs (sidecar)"
-"""Why a file that was read is none of the logs."""
+PLACES = ("id", "path", "columns")  # Keys of an entry that place it, rather than set something
+SIDECAR = "settings of the runs (sidecar)"  # Why a file that was read is none of the logs
 
 
 @dataclass(frozen=True)

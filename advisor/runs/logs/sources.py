@@ -192,8 +192,7 @@ def _one_per_step(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {key: cell for row in same for key, cell in row.items() if cell is not None}
 
 
-Value = tuple[str, float, float, float]
-"""Metric, time, value and step."""
+Value = tuple[str, float, float, float]  # Metric, time, value and step
 
 
 def mlflow_candidates(place: str) -> list[LogCandidate]:

@@ -75,12 +75,9 @@ class Derived:
     facts: dict[str, Any] = field(default_factory=dict)
     # Of each fact: ``"train_batch_size 1024 / ppo_mini_batch_size 256 = 4"``.
     arithmetic: dict[str, str] = field(default_factory=dict)
-    # What the source did not state and was assumed.
-    assumptions: tuple[str, ...] = ()
-    # What the user should check.
-    warnings: tuple[str, ...] = ()
-    # Of ``PPO`` and ``COUNTED``.
-    marks: frozenset[str] = frozenset()
+    assumptions: tuple[str, ...] = ()  # What the source did not state and was assumed
+    warnings: tuple[str, ...] = ()  # What the user should check
+    marks: frozenset[str] = frozenset()  # Of ``PPO`` and ``COUNTED``
 
     def put(self, name: str, value: Any, arithmetic: str) -> None:
         """Set a fact and its arithmetic."""

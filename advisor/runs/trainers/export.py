@@ -79,15 +79,12 @@ def refuse(which: str, /, table: str = "export", **facts: Any) -> NoReturn:
 class Export:
     """How to write a configuration from which a trainer starts."""
 
-    # As in ``advisor export --to``.
-    name: str
-    # Trainer and kind of file, as a report calls them.
-    label: str
+    name: str  # As in ``advisor export --to``
+    label: str  # Trainer and kind of file, as a report calls them
     file_name: str
     # Raises `InputError` where the trainer has no such setting.
     render: Callable[[Launch, str | None], str]
-    # Version of the trainer against whose source the keys were checked.
-    checked: str = ""
+    checked: str = ""  # Version of the trainer against whose source the keys were checked
     # Whether it is written only for pilots of its own trainer, or where it is asked for.
     on_demand: bool = False
 

@@ -70,11 +70,8 @@ TRACES = tuple(name for (name,) in KEY_TABLE.reward[8:])
 PATTERNS = patterns("own_loop")
 WORDS = read_data("own_loop")["console"]
 
-LONGEST = 4000
-"""Characters of a line that are looked at."""
-
-LATEST = 300
-"""Characters within which the counter stands: before it only loggers' words do."""
+LONGEST = 4000  # Characters of a line that are looked at
+LATEST = 300  # Characters within which the counter stands: before it only loggers' words do
 
 MOST_TAGS = 1_000
 
@@ -218,14 +215,11 @@ class Step(NamedTuple):
     """A logged step, of the run whose name the line begins with."""
 
     tag: str | None
-    # Of the epoch, where the counter starts again in each.
-    step: int
+    step: int  # Of the epoch, where the counter starts again in each
     planned: int | None
-    # Percentages as fractions, and the keys of those.
-    cells: dict[str, float]
+    cells: dict[str, float]  # Percentages as fractions, and the keys of those
     percents: tuple[str, ...]
-    # The last value as it is written.
-    last: str
+    last: str  # The last value as it is written
     epoch: int | None = None
     epochs: int | None = None
 

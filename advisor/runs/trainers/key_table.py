@@ -35,8 +35,7 @@ class KeyTable:
     """
 
     name: str
-    # Patterns of keys that only this trainer writes.
-    marks: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()  # Patterns of keys that only this trainer writes
     # Names of the train reward, best first; those of one inner tuple are equally good. None
     # contains a KL penalty, is a spread or a part of the reward.
     reward: tuple[tuple[str, ...], ...] = ()
@@ -59,8 +58,7 @@ class KeyTable:
     eval_kinds: tuple[str, ...] = ()
     # Settings that only this trainer has; one that ends with a dot stands for all below.
     setting_marks: tuple[str, ...] = ()
-    # Further keys whose cells ``observe`` looks at.
-    observed: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()  # Further keys whose cells ``observe`` looks at
     derive: Callable[[Mapping[str, Any]], Derived] = _derive_nothing
     observe: Callable[[Table], Derived] = _derive_nothing
 

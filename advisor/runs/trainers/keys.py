@@ -116,14 +116,10 @@ FRACTION = re.compile(r"(\d{1,9}) */ *(\d{1,9})")
 class Keys:
     """Keys of a log by what they hold."""
 
-    # ``reward``, ``step`` and the names of ``PilotRun.SERIES`` -> key.
-    found: dict[str, str]
-    # Keys of held-out rewards that are averaged.
-    evaluations: tuple[str, ...]
-    # Reward function -> key of its mean.
-    parts: dict[str, str]
-    # Other keys that may score answers, by the words of their names.
-    scores: tuple[str, ...] = ()
+    found: dict[str, str]  # ``reward``, ``step`` and the names of ``PilotRun.SERIES`` -> key
+    evaluations: tuple[str, ...]  # Keys of held-out rewards that are averaged
+    parts: dict[str, str]  # Reward function -> key of its mean
+    scores: tuple[str, ...] = ()  # Other keys that may score answers, by the words of their names
 
 
 def restore_slashes(table: Table, keys: Sequence[str]) -> tuple[Table, str | None]:

@@ -26,21 +26,17 @@ T = TypeVar("T", bound=Hashable)
 class Trainer:
     """One trainer: its log keys, log formats, configuration and names of settings."""
 
-    # As runs carry it in ``framework``; unique among registered trainers.
-    name: str
+    name: str  # As runs carry it in ``framework``; unique among registered trainers
     # Meaning of its keys and settings, one table per variant; the first is the trainer's own.
     keys: tuple[KeyTable, ...]
-    # Log formats that only this trainer writes.
-    readers: tuple[Reader, ...] = ()
+    readers: tuple[Reader, ...] = ()  # Log formats that only this trainer writes
     export: Export | None = None
     # Setting of the package -> its name in the trainer's configuration.
     setting_names: Mapping[str, str] = field(default_factory=dict)
     # Setting -> words in which a user of the trainer is asked for it, where its name misleads.
     asked_as: Mapping[str, str] = field(default_factory=dict)
-    # Files of its own that, put next to a log, state the settings.
-    configs: str = ""
-    # What a console of it holds, as a pattern, where that is not read.
-    console_sign: str = ""
+    configs: str = ""  # Files of its own that, put next to a log, state the settings
+    console_sign: str = ""  # What a console of it holds, as a pattern, where that is not read
     # Whether advantages are divided by the deviation of ``torch.std``, with group size - 1.
     bessel: bool = False
     # Name -> settings that its defaults or example scripts use, as reference points.

@@ -18,7 +18,7 @@ class TestCsv(ReaderConformance):
 
 
 class TestMarkdown(ReaderConformance):
-    reader = table.READER
+    reader = TABLE.reader
 
     def write_sample(self, folder, rewards):
         path = folder / "issue.md"
@@ -30,7 +30,7 @@ class TestMarkdown(ReaderConformance):
 
 
 class TestPairs(ReaderConformance):
-    reader = table.READER
+    reader = TABLE.reader
 
     def write_sample(self, folder, rewards):
         path = folder / "curve.jsonl"

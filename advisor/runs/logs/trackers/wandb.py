@@ -175,8 +175,7 @@ def is_chart(log: LogFile) -> bool:
     return EXPORT.search(stem) is not None or bool(_metrics_like(stem))
 
 
-Place = tuple[str, str]
-"""An axis, and where a point lies on it."""
+Place = tuple[str, str]  # An axis, and where a point lies on it
 
 Points = dict[Place, tuple[int, dict[str, str]]]
 """Row and cells of each point of a run; W&B's own counter is one of them."""

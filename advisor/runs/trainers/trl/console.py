@@ -16,8 +16,7 @@ from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.trainers.trl.settings import CONSOLE, PrintedSettings
 
-SUMMARY_KEY = "train_runtime"
-"""Key of the row that closes a run."""
+SUMMARY_KEY = "train_runtime"  # Key of the row that closes a run
 
 OF_SUMMARY = ("train_", "total_flos", "epoch", "step")
 """Beginnings of that row's own keys; TRL adds to it the metrics that no other row has taken: the
@@ -92,17 +91,14 @@ STATE_READER = Reader("TRL trainer_state.json", claims_state, read_state)
 class Plan(NamedTuple):
     """How to place the rows of a run when its log is read again."""
 
-    # Optimizer steps per train row; None to leave the steps open.
-    every: int | None
+    every: int | None  # Optimizer steps per train row; None to leave the steps open
     # The first row stands at the first step, before those at multiples of ``every``.
     has_first: bool = False
-    # Every row was printed several times, and is to be read once.
-    drops_repeats: bool = False
+    drops_repeats: bool = False  # Every row was printed several times, and is to be read once
     # Where rows are placed by bars that ran ahead of them: from which row on, how many rows the
     # log lacks before it.
     lost: tuple[tuple[int, int], ...] = ()
-    # How ``every`` was found.
-    arithmetic: str = ""
+    arithmetic: str = ""  # How ``every`` was found
 
     def losses(self) -> Iterator[str]:
         """Warnings of the rows that the log lacks."""
@@ -118,22 +114,17 @@ class ConsoleRun:
     """A run of a console log, whose rows have no step of their own, and the step of each."""
 
     builder: TableBuilder
-    # What was printed before its first row.
-    settings: dict[str, Any]
-    # Planned steps, and the step from which it was resumed.
-    total: int | None
+    settings: dict[str, Any]  # What was printed before its first row
+    total: int | None  # Planned steps, and the step from which it was resumed
     start: int
-    # What an earlier reading of the log found out.
-    plan: Plan | None
+    plan: Plan | None  # What an earlier reading of the log found out
     reward_key: str
-    # Train rows, and those with a reward.
-    rows: int = 0
+    rows: int = 0  # Train rows, and those with a reward
     rewards: int = 0
     # The row that closes a run was printed; it went on after a crash in the same log.
     is_closed: bool = False
     is_resumed: bool = False
-    # Its progress bar has started again since the last row.
-    was_reset: bool = False
+    was_reset: bool = False  # Its progress bar has started again since the last row
     _keeps_kl: bool = True
     _first_count: int = 0
     _count: int = 0

@@ -156,10 +156,8 @@ def observe(table: Table) -> Derived:
 class UpdateCalls(NamedTuple):
     """Calls of verl's update, at each of which the learning-rate schedule advances by one."""
 
-    # Those of a whole batch of rollouts in a synchronous trainer.
-    steps_per_call: int
-    # In the whole run, where they are known, and where that comes from.
-    total: int | None
+    steps_per_call: int  # Those of a whole batch of rollouts in a synchronous trainer
+    total: int | None  # In the whole run, where they are known, and where that comes from
     how: str
 
     def put(self, extractor: SettingsExtractor, ours: str, count: int, how: str) -> None:
