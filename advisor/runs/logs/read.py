@@ -164,7 +164,8 @@ class LogSearch:
         runs = self._merge(located_runs)
         if self.is_strict or not self._failed:
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
-        listed = {item.path.resolve() for item in self.unread}
+        # `Path.resolve` of Python 3.11 stops at a link to itself.
+        listed = {Path(os.path.realpath(item.path)) for item in self.unread}
         above = [path for path in self.sidecars.read if path not in listed]
         self.unread += [Unread(path, SIDECAR, "sidecar") for path in above]
         runs = self._warned(evaluations_as_rewards(runs, is_fit=self.is_strict))

@@ -44,18 +44,26 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 class RunKeys(BaseModel, use_attribute_docstrings=True):
     """What a sidecar entry or an override may set next to the settings."""
 
-    model: Text | None = None  # Name of the base model; runs of one name pool
-    task: Text | None = None  # Name of the task; runs of one name pool
+    model: Text | None = None
+    """Name of the base model; runs of one name pool."""
+    task: Text | None = None
+    """Name of the task; runs of one name pool."""
     parameters: Annotated[Positive, BeforeValidator(_size)] | None = None
     """All parameters of the base model: a number, or text such as '7B'."""
-    seed: Annotated[int, Field(ge=0)] | None = None  # Seed of the run
-    reward_floor: Finite | None = None  # Lowest reward that a completion can have
-    reward_ceiling: Finite | None = None  # Highest reward that a completion can have
+    seed: Annotated[int, Field(ge=0)] | None = None
+    """Seed of the run."""
+    reward_floor: Finite | None = None
+    """Lowest reward that a completion can have."""
+    reward_ceiling: Finite | None = None
+    """Highest reward that a completion can have."""
     collapsed: Annotated[bool, BeforeValidator(_true_or_false)] | None = None
     """Whether the run collapsed, true or false, where you know it."""
-    collapsed_at: Positive | None = None  # Optimizer step from which it had collapsed
-    gpus: PositiveInt | None = None  # GPUs that the run was trained on, for its price
-    logging_steps: PositiveInt | None = None  # Optimizer steps that one row of the log averages
+    collapsed_at: Positive | None = None
+    """Optimizer step from which it had collapsed."""
+    gpus: PositiveInt | None = None
+    """GPUs that the run was trained on, for its price."""
+    logging_steps: PositiveInt | None = None
+    """Optimizer steps that one row of the log averages."""
 
 
 KEYS = (*PartialSettings.model_fields, *RunKeys.model_fields)
