@@ -456,7 +456,7 @@ def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> st
     elif rate < 0.95 * min(rates):
         where = "A lower learning rate than any so far shows what safety costs."
     else:
-        where = "It lies between the pilots so far, where the decision turns."
+        where = "It lies between the pilots so far."
     new = [
         f"{word} {value}"
         for word, name in (("group size", "group_size"), ("K", "refresh_interval"))

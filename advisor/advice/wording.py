@@ -109,7 +109,7 @@ def stability_interval(stability: Stability) -> str:
 
 
 MOST_WORDS = 150  # Of an answer on a terminal, its title and the line on its study included
-FRAME_WORDS = 16  # Of these, for the title and that line
+FRAME_WORDS = 19  # Of these, for the title, that line and the heading of remarks
 BULLETS = 3  # Remarks before a launch, at most
 NEARLY_ALL = 0.95  # Share of the steps from which on 95 % of the gain says nothing of a shorter run
 
