@@ -11,11 +11,12 @@ from decisions import HOT, LEVEL, STEPS, changed, decision, with_evaluations
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Recommendation, advise, in_trainer_names, number, percent
-from advisor.advice.trade_offs import NOTICED
 from advisor.common import Kind, kinds
 from advisor.forecast import Forecaster, final_reward, pilots_of, stability
 from advisor.model import misfit_caution
 from advisor.runs import Trainer
+
+NOTICED = 0.01
 
 
 @pytest.mark.evidence

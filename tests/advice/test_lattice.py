@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import AXES, CostModel, Lattice, advise, default_lattice
-from advisor.advice.candidates import RATE_RATIO, Grid, within_reach
+from advisor.advice.candidates import Grid, within_reach
 from advisor.errors import InputError
 from advisor.runs import Settings
+
+RATE_RATIO = 10 ** (1 / 6)
 
 FIXED = PLANS[3].completed
 """What the advice keeps of the first pilot of the target."""

@@ -11,17 +11,12 @@ from decisions import DEADLY, STEPS, changed, decision
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Budget, CostModel, Search, advise, pilot_choice
-from advisor.advice.pilot_choice import (
-    PILOT_LEVEL,
-    _reason,
-    choose_pilot,
-    decision_of,
-    is_first_contact,
-    shown,
-)
+from advisor.advice.pilot_choice import _reason, choose_pilot, decision_of, is_first_contact, shown
 from advisor.common import DEFAULT_SEED, Kind, kinds, note
 from advisor.errors import CannotTellError
 from advisor.forecast import pilots_of, stability
+
+PILOT_LEVEL = 0.5
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ import pytest
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import advise, next_pilot
-from advisor.advice.answer_fields import WORTH_A_PILOT
 from advisor.errors import InputError
 from advisor.forecast import Target
 from advisor.model import load_priors, outside_evidence, preset_names
+
+WORTH_A_PILOT = 0.005
 
 FULL = Plan().completed
 LORA = FULL.model_copy(update={"adapter": "lora", "adapter_rank": 16})

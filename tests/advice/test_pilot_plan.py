@@ -9,11 +9,16 @@ import pytest
 
 from advisor.advice import plan as plan_pilots
 from advisor.advice import planned_settings, size_of
-from advisor.advice.pilot_choice import FEW_PROJECTS, FEWEST_RUNS, Action
-from advisor.advice.pilot_plan import LEAST_STEPS, VARIED, _varied
+from advisor.advice.pilot_choice import Action
+from advisor.advice.pilot_plan import _varied
 from advisor.errors import InputError
 from advisor.forecast import Target
 from advisor.model import NormalPrior, load_priors
+
+FEW_PROJECTS = 0.15
+FEWEST_RUNS = 3
+LEAST_STEPS = 10
+VARIED = ((1.0, 4.0), (0.5, 1.0))
 
 BIG = Target("task", "big", 7e9)
 TOLD = {"learning_rate": "1e-6", "group_size": "8", "prompts_per_step": 128}

@@ -15,10 +15,12 @@ import advisor
 from advisor.advice import PLAN, PilotPlan, piloting
 from advisor.advice.evaluate import utilities
 from advisor.advice.pilot_bench import match_logs, price_of, why_not
-from advisor.advice.pilot_choice import FEW_PROJECTS, information_gain, shown, worthwhile
+from advisor.advice.pilot_choice import information_gain, shown, worthwhile
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, RunEffect, Target
 from advisor.runs import PartialSettings
+
+FEW_PROJECTS = 0.15
 
 STEPS = 1000
 LENGTH = 60

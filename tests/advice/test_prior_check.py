@@ -8,7 +8,8 @@ from simulated_runs import made_up_posterior
 
 from advisor import advise
 from advisor.advice import evidence_text, trade_offs
-from advisor.advice.trade_offs import POWERS
+
+POWERS = (0.8, 1.25)
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,11 @@ from advisor.advice import (
     level_text,
     percent,
 )
-from advisor.advice.answer_fields import WORTH_A_PILOT
 from advisor.advice.trade_offs import bound
 from advisor.advice.wording import _say, price
 from advisor.common import Kind, Note, note, stated
+
+WORTH_A_PILOT = 0.005
 
 # Probabilities beside the level ----------------------------------------------------------------
 

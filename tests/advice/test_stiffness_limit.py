@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from theory_oracles import critical_stiffness, held_limit, partial_correction_limit, schedule_radius
 
 from advisor.theory import SHARES, lag_in_cycles, stiffness_limit
-from advisor.theory.refresh import LEAST, MOST
+
+LEAST = 1e-4
+MOST = 1e3
 
 WITHIN = 0.02
 STIFFEST = 5.0

@@ -15,7 +15,8 @@ from advisor.common import Kind, kinds
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, Target, named_target
 from advisor.model import build_cohort, load_priors
-from advisor.runs.pilot_run import STARTS_APART
+
+STARTS_APART = "runs that count as one model on one task start at"
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 90.0, float("nan")])

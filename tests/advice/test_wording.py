@@ -22,9 +22,11 @@ from advisor.advice import (
     percent,
 )
 from advisor.advice.reasons import Binding
-from advisor.advice.wording import MOST_WORDS, price, title_of
+from advisor.advice.wording import price, title_of
 from advisor.common import Kind, counted, kinds, note, stated
 from advisor.forecast import Forecaster, final_reward, pilots_of, stability
+
+MOST_WORDS = 150
 
 KINDS = ["advice", "infeasible", "first_contact"]
 

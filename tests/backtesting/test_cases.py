@@ -7,7 +7,10 @@ import pytest
 from simulated_runs import Plan, rising
 
 from advisor.backtesting import make_cases
-from advisor.backtesting.cases import COHORT, FEWEST, LEAST_ROWS
+
+COHORT = 10
+FEWEST = 4
+LEAST_ROWS = 20
 
 
 def finished(count, rows=100, plan=None, path=None, prefix="run", **updates):

@@ -7,15 +7,9 @@ import pytest
 from scipy.stats import norm
 
 from advisor.backtesting import QUANTILES, Backtest, crps
-from advisor.backtesting.scores import (
-    ADVISOR,
-    INTERVALS,
-    NEW_RUN,
-    SIMPLEST,
-    ForecastTask,
-    predict,
-    score,
-)
+from advisor.backtesting.scores import ADVISOR, NEW_RUN, SIMPLEST, ForecastTask, predict, score
+
+INTERVALS = (0.5, 0.8, 0.95)
 
 
 def crps_of_normal(mean, sd, target):

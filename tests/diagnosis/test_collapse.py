@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from advisor.diagnosis import Collapse, find_collapse
-from advisor.diagnosis.levels import WINDOW_ROWS, trailing_mean
+from advisor.diagnosis.levels import trailing_mean
+
+WINDOW_ROWS = 5
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=150)
 CURVES = st.lists(st.floats(0, 1), min_size=10, max_size=120).map(np.array)

@@ -14,8 +14,9 @@ from processor_time import at_most
 
 from advisor.diagnosis import MODES, Card, Diagnosis, diagnose
 from advisor.diagnosis.card import SEVERITY
-from advisor.diagnosis.verdict import AFTER
 from advisor.runs import PilotRun
+
+AFTER = "began with or after the collapse: a consequence"
 
 ROWS = 100
 FALLEN = falling(ROWS, 60) + 0.02 * noise(1, ROWS)

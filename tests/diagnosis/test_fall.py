@@ -10,7 +10,9 @@ from hypothesis.extra.numpy import arrays
 from made_runs import COLOURS, FEW, MOST_FALSE, falling, noise, rate, rising
 
 from advisor.diagnosis import find_collapse, find_final_fall
-from advisor.diagnosis.levels import SURE, Fall, find_fall
+from advisor.diagnosis.levels import Fall, find_fall
+
+SURE = 4.0
 
 
 def steps(rows, every=1):

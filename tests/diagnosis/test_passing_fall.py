@@ -8,8 +8,9 @@ from simulated_runs import Plan, rising
 
 from advisor.diagnosis import diagnose, find_any_fall, find_final_fall
 from advisor.diagnosis.collapse import dead_from_the_start, find_passing_fall
-from advisor.diagnosis.levels import EVALUATION_ROWS
 from advisor.model import cohort_of
+
+EVALUATION_ROWS = 2
 
 STEPS = np.arange(1.0, 201.0)
 

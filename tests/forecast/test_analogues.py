@@ -206,6 +206,24 @@ def test_finished_siblings_outweigh_strangers(corpus):
     assert np.median(beside) < 0.3 < np.median(alone)
 
 
+def test_a_pool_of_forecasts_is_spread_as_learned_round_its_median(corpus):
+    part = run_of(0.5, "new", seed=5).first_part(0.25)
+    priors = PRIORS.model_copy(
+        update={"take_off": PRIORS.take_off.model_copy(update={"trust": 0.0})}
+    )
+    one, two = (
+        end_of_begun_run(
+            part,
+            np.arange(109.0, 121.0),
+            corpus=replace(corpus, pool_widenings=np.full(3, widening)),
+            bounds=(0.0, 1.0),
+            priors=priors,
+        ).draws
+        for widening in (1.0, 2.0)
+    )
+    np.testing.assert_allclose(two - two[DRAWS // 2], 2 * (one - one[DRAWS // 2]), atol=1e-12)
+
+
 def test_a_forecast_is_that_of_siblings_and_analogues_where_both_agree():
     """Control: analogues that expect no gain pull it down, two siblings twice as far up."""
     siblings = [run_of(0.4, f"s{k}", noise=0.0) for k in range(2)]

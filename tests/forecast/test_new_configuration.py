@@ -258,6 +258,23 @@ def test_ends_of_models_smaller_than_public_ones_spread_further(parameters, fact
         assert spread - middle == pytest.approx((1 + (factor - 1) * doublings) * (odds - middle))
 
 
+def test_longer_runs_are_lifted_by_the_share_of_its_headroom_that_a_pilot_gained(posterior):
+    """In log-odds, for each e-fold beyond twice the pilot; the end is that of the last tenth."""
+    reward = np.linspace(0.4, 0.5, ROWS)
+    first, last = reward[: ROWS // 3].mean(), reward[-ROWS // 3 :].mean()
+
+    def end(gain):
+        rules = RULES.model_copy(update={"gain": gain})
+        priors = posterior.meta.priors.model_copy(update={"discrepancy": rules})
+        meta = posterior.meta.model_copy(update={"priors": priors})
+        forecaster = forecaster_of(with_rows(replace(posterior, meta=meta), reward))
+        settings = at_rate(posterior, RATES[1]).planned_over(8 * ROWS)
+        return np.median(log_odds(forecaster.scaled_reward(settings, [8 * ROWS]), CLEAR))
+
+    lift = (last - first) / (1 - first) * np.log(0.95 * 8 / 2)
+    assert end(3.0) - end(2.0) == pytest.approx(lift, rel=0.02)
+
+
 def test_small_models_that_do_not_fall_come_out_higher_far_beyond_their_pilots():
     def shift(parameters, reward):
         posterior = with_rows(posterior_of(parameters=parameters), reward)

@@ -49,20 +49,39 @@ def test_it_says_what_advise_and_what_if_say(name, request):
     assert abs(ends(other.final_train_reward) - reward).max() > 0.05
 
 
+def with_rate_spread(posterior, spread, name="another", size=5e8):
+    """Forecaster of a model, where the best rates of models spread so."""
+    priors = posterior.meta.priors
+    rules = priors.discrepancy.model_copy(update={"model_rate_spread": spread})
+    own = priors.model_copy(update={"discrepancy": rules})
+    meta = posterior.meta.model_copy(update={"priors": own})
+    return Forecaster(replace(posterior, meta=meta), Target("sort", name, size))
+
+
+HOTTER = LARGE.completed.model_copy(update={"learning_rate": 3e-4})
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.5])
+def test_the_rate_that_suits_a_new_model_spreads_as_it_is_said_to(of_a_language_model, spread):
+    """So its log stiffness does by that, times the exponent of the rate."""
+    known, new = (with_rate_spread(of_a_language_model, one) for one in (0.0, spread))
+    moved = np.log(new.law_stiffness(HOTTER) / known.law_stiffness(HOTTER))
+    multiples = moved / new.population["rate.learning_rate"]
+    error = spread / np.sqrt(new.size)
+    assert multiples.std() == pytest.approx(spread, abs=3 * error / np.sqrt(2))
+    assert multiples.mean() == pytest.approx(0.0, abs=3 * error)
+    assert error < 0.1 * spread
+
+
 def test_a_model_that_no_pilot_ran_is_known_less_well(of_a_language_model):
     """Controls: a spread of nothing, and a new small model, whose speed goes by its size."""
-    priors = of_a_language_model.meta.priors
 
     def said(spread, name="another", size=5e8):
-        rules = priors.discrepancy.model_copy(update={"model_rate_spread": spread})
-        own = priors.model_copy(update={"discrepancy": rules})
-        meta = of_a_language_model.meta.model_copy(update={"priors": own})
-        settings = LARGE.completed.model_copy(update={"learning_rate": 3e-4})
-        forecaster = Forecaster(replace(of_a_language_model, meta=meta), Target("sort", name, size))
-        found = stability(forecaster, settings, END)
-        return found.by_model, np.ptp(ends(forecaster.law_stiffness(settings)))
+        forecaster = with_rate_spread(of_a_language_model, spread, name, size)
+        found = stability(forecaster, HOTTER, END)
+        return found.by_model, np.ptp(ends(forecaster.law_stiffness(HOTTER)))
 
-    spread = priors.discrepancy.model_rate_spread
+    spread = of_a_language_model.meta.priors.discrepancy.model_rate_spread
     piloted, new, as_piloted = said(spread, LARGE.model), said(spread), said(0.0)
     assert spread > 0.5
     assert new[0] < as_piloted[0] - 0.01
@@ -88,6 +107,27 @@ def test_what_pilots_show_beyond_the_laws_carries_over(of_a_language_model):
     ]
     assert beyond[0] == pytest.approx(beyond[1], abs=0.05)
     assert abs(beyond[0]) > 0.1
+
+
+def test_what_carries_over_is_of_the_same_task_before_the_same_model():
+    """Control: the other pilot, of the same model on another task."""
+    size = {"parameters": 5e8, "steps": 60}
+    posterior = made_up_posterior(
+        [Plan(1e-4, model="one", **size), Plan(1e-4, task="mod", model="two", **size)], draws=500
+    )
+    settings = posterior.meta.runs[0].settings
+
+    def beyond(task, model):
+        forecaster = Forecaster(posterior, Target(task, model, 5e8))
+        shares = forecaster.scaled_reward(settings, END), forecaster.curve(settings, END)
+        return np.subtract(*(np.log(share / (1 - share)) for share in shares))
+
+    new, of_the_task, of_the_model = (
+        beyond(*named) for named in (("sort", "two"), ("sort", "one"), ("mod", "two"))
+    )
+    near = np.abs(np.stack([of_the_task, of_the_model]) - new) < 1e-6
+    assert near[0].mean() > 0.9
+    assert near[1].mean() < 0.1
 
 
 def test_several_settings_share_their_draws(posterior):

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from advisor.forecast.analogues import RunKind, describe
-from advisor.forecast.take_off import RISE, TERMS, take_off_terms, with_take_off
+from advisor.forecast.take_off import TERMS, take_off_terms, with_take_off
 from advisor.model import load_priors
 
 RULE = load_priors("theory").take_off
 BOUNDS = (0.0, 1.0)
+RISE = 0.25
 ENDS = np.linspace(0.05, 0.25, 1000)
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from advisor.runs import read_runs
 from advisor.runs.logs.recovered import infer_schedule
-from advisor.runs.pilot_run import IN_WARMUP
 from advisor.theory import schedule_factors
+
+IN_WARMUP = "the log stops within the warm-up, at a learning rate of"
 
 
 def logged(kind: str, planned: int, warmup: int, every: int, until: int, after: bool):

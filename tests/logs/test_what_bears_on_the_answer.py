@@ -11,8 +11,11 @@ from advisor import inspect, read_runs
 from advisor.cli import main
 from advisor.errors import InputError
 from advisor.runs import PartialSettings, PilotRun
-from advisor.runs.pilot_run import NO_GROUP, NO_PILOT, STARTS_APART
 from advisor.runs.several_runs import warn_of_starts
+
+NO_GROUP = "one completion is no group: those of a prompt were miscounted, or this is not GRPO"
+NO_PILOT = "a later stage or a resumed run is no pilot of its own"
+STARTS_APART = "runs that count as one model on one task start at"
 
 
 def pilot(

@@ -11,9 +11,11 @@ from scipy.stats import t as student
 from simulated_runs import PLANS, Plan, Truth, made_up_posterior, prior_means, rising
 
 from advisor.forecast import Forecaster
-from advisor.forecast.predictive import FALLEN_SPREAD, begun_run_reward, logged_mean
+from advisor.forecast.predictive import begun_run_reward, logged_mean
 from advisor.model import RUN_EFFECTS
 from advisor.theory import policy_steps
+
+FALLEN_SPREAD = 0.9
 
 QUIET = {"log_misfit": -30.0, "log_noise_scale": -30.0}
 STILL = {"log_headroom_spread": -30.0, "log_model_spread": -30.0}

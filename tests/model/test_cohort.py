@@ -15,9 +15,11 @@ from advisor.common import Kind, kinds
 from advisor.errors import FlatRewardError, InputError
 from advisor.forecast import fitting
 from advisor.model import CLOCK_EXPONENTS, build_cohort, clock_table, cohort_of
-from advisor.model.cohort import MAX_BINS, Cohort, _edges
+from advisor.model.cohort import Cohort, _edges
 from advisor.runs import Trainer
 from advisor.theory import policy_steps, schedule_factors
+
+MAX_BINS = 14
 
 BINARY = Plan(steps=60, group_size=8, prompts=16.0)
 

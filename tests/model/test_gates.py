@@ -9,9 +9,14 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.findings.gates import CONTRACTED, FARTHEST, PLATEAU_WIDTH, TIMESCALE_FACTOR, gate
+from advisor.findings.gates import gate
 from advisor.forecast import interval_of
 from advisor.model import NormalPrior
+
+CONTRACTED = 0.7
+FARTHEST = 100_000
+PLATEAU_WIDTH = 0.2
+TIMESCALE_FACTOR = 3.0
 
 Z80 = 1.2815516
 """Normal quantile at the end of the central 80 % interval."""

@@ -17,7 +17,11 @@ from advisor.forecast.predictive import begun_run_reward
 from advisor.model import LAWS, Posterior, Reference, Sampling
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
-from advisor.model.sampling import DIVERGENT_SHARE, ESS_LIMIT, KEPT, RHAT_LIMIT
+
+RHAT_LIMIT = 1.01
+ESS_LIMIT = 400
+DIVERGENT_SHARE = 0.001
+KEPT = 1000
 
 pytestmark = [pytest.mark.evidence, pytest.mark.timeout(1200)]
 

@@ -38,7 +38,11 @@ from advisor.model import compat as _compat
 from advisor.model.fast import Shape, data_of, shapes_of
 from advisor.model.fast.density import density_of
 from advisor.model.fast.sampler_coordinates import place
-from advisor.model.sampling import CAREFUL, DIVERGENT_SHARE, ESS_LIMIT, RHAT_LIMIT
+
+RHAT_LIMIT = 1.01
+ESS_LIMIT = 400
+DIVERGENT_SHARE = 0.001
+CAREFUL = 0.99
 
 
 @pytest.fixture(scope="module")

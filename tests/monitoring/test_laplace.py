@@ -9,7 +9,14 @@ import pytest
 from cohorts import data_of, likelihood
 from simulated_runs import PRESET, Plan, made_up_posterior
 
-from advisor.forecast import Forecaster, Target, observe, probability_as_low, reweighted
+from advisor.forecast import (
+    Forecaster,
+    Target,
+    collapse_rate,
+    observe,
+    probability_as_low,
+    reweighted,
+)
 from advisor.forecast.run_likelihood import COPIES, residuals_of, run_effects
 from advisor.model import FAMILIES, POPULATION, build_cohort, load_priors
 from advisor.model import equations as eq
@@ -90,6 +97,18 @@ def test_laplace_with_importance_integrates_the_luck_out():
         residuals.white(observed.reward - laws.reward(np.zeros((3, 10)), observed.clock))
     )
     assert np.abs(np.exp(none - brute) - 1).max() > 0.25
+
+
+def test_a_step_that_was_survived_counts_by_the_rate_of_collapse():
+    posterior = made_up_posterior([PLAN], draws=50)
+    forecaster = Forecaster(posterior, TARGET)
+    observed = observe(logged(), posterior.meta, PLAN.steps)
+    longer = replace(observed, exposure=observed.exposure + 10)
+    before, after = (
+        reweighted(forecaster, one, has_fallen=False).log_marginal for one in (observed, longer)
+    )
+    rate = collapse_rate(forecaster, observed.settings)
+    np.testing.assert_allclose(after - before, -10 * rate, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2])

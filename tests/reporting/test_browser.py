@@ -13,10 +13,12 @@ from advisor.advice import Recommendation, in_trainer_names, number, percent, wh
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
 from advisor.reporting import report
-from advisor.reporting.page import DRAWS, explorer_data
+from advisor.reporting.page import explorer_data
 
 from .browser import check_pages, chromium
 from .conftest import PILOTS, Pilot
+
+DRAWS = 400
 
 Build = Callable[..., Any]
 

@@ -12,10 +12,12 @@ from advisor.advice import Recommendation, number, percent
 from advisor.advice.reasons import Leader
 from advisor.forecast import Forecaster, stability
 from advisor.model import Posterior
-from advisor.reporting.figures.decision import DRAWS, decision_info, draw_decision
+from advisor.reporting.figures.decision import decision_info, draw_decision
 from advisor.reporting.figures.stability_map import has_varied
 
 from .conftest import Pilot
+
+DRAWS = 1000
 
 Build = Callable[..., Any]
 

@@ -19,7 +19,9 @@ import advisor.reporting.page
 from advisor.advice import CostModel, Recommendation, what_if_rows
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
-from advisor.reporting.page import DRAWS, explorer_data
+from advisor.reporting.page import explorer_data
+
+DRAWS = 400
 
 Build = Callable[..., Any]
 SCRIPT = Path(advisor.reporting.page.__file__).parent / "assets" / "page.js"

@@ -12,10 +12,12 @@ from matplotlib.text import Text
 
 from advisor.forecast import Forecaster, RunEffect, Target
 from advisor.model import Posterior
-from advisor.reporting.figures.beliefs import MAX_GROUPS, draw_posteriors, posteriors_info
+from advisor.reporting.figures.beliefs import draw_posteriors, posteriors_info
 from advisor.reporting.style import settings_label
 
 from .conftest import Pilot
+
+MAX_GROUPS = 10
 
 Build = Callable[..., Any]
 

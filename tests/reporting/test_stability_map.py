@@ -16,14 +16,11 @@ from advisor.advice import Recommendation
 from advisor.forecast import Forecaster, Target, stability
 from advisor.model import Posterior
 from advisor.reporting import style
-from advisor.reporting.figures.stability_map import (
-    MAX_PANELS,
-    _limit,
-    draw_stability_map,
-    stability_map_info,
-)
+from advisor.reporting.figures.stability_map import _limit, draw_stability_map, stability_map_info
 
 from .conftest import PILOTS, Pilot
+
+MAX_PANELS = 4
 
 Build = Callable[..., Any]
 RATES = np.geomspace(1e-5, 1e-1, 5)

@@ -12,14 +12,12 @@ import pytest
 from advisor.advice import Recommendation, number
 from advisor.forecast import Forecaster, RunEffect, Target, fitted_curve
 from advisor.model import RUN_EFFECTS, Posterior
-from advisor.reporting.figures.trajectories import (
-    MAX_LABELS,
-    MAX_PANELS,
-    draw_trajectories,
-    trajectories_info,
-)
+from advisor.reporting.figures.trajectories import draw_trajectories, trajectories_info
 
 from .conftest import Pilot
+
+MAX_PANELS = 6
+MAX_LABELS = 8
 
 Build = Callable[..., Any]
 

@@ -19,7 +19,8 @@ from advisor.theory import (
     overdamped_trajectory,
     trajectory,
 )
-from advisor.theory.oscillator import TAYLOR_RADIUS
+
+TAYLOR_RADIUS = 1e-3
 
 LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=150)
 MOMENTA = st.floats(0, 0.99)
