@@ -23,9 +23,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 import numpy as np
 from analogue_learning import learned_corpus, tabulated_by_odds
 from cohort_fits import NOT_SAMPLED
+from engine_flags import add_engine_flags, on_engine, results
 from index import read_index
 from interim import interim_studies, learned_preset
 from methods import RULES, Asked, curves, learned, siblings_gain, with_spread
@@ -49,10 +52,6 @@ from advisor.forecast.run_in_progress import EndOfRun
 from advisor.model import NO_LINE, KnownOptimum, Priors, Sampling, load_priors
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))
-
-from engine_flags import add_engine_flags, on_engine, results
 
 LEAST_REWARDS = 40
 LEAST_SEEN = 3
