@@ -54,6 +54,9 @@ from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 LEAST_REWARDS = 40
+SAME = 1e-6
+"""Share of the largest reward by which rewards differ that are the same number."""
+
 LEAST_SEEN = 3
 LARGE = 5
 """Runs of a repository from which it is judged by itself."""
@@ -92,7 +95,8 @@ def load(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
         indexed += [run for run in found if run.reward.size >= LEAST_REWARDS]
         unread += lost
     members = list(zip(indexed, pilots(indexed), strict=True))
-    members = [(run, pilot) for run, pilot in members if np.ptp(pilot.reward) > 0]
+    # Errors are shares of the range: of a run that only rounding moves there is none.
+    members = [one for one in members if np.ptp(one[1].reward) > SAME * abs(one[1].reward).max()]
     of = cohorts([pilot for _, pilot in members])
     return [
         Run(pilot, run.repository, *of[pilot.id]) for run, pilot in members if pilot.id in of
