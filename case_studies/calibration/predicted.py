@@ -343,6 +343,9 @@ def rows(told: Mapping[str, Any]) -> list[str]:
             scores = (stable[key][0] for key in ("brier", "base_rate", "control"))
             cells += [f"{score:.3f}" for score in scores]
             out.append(f"| {' | '.join(cells)} |")
+    for level in BY_LEVEL:
+        left = (own["levels"][level]["variance_left"] for own in told.values())
+        out.append(f"| {level} | {' | '.join(f'{share:.2f}' for share in left)} |")
     return out
 
 

@@ -15,8 +15,6 @@ from advisor.common import EngineSettings
 LEVEL = 0.05
 """Of every test: of one quantity, and by Bonferroni of all quantities of a study together."""
 
-FORECAST = "reward at twice the horizon"
-
 
 def run_simulations(
     study: str, wanted: int, folder: Path, on: EngineSettings | None = None

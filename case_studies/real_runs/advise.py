@@ -130,14 +130,15 @@ def scores(part: Sequence[dict[str, Any]], method: str) -> dict[str, Any]:
     names = np.array([one["repository"] for one in part])
     by_name = np.array([np.mean(np.array(rows)[names == name], 0) for name in np.unique(names)])
     error, bias, score, holds = by_name.mean(0)
-    spread = by_name[:, 2].std(ddof=1) / len(by_name) ** 0.5 if len(by_name) > 1 else float("nan")
+    several = len(by_name) > 1
+    spread = by_name[:, 2].std(ddof=1) / len(by_name) ** 0.5 if several else None
     return {
         "n": len(part),
         "repositories": len(by_name),
         "mae": round(error, 4),
         "bias": round(bias, 4),
         "crps": round(score, 4),
-        "crps_standard_error": round(spread, 4),
+        "crps_standard_error": None if spread is None else round(spread, 4),
         "coverage": {"0.8": round(holds, 4)},
         "holds of runs": round(float(np.mean([row[3] for row in rows])), 4),
     }

@@ -58,11 +58,6 @@ POOL_WIDENINGS = (1.1, 1.0, 1.0)
 """Of all together. 0.85 and 0.75 at a quarter and a half make intervals hold 80 % in the
 repositories that they were chosen on, and held 71 and 70 % in eighteen that nobody had seen."""
 
-DEATH_SLOPE_SD = 0.5
-"""Of the prior of a slope, in log-odds for a standard deviation of a term."""
-
-NO_DEATH, NEWTON_STEPS = -7.0, 30
-
 INTERVAL = 0.8
 """Interval whose coverage chooses the widening."""
 

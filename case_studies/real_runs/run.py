@@ -23,9 +23,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 import numpy as np
 from analogue_learning import learned_corpus, tabulated_by_odds
 from cohort_fits import NOT_SAMPLED
+from engine_flags import add_engine_flags, on_engine, results
 from index import read_index
 from interim import interim_studies, learned_preset
 from methods import RULES, Asked, curves, learned, siblings_gain, with_spread
@@ -50,11 +53,10 @@ from advisor.model import NO_LINE, KnownOptimum, Priors, Sampling, load_priors
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))
-
-from engine_flags import add_engine_flags, on_engine, results
-
 LEAST_REWARDS = 40
+SAME = 1e-6
+"""Share of the largest reward by which rewards differ that are the same number."""
+
 LEAST_SEEN = 3
 LARGE = 5
 """Runs of a repository from which it is judged by itself."""
@@ -93,7 +95,8 @@ def load(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
         indexed += [run for run in found if run.reward.size >= LEAST_REWARDS]
         unread += lost
     members = list(zip(indexed, pilots(indexed), strict=True))
-    members = [(run, pilot) for run, pilot in members if np.ptp(pilot.reward) > 0]
+    # Errors are shares of the range: of a run that only rounding moves there is none.
+    members = [one for one in members if np.ptp(one[1].reward) > SAME * abs(one[1].reward).max()]
     of = cohorts([pilot for _, pilot in members])
     return [
         Run(pilot, run.repository, *of[pilot.id]) for run, pilot in members if pilot.id in of

@@ -19,7 +19,6 @@ SIGNS = {"+": 14, "-": 15, "*": 16, "?": 17, ",": 18, ";": 19, "=": SEP}
 VOCABULARY = 20
 WRONG_STYLES = 3
 PROMPTS = 15_000
-ANSWER_MARK = SIGNS[";"]
 
 
 def encoded(text: str) -> list[int]:
