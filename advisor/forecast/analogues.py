@@ -36,20 +36,8 @@ SCORED_SHARES = (0.1, 0.25, 0.5)
 """Shares at which reaches are compared and the weight of a pooled curve is learned."""
 
 FEATURES = (
-    "log_share",
-    "trend",
-    "bend",
-    "noise",
-    "signal",
-    "half_log_rows",
-    "is_share",
-    "level",
-    "headroom",
-    "log_unit",
-    "log_parameters",
-    "is_lora",
-    "log_rate",
-    "log_steps",
+    *("log_share", "trend", "bend", "noise", "signal", "half_log_rows", "is_share", "level"),
+    *("headroom", "log_unit", "log_parameters", "is_lora", "log_rate", "log_steps"),
 )
 """What describes a run; see :func:`describe`."""
 
