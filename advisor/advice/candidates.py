@@ -24,10 +24,7 @@ RATE_REACH = 3.0
 GROUP_REACH = 2.0  # Group sizes offered reach this factor beyond those piloted
 
 AXES = (
-    "learning_rate",
-    "group_size",
-    "minibatches_per_refresh",
-    "epochs_per_refresh",
+    *("learning_rate", "group_size", "minibatches_per_refresh", "epochs_per_refresh"),
     "prompts_per_step",
 )
 """Settings that the advice chooses."""

@@ -40,15 +40,7 @@ CURVE_POINTS = 33
 
 MOST = 1_000_000  # No setting is larger: beyond it a number is a mistake of units
 
-NAMED = (
-    "learning_rate",
-    "group_size",
-    "minibatches_per_refresh",
-    "epochs_per_refresh",
-    "refresh_interval",
-    "prompts_per_step",
-)
-"""Settings of a row of `what_if`."""
+NAMED = (*AXES[:-1], "refresh_interval", AXES[-1])  # Settings of a row of `what_if`
 
 
 @dataclass(frozen=True)

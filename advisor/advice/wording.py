@@ -271,17 +271,7 @@ def summary_text(advice: AnswerFields) -> str:
 
 def explanation_text(advice: AnswerFields) -> str:
     """Write in full what the numbers speak of and what they mean, without lines to paste."""
-    limits = [f"What limits it: {advice.binding}"] if advice.kind != "next_pilot" else []
-    lines = [
-        f"For {advice.target.subject}, to {_say('aim', advice)}: {_say('settings', advice)}.",
-        _say("expect", advice),
-        _say("rest", advice),
-        _say("parts", advice),
-        _say("silent", advice) if advice.silent_groups else "",
-        *limits,
-        _say("evidence", advice),
-    ]
-    return "\n".join(filter(None, lines))
+    return _say("explanation", advice)
 
 
 def pilot_reason(pilot: NextPilot) -> str:
@@ -299,10 +289,4 @@ def details_text(advice: AnswerFields) -> str:
     shown = summary_text(advice)
     said = [leader_text(advice), *(f"Caution: {line}" for line in launch_notes(advice))]
     more = [line for line in said if line and line.removeprefix("Caution: ") not in shown]
-    lost = 0.0 if advice.next_pilot is None else advice.next_pilot.loss or 0.0
-    # Below, a tenth of a per cent would show nothing.
-    more += [_say("loss", advice.next_pilot)] if lost >= 0.0005 else []
-    others = [_say("others", advice)] if advice.kind == "recommendation" else []
-    assumed = [f"Assumed: {'; '.join(advice.assumptions)}."] if advice.assumptions else []
-    parts = [explanation_text(advice), *more, evidence_text(advice), *others, *assumed]
-    return "\n".join(parts)
+    return _say("details", advice, more)

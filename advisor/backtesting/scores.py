@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from advisor.common import counted
+from advisor.common import counted, spoken, template
 from advisor.theory import FloatArray
 
 ADVISOR, NEW_RUN, SIMPLEST = "advisor", "advisor, as a new run", "last value"
@@ -177,18 +178,19 @@ def _verdict(mine: Sequence[Prediction], simplest: Sequence[Prediction], of: str
     """One sentence on forecasts: how far they miss, beside the last value, and what holds."""
     from scipy.special import bdtr
 
-    scores, other = score(mine), score(simplest)
+    errors = [score(one)["mae"] for one in (mine, simplest)]
     held, runs = sum(p.covers(0.8) for p in mine), len(mine)
-    numbers = (
-        f"on your {counted(runs, 'run')} forecasts {of} miss by {scores['mae']:.3f}, your last "
-        f"values by {other['mae']:.3f}; 80 % intervals hold {held} of {runs}"
-    )
-    if runs < FEWEST:
-        return f"{numbers}: too few runs to say whether to use them."
-    is_narrow = bdtr(held, runs, 0.8) < RARE
-    if scores["mae"] > other["mae"]:
-        return f"{numbers}: do not use them, carry on your last values."
-    return f"{numbers}: use the number, not its interval." if is_narrow else f"{numbers}: use them."
+    return _say("verdict", runs, of, *errors, held, runs < FEWEST, bdtr(held, runs, 0.8) < RARE)
+
+
+@cache
+def _words() -> Any:
+    return template("advisor.backtesting", "backtest.txt.j2", {"counted": counted})
+
+
+def _say(paragraph: str, *of: Any) -> str:
+    """One paragraph of ``backtest.txt.j2``."""
+    return spoken(_words(), paragraph, *of)
 
 
 def _line(p: Prediction) -> dict[str, Any]:
@@ -198,7 +200,7 @@ def _line(p: Prediction) -> dict[str, Any]:
 
 def show(found: Backtest, console: Console) -> None:
     """Print the scores of all methods, and what was left out."""
-    parts = found.parts()
+    parts, unit = found.parts(), ""
     if parts:
         table = _table(found)
         for part in parts:
@@ -213,19 +215,9 @@ def show(found: Backtest, console: Console) -> None:
         console.print(table)
         is_shared = {p.bounds for p in found.predictions} != {(0.0, 1.0)}
         unit = "as shares of the reward's range" if is_shared else "in reward units"
-        console.print(Text(f"Errors and CRPS {unit}; smaller is better."))
-        for line in found.verdicts():
-            console.print(Text(line[0].upper() + line[1:]))
-    for name in found.failed:
-        console.print(Text(f"No forecast of {name}: the sampler did not converge."))
-    for line in found.broken:
-        console.print(Text(f"No forecast of {line}"))
-    for why, which in _by_reason(found.uncurved, " cohorts"):
-        console.print(Text(f"Forecast from runs like them, without a pooled curve: {which}; {why}"))
-    if found.left_out:
-        console.print(Text(f"Left out ({len(found.left_out)}):"))
-    for why, which in _by_reason(found.left_out):
-        console.print(Text(f"  {why} [{which}]"))
+    reasons = _by_reason(found.uncurved, " cohorts"), _by_reason(found.left_out)
+    if text := _say("below", found, unit, *map(list, reasons)):
+        console.print(Text(text))
 
 
 def _by_reason(lines: tuple[str, ...], unit: str = "") -> Iterator[tuple[str, str]]:

@@ -79,11 +79,7 @@ def advise(
     seed: int = DEFAULT_SEED,
     shown: Shown,
 ) -> None:
-    """Read pilot logs, fit them, and recommend a configuration.
-
-    [bold]Examples[/]: advisor advise runs/ --steps 500 --level 0.95 --out study
-    / advisor advise runs/ --to-reward 0.8 --gpus 8
-    """
+    """Read pilot logs, fit them, and recommend a configuration."""
     from advisor.advice import Search
     from advisor.model import Sampling
 
@@ -106,12 +102,7 @@ def demo(
     *,
     shown: Shown,
 ) -> None:
-    """Advise on four short pilots of tiny transformers, and show how such runs ended.
-
-    The pilots and the full runs come with the package; they were really trained.
-
-    [bold]Example[/]: advisor demo --out my-first-study
-    """
+    """Advise on four short pilots of tiny transformers, and show how such runs ended."""
     from advisor import demo_folder
     from advisor.advice import Request
     from advisor.model import Sampling
@@ -138,10 +129,7 @@ def fit(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Fit pilots and print plateau, timescale and exponents, and what the pilots leave open.
-
-    [bold]Example[/]: advisor fit runs/ --out posterior.nc
-    """
+    """Fit pilots and print plateau, timescale and exponents, and what the pilots leave open."""
     from advisor.cli.terminal import Reporter, noted
     from advisor.common import check_output, or_keep, write_whole
     from advisor.findings import describe

@@ -26,14 +26,7 @@ def compare(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Compare two studies, two runs, or the forecasts of a study with finished runs.
-
-    Studies: advised settings and their forecast. Runs: settings, lengths, first and last reward,
-    verdicts. A study and finished runs: the forecast for each run's settings, and its outcome.
-
-    [bold]Examples[/]: advisor compare study-may study-june / advisor compare a.jsonl b.jsonl --all
-    / advisor compare study full-run.log
-    """
+    """Compare two studies, two runs, or the forecasts of a study with finished runs."""
     from advisor.cli.terminal import noted, output
     from advisor.study import compare as compare_paths
 
@@ -89,14 +82,7 @@ def backtest(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Score forecasts on your own finished runs.
-
-    Each run is forecast from its first part, with the others of its task and model. The target is
-    the mean reward of its last tenth. Curve fits to single runs are scored next to it. With several
-    --seen the same cohorts are forecast at each share. With --keep a stopped command continues.
-
-    [bold]Example[/]: advisor backtest old-runs/ --seen 0.1 --seen 0.25
-    """
+    """Score forecasts on your own finished runs."""
     from advisor.backtesting import backtest as run_backtest
     from advisor.backtesting import show
     from advisor.cli.terminal import Reporter, output

@@ -78,7 +78,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             given[at] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
         function(**given)
 
-    called.__name__, called.__doc__ = name, function.__doc__
+    called.__name__ = name
+    called.__doc__ = "\n\n".join(filter(None, (function.__doc__, _words()["more"].get(name))))
     keyword, signature = inspect.Parameter.KEYWORD_ONLY, []
     for at, (kind, default) in taken.items():
         worded = {"default": default, "annotation": Annotated[kind, _worded(name, at, kind)]}

@@ -39,12 +39,7 @@ def inspect(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Show which runs a folder holds, what was understood, and what to add before a fit.
-
-    With --quiet only the runs are shown.
-
-    [bold]Example[/]: advisor inspect runs/ --explain
-    """
+    """Show which runs a folder holds, what was understood, and what to add before a fit."""
     from advisor.cli.inspection import explain, show
     from advisor.cli.terminal import output
     from advisor.runs import inspect as inspect_logs
@@ -102,13 +97,7 @@ def diagnose(
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Distinguish reward hacking, dead advantages, lost entropy, instability and collapse.
-
-    Ends with code 5 where a run fails, or as --fail-on states. Needs no fit. With --quiet only the
-    table is shown.
-
-    [bold]Examples[/]: advisor diagnose runs/ / advisor diagnose run.log --fail-on warning
-    """
+    """Distinguish reward hacking, dead advantages, lost entropy, instability and collapse."""
     from advisor.cli.terminal import output
     from advisor.diagnosis import Diagnosis
     from advisor.runs import inspect as inspect_logs
@@ -191,17 +180,7 @@ def watch(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Follow a growing log: where it will end, whether it stays stable, and whether to stop it.
-
-    Ends when the planned steps are done; exits with 5 where something is wrong with the run. It
-    only advises, unless --stop gives a command that ends the run; --dry-run shows when. With
-    --quiet it prints only what is not 'go on', with --json one object per update. With --pilots it
-    fits again, with this run among them, where the pilots alone do not explain it. A run that a
-    tracker has (wandb:ENTITY/PROJECT/RUN) is looked at with --once.
-
-    [bold]Examples[/]: advisor watch run/trainer_state.json --posterior study --target-reward 0.8
-    / advisor watch run.log --posterior study --stop ./stop.sh --dry-run
-    """
+    """Follow a growing log: where it will end, whether it stays stable, and whether to stop it."""
     from advisor.cli.terminal import HarmlessConsole
     from advisor.monitoring import View, follow, reader
     from advisor.runs import is_source

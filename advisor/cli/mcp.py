@@ -42,10 +42,7 @@ KINDS: dict[str, Any] = {
 
 
 def mcp() -> None:
-    """Serve the commands as tools to an agent (MCP, stdio).
-
-    [bold]Example[/]: advisor mcp
-    """
+    """Serve the commands as tools to an agent (MCP, stdio)."""
     try:
         from mcp.server import MCPServer
         from mcp.server.mcpserver.resources import FileResource

@@ -43,13 +43,7 @@ def plan(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Plan a few short pilots before a full run, or say that none is worth its price.
-
-    Give the settings of the run as you would launch it now; the pilots vary its learning rate.
-
-    [bold]Example[/]: advisor plan --model Qwen/Qwen2.5-7B --steps 500 --to verl --out pilots
-    --set learning_rate=1e-6 --set group_size=8 --set prompts_per_step=128
-    """
+    """Plan a few short pilots before a full run, or say that none is worth its price."""
     from advisor.advice import PLAN, planned_settings, size_of
     from advisor.advice import plan as plan_pilots
     from advisor.cli.terminal import write_new
@@ -130,13 +124,7 @@ def pilots(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Say which pilots to start, continue, stop or extend; then stop piloting, and what to run.
-
-    The answer then names a further pilot, where one is worth its price. With --json and --follow
-    it prints one object per look.
-
-    [bold]Example[/]: advisor pilots pilots --logs runs --follow --out study
-    """
+    """Say which pilots to start, continue, stop or extend; then stop piloting, and what to run."""
     from advisor.advice import PilotPlan
     from advisor.study import check_place
 

@@ -25,11 +25,7 @@ def next_pilot(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Name the pilot whose result would improve the decision most for its price.
-
-    [bold]Examples[/]: advisor next-pilot study --steps 60
-    / advisor next-pilot study --to trl > pilot.yaml
-    """
+    """Name the pilot whose result would improve the decision most for its price."""
     from advisor.advice import export_pilot, in_trainer_names, pilot_reason
     from advisor.cli.terminal import load
 
@@ -57,11 +53,7 @@ def export(
     out: Path | None = None,
     quiet: bool = False,
 ) -> None:
-    """Write the advised settings as a trainer's configuration.
-
-    [bold]Examples[/]: advisor export study --to trl --devices 8 --out grpo.yaml
-    / advisor export study --to ms-swift --set adapter_rank=16
-    """
+    """Write the advised settings as a trainer's configuration."""
     from advisor.cli.terminal import load, write_new
 
     stated = flags.pairs(settings, "--set")
@@ -88,12 +80,7 @@ def what_if(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Evaluate other settings under a study's posterior: reward, P(stable), price.
-
-    What is not named stays as advised; several values make a table of all combinations.
-
-    [bold]Example[/]: advisor what-if study --group-size 32 --refresh-interval 4
-    """
+    """Evaluate other settings under a study's posterior: reward, P(stable), price."""
     from itertools import product
 
     from advisor.advice import GRACE, piloted
@@ -205,11 +192,7 @@ ALL = "all"
 def plot(
     study: Path, name: str, *, kind: str | None = None, out: Path | None = None, quiet: bool = False
 ) -> None:
-    """Draw a figure of a study, or all of them: into the study, or where --out says.
-
-    [bold]Examples[/]: advisor plot study stability --format pdf
-    / advisor plot study all --out figures
-    """
+    """Draw a figure of a study, or all of them: into the study, or where --out says."""
     from advisor.cli.terminal import load, refuse_existing, write_new
     from advisor.reporting import FIGURES, check_figures, check_format, drawings
 
@@ -240,13 +223,7 @@ def plot(
 def report(
     study: Path, *, outcome: list[str] | None = None, stated: flags.Stated, quiet: bool = False
 ) -> None:
-    """Write report.html of a study: one file with figures, what-if sliders and configs.
-
-    It opens in any browser, without a network. With --outcome it ends with what finished runs came
-    to.
-
-    [bold]Example[/]: advisor report study --outcome full-run.log
-    """
+    """Write report.html of a study: one file with figures, what-if sliders and configs."""
     from advisor.cli.terminal import load
     from advisor.runs import read_runs
 

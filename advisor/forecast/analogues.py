@@ -24,8 +24,7 @@ from advisor.model import Discrepancy, RunSummary, all_small, preset_folder, sig
 from advisor.runs import PilotRun
 from advisor.theory import BoolArray, FloatArray
 
-FINAL_SHARE = 0.1
-"""Share of a run, at its end, whose mean reward is forecast and judged."""
+FINAL_SHARE = 0.1  # Share of a run, at its end, whose mean reward is forecast and judged
 
 SHARES = (0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 0.85)
 """Shares of their length at which the runs of a corpus are described."""
@@ -37,20 +36,8 @@ SCORED_SHARES = (0.1, 0.25, 0.5)
 """Shares at which reaches are compared and the weight of a pooled curve is learned."""
 
 FEATURES = (
-    "log_share",
-    "trend",
-    "bend",
-    "noise",
-    "signal",
-    "half_log_rows",
-    "is_share",
-    "level",
-    "headroom",
-    "log_unit",
-    "log_parameters",
-    "is_lora",
-    "log_rate",
-    "log_steps",
+    *("log_share", "trend", "bend", "noise", "signal", "half_log_rows", "is_share", "level"),
+    *("headroom", "log_unit", "log_parameters", "is_lora", "log_rate", "log_steps"),
 )
 """What describes a run; see :func:`describe`."""
 
@@ -62,11 +49,8 @@ USUAL_PARAMETERS, USUAL_RATE = 3e9, 5e-6
 SIBLING_REACH = 2.0
 """Distance within which siblings resemble, over that of strangers: what they share is unseen."""
 
-LEAST_RESEMBLANCE = 1e-6
-"""Of any run: one that resembles none is forecast by all."""
-
-MOST_GAIN = 4.0
-"""Of a run, in ranges seen."""
+LEAST_RESEMBLANCE = 1e-6  # Of any run: one that resembles none is forecast by all
+MOST_GAIN = 4.0  # Of a run, in ranges seen
 
 LEAST_SHARE = 0.02
 """By which a share stays clear of 0 and 1 in log-odds: groups of a few completions tell no less."""

@@ -26,11 +26,8 @@ from advisor.forecast.survival import rest_stable, stability
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray
 
-DRAWS = 1000
-"""Draws that are kept of those that were weighed."""
-
-LATEST_ROWS = 5
-"""Rows that tell where a run is, as for a collapse, and that may surprise."""
+DRAWS = 1000  # Draws that are kept of those that were weighed
+LATEST_ROWS = 5  # Rows that tell where a run is, as for a collapse, and that may surprise
 
 
 @dataclass(frozen=True)

@@ -39,14 +39,9 @@ SIGNALS = {
 LOG_RATES = np.linspace(np.log(1e-9), 0.0, 84)
 """At which runs elsewhere are counted: a quarter of an e-fold apart."""
 
-LEAST_ROWS = 6
-"""Values of a signal below which it counts as not logged."""
-
-MOST_FOLDS = 3.0
-"""Natural log of the largest change of a signal that counts."""
-
-USUAL_KL = 0.1
-"""KL per token beyond which a policy counts as far from its reference."""
+LEAST_ROWS = 6  # Values of a signal below which it counts as not logged
+MOST_FOLDS = 3.0  # Natural log of the largest change of a signal that counts
+USUAL_KL = 0.1  # KL per token beyond which a policy counts as far from its reference
 
 
 class Outcomes(NamedTuple):

@@ -23,8 +23,7 @@ from advisor.theory import FloatArray, IntArray, policy_steps, stiffness_limit
 SEARCH_DRAWS = 4000
 """Draws used for a forecast: Monte Carlo error of a probability is at most 0.008."""
 
-SUPPORT = 3.0
-"""Steps of a run over those of the longest pilot beyond which it is extrapolated."""
+SUPPORT = 3.0  # Steps of a run over those of the longest pilot beyond which it is extrapolated
 
 
 @dataclass(frozen=True)
@@ -97,34 +96,11 @@ class Forecaster:
     """Posterior predictive of any configuration for one target.
 
     The run's own effects are drawn once and reused, so that two configurations are compared under
-    the same seed noise. Settings may be stacked: arrays of shape (configurations,) in the place of
-    learning rate, group size, mini-batches, epochs and prompts per step; results then have that
-    dimension first.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    target : Target
-    draws : int
-        Thinned evenly out of the posterior.
-    seed : int
-        Of the run's own effects and of a new model's.
-    run_effect : RunEffect, optional
-        Where the run's own effects come from [default: ``RunEffect.fresh(seed)``].
-    corpus : Corpus, optional
-        Finished runs that show how pilots end beyond their last row [default: the shipped
-        ones, without the repositories of the pilots; none where all models are small].
-
-    Attributes
-    ----------
-    run_effect : ndarray of shape (3, ..., draws)
-        The run's own plateau, stiffness and shape, in standard deviations.
-    stiffness_ratio, log_stiffness_ratio : ndarray of shape (draws,)
-        Stiffest mode over the one that the reward shows, and the log of that.
-    indices : ndarray of shape (draws,)
-        Which of the posterior's draws are in use.
-    size : int
-        How many.
+    the same seed noise; they come from ``run_effect`` [default: fresh ones]. Settings may be
+    stacked: arrays of shape (configurations,) in the place of learning rate, group size,
+    mini-batches, epochs and prompts per step; results then have that dimension first. ``corpus``
+    shows how pilots end beyond their last row [default: the shipped runs, without the pilots'
+    repositories; none where all models are small].
     """
 
     def __init__(
@@ -354,19 +330,9 @@ class Forecaster:
         return self._uncorrected if settings.importance_ratio else np.ones(self.size)
 
     def reward(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
-        """Expected reward of the policy after so many optimizer steps.
+        """Expected reward after optimizer steps, shape (draws, times), in reward units.
 
-        Parameters
-        ----------
-        settings : Settings
-            Completed; its ``planned_steps`` shape a decaying schedule.
-        steps : array_like of shape (times,)
-            Optimizer steps, whole.
-
-        Returns
-        -------
-        reward : ndarray of shape (draws, times)
-            In reward units, without sampling noise and given that the run stays stable.
+        Without sampling noise, and given that the run stays stable.
         """
         return self.in_reward_units(self.scaled_reward(settings, steps))
 
@@ -488,18 +454,7 @@ class Forecaster:
         return self.outcome_bounds[1] - self.outcome_bounds[0]
 
     def outcome(self, settings: Settings, steps: npt.ArrayLike) -> FloatArray:
-        """Expected held-out reward where the pilots were evaluated, else train reward.
-
-        Parameters
-        ----------
-        settings : Settings
-        steps : array_like of shape (times,)
-
-        Returns
-        -------
-        reward : ndarray of shape (draws, times)
-            In units of the held-out reward, or of the train reward: as for :meth:`reward`.
-        """
+        """Expected held-out reward where pilots were evaluated, else train reward."""
         return self.outcome_of(self.scaled_reward(settings, steps))
 
     def outcome_of(self, level: FloatArray) -> FloatArray:

@@ -32,8 +32,7 @@ from advisor.theory import FloatArray, IntArray
 HORIZONS = 2.0 ** np.arange(1, 11)
 """Lengths of a run, over that of the pilot, at which the analogues are asked."""
 
-CLEAR = 1e-3
-"""Share of the reward's range by which a level stays clear of its ends, in log-odds."""
+CLEAR = 1e-3  # Share of the reward's range by which a level stays clear of its ends, in log-odds
 
 
 @dataclass(frozen=True)

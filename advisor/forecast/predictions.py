@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 DIMS = ("configuration", "draw", "step")
 
-POINTS = 100
-"""Steps on the way of a run of which the length alone is given."""
+POINTS = 100  # Steps on the way of a run of which the length alone is given
 
 
 def predict(

@@ -30,11 +30,8 @@ from advisor.model import Posterior, Priors
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
-DRAWS = 1000
-"""Draws of an answer."""
-
-BINS = 20
-"""Rows of a run are averaged into at most this many before a fit."""
+DRAWS = 1000  # Draws of an answer
+BINS = 20  # Rows of a run are averaged into at most this many before a fit
 
 TIME = ((-1.5, 0.0, 1.5), -4.0, 5.0)
 """Starts of a log time scale, in lengths of what is seen, and its bounds."""

@@ -21,11 +21,8 @@ from advisor.model import DEGREES
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, IntArray, cumulative_clock
 
-DIFFERENCE = 1e-3
-"""Of an effect, for the derivative of the curve."""
-
-COPIES = 4
-"""Effects drawn per draw, in two mirrored pairs."""
+DIFFERENCE = 1e-3  # Of an effect, for the derivative of the curve
+COPIES = 4  # Effects drawn per draw, in two mirrored pairs
 
 
 @dataclass(frozen=True)

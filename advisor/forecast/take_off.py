@@ -8,8 +8,7 @@ from advisor.forecast.analogues import FEATURES, LOG_SHARE, LOG_STEPS, Descripti
 from advisor.model import TakeOff, sigmoid
 from advisor.theory import FloatArray
 
-RISE = 0.25
-"""Share of the reward's range that counts as a rise."""
+RISE = 0.25  # Share of the reward's range that counts as a rise
 
 TERMS = tuple(name for name in TakeOff.model_fields if name not in ("trust", "source"))
 """Terms of its log-odds, in their order."""

@@ -8,27 +8,17 @@ from advisor.errors import InputError
 from advisor.model import Meta, Posterior, RunSummary
 from advisor.runs import PilotRun
 
-MOST_PARAMETERS = 1e14
-"""Parameters of a model beyond which a number is a mistake of units."""
+MOST_PARAMETERS = 1e14  # Parameters of a model beyond which a number is a mistake of units
 
 
 @dataclass(frozen=True)
 class Target:
-    """What the full run will train.
+    """What the full run will train."""
 
-    Attributes
-    ----------
-    task, model : str
-        A pair that was piloted, or a piloted task with a new model.
-    parameters : float
-        N of the model.
-    start_reward : float, optional
-        Mean reward before training, in reward units; needed least when the pair was piloted.
-    """
-
-    task: str
+    task: str  # With the model a pair that was piloted, or a piloted task with a new model
     model: str
-    parameters: float
+    parameters: float  # N of the model
+    # Mean reward before training, in reward units; needed least when the pair was piloted.
     start_reward: float | None = None
 
     @property

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from advisor.advice import CostModel, learn_cost, level_text, percent
+from advisor.common import spoken, template
 from advisor.diagnosis import Diagnosis, diagnose
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import LATEST_ROWS, Target, fit, resolve_group
@@ -38,14 +40,7 @@ class WatchDecision(BaseModel, frozen=True):
     @property
     def text(self) -> str:
         """Decision and reason, with what stopping saves."""
-        kept = "Go on" if self.steps else "Finished"
-        verdict = {"stop": "STOP", "change": "CHANGE", "go on": kept}[self.action]
-        line = f"{verdict}: {self.reason}." + (f" {self.change}." if self.change else "")
-        if self.action != "go on" and self.steps:
-            verb = "Stopping saves" if self.action == "stop" else "The rest would take"
-            hours = "" if self.gpu_hours is None else f" and {self.gpu_hours:.3g} GPU-hours"
-            line += f" {verb} {self.steps:,} steps, {self.completions:,.0f} completions{hours}."
-        return line
+        return _say("decision", self)
 
 
 class WatchReport(BaseModel, frozen=True):
@@ -71,12 +66,17 @@ def watch_decision(
     """Apply the rules, the gravest first."""
     left = max(update.planned_steps - update.step, 0)
     price = cost(update.settings, left)
-    action, rule, reason, change = _rule(update, diagnosis, level, left)
+    action, rule = _rule(update, diagnosis, level, left)
+    fall = diagnosis.card("collapse")
+    failed = next((card for card in diagnosis.cards if card.status == "FAIL"), None)
+    since = None
+    if rule == "fallen":
+        since = diagnosis.collapse_step if fall.status == "FAIL" else update.fallen_since
     return WatchDecision(
         action=action,
         rule=rule,
-        reason=reason,
-        change=change,
+        reason=_say("reason", rule, update, fall, failed, since, level, left),
+        change=_say("change", rule, update, failed, since),
         steps=left,
         completions=price.completions,
         gpu_hours=price.gpu_hours,
@@ -84,81 +84,37 @@ def watch_decision(
     )
 
 
-def _rule(
-    update: Update, diagnosis: Diagnosis, level: float, left: int
-) -> tuple[Action, str, str, str]:
-    failed = [card for card in diagnosis.cards if card.status == "FAIL"]
-    fall = diagnosis.card("collapse")
-    if fall.status == "FAIL" or update.fallen_since is not None:
-        since = diagnosis.collapse_step if fall.status == "FAIL" else update.fallen_since
-        reason = (
-            f"the reward fell for good at step {since:.0f} and stands at {update.reward:.3g}; "
-            "few such runs come back"
-        )
-        return "stop", "fallen", reason, _go_back(update, since)
+def _rule(update: Update, diagnosis: Diagnosis, level: float, left: int) -> tuple[Action, str]:
+    if diagnosis.card("collapse").status == "FAIL" or update.fallen_since is not None:
+        return "stop", "fallen"
     if update.lost_rows >= LATEST_ROWS:
-        reason = f"the latest {update.lost_rows} rewards are not finite"
-        return "stop", "not finite", reason, _go_back(update, None)
+        return "stop", "not finite"
     # From here on a run is not worth its next step.
     if update.p_unstable >= 0.9:
-        reason = f"P(unstable) is {percent(update.p_unstable)}{_moved(update)}"
-        return "stop", "doomed", reason, _gentler(update)
+        return "stop", "doomed"
     # Chosen on 16 healthy tiny-transformer runs; on 20 others it cried wolf twice in 3,000 looks
     # (case_studies/diagnose).
     if update.surprise is not None and update.surprise < 3e-4:
-        reason = (
-            f"the latest rows, {update.reward:.3g}, lie below all but {update.surprise:.1g} of "
-            "what was forecast from the rows before: something changed"
-        )
-        return "change", "surprise", reason, _go_back(update, None)
+        return "change", "surprise"
     if update.p_unstable > 1 - level:
-        stays = percent(1 - update.p_unstable, level)
-        reason = f"P(stable) is {stays}{_moved(update)}, and {level_text(level)} are wanted"
-        return "change", "unstable", reason, _gentler(update)
-    if failed:
-        reason = f"{failed[0].title}: {failed[0].headline.rstrip('.')}"
-        return "change", "card", reason, failed[0].change.rstrip(".")
+        return "change", "unstable"
+    if any(card.status == "FAIL" for card in diagnosis.cards):
+        return "change", "card"
     is_done = update.left_to_gain < LITTLE and not update.is_rising
     if left >= 0.1 * update.planned_steps and is_done:
-        reason = (
-            f"the latest rows no longer rise, and the upper end of the forecast, "
-            f"{update.final.high:.3g}, is less than {LITTLE:.0%} of the reward range above them"
-        )
-        return "stop", "gained", reason, ""
-    reason = f"P(stable) is {percent(1 - update.p_unstable)}{_moved(update)}"
-    if fall.status == "WARNING":
-        # However slowly it fell: what was gained is lost, and a checkpoint from before is better.
-        reason = fall.headline.rstrip(".") + (f"; {reason}" if left else "")
-    elif not left:
-        reason = "the run stayed stable"
-    elif update.share_made < 1:
-        reason = f"at least {percent(update.share_made)} of the gain is made, and {reason}"
-    return "go on", "none", reason, ""
+        return "stop", "gained"
+    return "go on", "none"
 
 
-def _moved(update: Update) -> str:
-    """Clause on P(stable) before the run, and on the signal that moved it by a percent and more."""
-    before = update.p_unstable_before
-    if before is None or abs(update.p_unstable - before) < 0.01:
-        return ""
-    return f" ({percent(1 - before)} before the run, moved most by {update.moved_by})"
+@cache
+def _words() -> Any:
+    known = {"level_text": level_text, "little": LITTLE, "percent": percent}
+    return template("advisor.monitoring", "watch.txt.j2", known)
 
 
-def _gentler(update: Update) -> str:
-    rate = update.settings.learning_rate
-    if update.gentler_rate is None:
-        return f"No tried learning rate below {rate:.3g} keeps the rest of it stable"
-    gentler = f"A learning rate of {update.gentler_rate:.2g} instead of {rate:.3g}"
-    return f"{gentler} would keep it stable"
-
-
-def _go_back(update: Update, since: float | None) -> str:
-    """Return to a checkpoint from before the fall, with what else is known to help."""
-    where = f"before step {since:.0f}" if since is not None else "of some steps ago"
-    line = f"Go back to a checkpoint {where} and look at what changed there"
-    if update.gentler_rate is not None:
-        line += f", with a learning rate of {update.gentler_rate:.2g}"
-    return line
+def _say(paragraph: str, *of: Any) -> str:
+    """One paragraph of ``watch.txt.j2``."""
+    return spoken(_words(), paragraph, *of)
 
 
 def _price(posterior: Posterior, update: Update, run: PilotRun, gpus: int) -> CostModel:

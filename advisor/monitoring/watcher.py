@@ -16,8 +16,7 @@ from advisor.model import TRUSTED_K, Meta, Posterior, smoothed_weights
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray
 
-DRAWS = 1000
-"""Population draws that are weighted at each step."""
+DRAWS = 1000  # Population draws that are weighted at each step
 
 
 class Update(BaseModel, frozen=True):
@@ -71,34 +70,16 @@ class _Base(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class Watch:
-    """Forecasts of one run from its growing log.
+    """Forecasts of one run from its growing log."""
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of pilots of the same task and model.
-    target_reward : float, optional
-        Train reward to be reached, in reward units.
-    planned_steps : int, optional
-        Optimizer steps of the whole run; by default as logged.
-    level : float
-        Probability of staying stable that is wanted.
-    draws : int
-        Population draws that are weighted.
-    seed : int
-        Of the run's own effects and its residual.
-    fitted : PilotRun, optional
-        What the posterior has already seen of this run: only later rows count.
-    """
-
-    posterior: Posterior
+    posterior: Posterior  # Of pilots of the same task and model
     _: KW_ONLY
-    target_reward: float | None = None
-    planned_steps: int | None = None
-    level: float = 0.9
-    draws: int = DRAWS
-    seed: int = 0
-    fitted: PilotRun | None = None
+    target_reward: float | None = None  # Train reward to be reached, in reward units
+    planned_steps: int | None = None  # Of the whole run; by default as logged
+    level: float = 0.9  # Probability of staying stable that is wanted
+    draws: int = DRAWS  # Of the population that are weighted
+    seed: int = 0  # Of the run's own effects and its residual
+    fitted: PilotRun | None = None  # What was fitted of this run: only later rows count
 
     def __post_init__(self) -> None:
         """Refuse what no run can be asked, and make the first look as quick as the others."""
@@ -121,21 +102,6 @@ class Watch:
         """Weigh the posterior by what a run has logged and forecast its rest.
 
         Long because: it fills one report, field by field.
-
-        Parameters
-        ----------
-        run : PilotRun
-            All that is logged so far.
-
-        Returns
-        -------
-        update : Update
-
-        Raises
-        ------
-        InputError
-            The posterior holds no such task and model, the rewards are on another scale, or a
-            setting or the length of the run is unknown.
         """
         started = time.perf_counter()
         run, notes = forecast.resolve_group(run, self.posterior.meta)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from advisor.errors import InputError
 from advisor.runs.arrays import BoolArray, FloatArray
 from advisor.runs.frames import run_fields
-from advisor.runs.settings import REQUIRED, PartialSettings, Positive, PositiveInt
+from advisor.runs.settings import REQUIRED, TABLES, PartialSettings, Positive, PositiveInt
 from advisor.text import html_table
 
 if TYPE_CHECKING:
@@ -54,18 +54,7 @@ NO_PILOT = (
 STARTS_APART = "runs that count as one model on one task start at"
 """How a warning begins of runs that are pooled though their rewards may mean other things."""
 
-WHY = {
-    **REQUIRED,
-    "parameters": "the size of the model is not known",
-    "minibatches_per_refresh": "the log counts batches of rollouts, and how many optimizer steps "
-    "each takes is not known",
-    "epochs_per_refresh": "the log counts batches of rollouts, and how often each is passed over "
-    "is not known",
-    "adapter": "the learning rate or a name is one of LoRA, and the log tells of no adapter",
-    "kl_coefficient": "the log has a KL term, whose coefficient is then not 0",
-    "step_unit": "the log's counter may count optimizer steps or batches of rollouts",
-}
-"""Setting -> what is wrong without it."""
+WHY: dict[str, str] = REQUIRED | TABLES["asked"]  # Setting -> what is wrong without it
 
 LARGE, FAST = 1e9, 2e-5
 """Parameters and learning rate above which full fine-tuning is rare enough to be asked for: most
@@ -139,29 +128,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         What was assumed, and what looked wrong but did not stop the reading.
     """
 
-    SERIES: ClassVar = (
-        "reward",
-        "reward_std_within_group",
-        "silent_group_share",
-        "entropy",
-        "gradient_norm",
-        "clip_share",
-        "learning_rate",
-        "kl",
-        "kl_max",
-        "completion_length",
-        "truncated_share",
-        "step_time_seconds",
-        "policy_kl",
-        "mismatch_kl",
-        "mismatch_difference",
-        "importance_ess",
-        "distinct_answers",
-        "all_right_share",
-        "all_wrong_share",
-        "loss",
-        "tokens",
-    )
+    SERIES: ClassVar[tuple[str, ...]] = tuple(TABLES["series"])
     """Names of the per-row series that the package understands, in reading order."""
 
     LEAST_REWARDS: ClassVar = 3

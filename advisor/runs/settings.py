@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 from advisor.errors import InputError
+
+TABLES = tomllib.loads(Path(__file__).with_name("run.toml").read_text("utf-8"))
+ASSUMED: dict[str, tuple[Any, str]] = {n: (v, why) for n, (v, why) in TABLES["assumed"].items()}
+REQUIRED: dict[str, str] = TABLES["required"]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -209,28 +215,3 @@ class Settings(PartialSettings):
     def or_planned_over(self, steps: int) -> Settings:
         """Return these settings; a schedule of unknown length gets so many optimizer steps."""
         return self if self.planned_steps is not None else self.planned_over(steps)
-
-
-ASSUMED: dict[str, tuple[Any, str]] = {
-    "minibatches_per_refresh": (1, "one optimizer step per batch of rollouts"),
-    "epochs_per_refresh": (1, "TRL and verl default: num_iterations = ppo_epochs = 1"),
-    "lag": (0.0, "synchronous rollouts"),
-    "optimizer": ("adamw", "TRL and verl default"),
-    "momentum": (0.9, "AdamW default of TRL and verl"),
-    "schedule": ("constant", "no schedule given and no learning-rate series logged"),
-    "warmup_steps": (0, "no warm-up given"),
-    "kl_coefficient": (0.0, "TRL default since 0.19"),
-    "clip_low": (0.2, "TRL and verl default"),
-    "clip_high": (0.2, "TRL and verl default"),
-    "advantage_scaling": ("group", "TRL and verl default"),
-    "importance_ratio": (True, "TRL and verl default"),
-    "adapter": ("full", "no adapter mentioned"),
-}
-"""Values that trainers settle by default: name -> (value, why)."""
-
-REQUIRED = {
-    "learning_rate": "the learning rate is not known",
-    "group_size": "the group size is not known",
-    "prompts_per_step": "the number of prompts per optimizer step is not known",
-}
-"""Settings that no default settles, without which a run cannot be fitted -> what is wrong."""

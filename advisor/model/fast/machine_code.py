@@ -23,15 +23,9 @@ from numba.core.compiler import CompileResult
 from advisor.common import write_whole
 
 SOURCES = (
-    "model/fast/kernel.py",
-    "model/fast/density.py",
-    "model/fast/__init__.py",
-    "model/equations.py",
-    "model/parameters.py",
-    "model/parameters.toml",
-    "model/likelihood.py",
-    "model/cohort.py",
-    "theory/spectrum.py",
+    *("model/fast/kernel.py", "model/fast/density.py", "model/fast/__init__.py"),
+    *("model/equations.py", "model/parameters.py", "model/parameters.toml"),
+    *("model/likelihood.py", "model/cohort.py", "theory/spectrum.py"),
 )
 """Files that decide the numbers, or whose constants are compiled in."""
 

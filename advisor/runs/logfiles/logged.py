@@ -227,7 +227,6 @@ def as_float(value: int | float | str) -> float:
         return float("inf") if int(value) > 0 else float("-inf")
 
 
-STEP_UNITS = ("optimizer", "refresh")
 OPTIONS = ("step", "step_unit", "filter", "eval_reward", "eval_filter")
 
 
@@ -273,7 +272,7 @@ def parse_columns(
             refuse(name, problem, f'For example {name} = "train/{name}"')
         given[name] = value.strip()
     unit = given.pop("step_unit", None)
-    if unit is not None and unit not in STEP_UNITS:
+    if unit not in (None, "optimizer", "refresh"):
         advice = "Use 'optimizer' (optimizer steps) or 'refresh' (batches of rollouts)"
         refuse("step_unit", f"'{unit}' is no unit of steps", advice)
     kept, evaluated = parse_filter("filter"), parse_filter("eval_filter")

@@ -217,6 +217,7 @@ def observe_age(table: Table) -> Derived:
     return found
 
 
-NEMO_RL = read_trainer("nemo_rl", derive=derive_nemo_rl)
-PRIME_RL = read_trainer("prime_rl", observe=observe_age)
-TORCHFORGE = read_trainer("torchforge", observe=observe_age)
+TRAINERS = (
+    *(TINKER, CS336, read_trainer("nemo_rl", derive=derive_nemo_rl)),
+    *(read_trainer(name, observe=observe_age) for name in ("prime_rl", "torchforge")),
+)
