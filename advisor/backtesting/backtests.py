@@ -208,11 +208,12 @@ def _forecasts(
             continue
         question = ForecastTask(cohort.name, case.seen.id, seen, cohort.bounds, case.target)
         asked = case.seen, case.steps
-        pooled = None
+        pooled, pilots = None, []
         if posterior is not None:
             pooled = forecast.curve_of_begun_run(posterior, *asked, seed=number)
+            pilots = forecast.rows_of_pilots(posterior, case.seen, bounds)
         end = forecast.end_of_begun_run(
-            *asked, corpus=corpus, bounds=bounds, curve=pooled, priors=preset
+            *asked, corpus=corpus, bounds=bounds, curve=pooled, pilots=pilots, priors=preset
         )
         mine.append(predict(ADVISOR, question, end.draws))
         rng = np.random.default_rng(0)

@@ -12,6 +12,8 @@ from advisor.forecast.fitting import fit as fit
 from advisor.forecast.fitting import fitted_or_none as fitted_or_none
 from advisor.forecast.forecaster import SUPPORT as SUPPORT
 from advisor.forecast.forecaster import Forecaster as Forecaster
+from advisor.forecast.growth import Rows as Rows
+from advisor.forecast.growth import grown as grown
 from advisor.forecast.interval import Band as Band
 from advisor.forecast.interval import Interval as Interval
 from advisor.forecast.interval import band_of as band_of
@@ -36,6 +38,7 @@ from advisor.forecast.run_in_progress import Curve as Curve
 from advisor.forecast.run_in_progress import curve_fit as curve_fit
 from advisor.forecast.run_in_progress import curve_of_begun_run as curve_of_begun_run
 from advisor.forecast.run_in_progress import end_of_begun_run as end_of_begun_run
+from advisor.forecast.run_in_progress import rows_of_pilots as rows_of_pilots
 from advisor.forecast.run_likelihood import ObservedRun as ObservedRun
 from advisor.forecast.run_likelihood import ReweightedDraws as ReweightedDraws
 from advisor.forecast.run_likelihood import observe as observe

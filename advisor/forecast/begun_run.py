@@ -20,7 +20,7 @@ from advisor.forecast.predictive import (
     moved_to,
     rest_of_run,
 )
-from advisor.forecast.run_in_progress import end_of_begun_run
+from advisor.forecast.run_in_progress import end_of_begun_run, rows_of_pilots
 from advisor.forecast.run_likelihood import ObservedRun, ReweightedDraws
 from advisor.forecast.survival import rest_stable, stability
 from advisor.runs import PilotRun, Settings
@@ -62,12 +62,14 @@ class BegunRun:
         meta, corpus = forecaster.posterior.meta, corpus_for([run])
         # For a language model, curves are pooled with the ends of similar runs.
         if not (corpus is None or logged.size or observed.fall.unstable):
+            bounds = meta.floor, meta.ceiling
             ends = end_of_begun_run(
                 run,
                 final_steps(observed.end).astype(float),
                 corpus=corpus,
-                bounds=(meta.floor, meta.ceiling),
+                bounds=bounds,
                 curve=ends,
+                pilots=rows_of_pilots(forecaster.posterior, run, bounds),
                 priors=meta.priors,
             ).draws
             rest = moved_to(rest, observed, share, forecaster.as_share(ends))

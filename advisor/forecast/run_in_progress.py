@@ -24,6 +24,7 @@ from advisor.forecast.analogues import (
     kind_of,
     tabulated,
 )
+from advisor.forecast.growth import Rows, grown
 from advisor.forecast.predictive import begun_run_reward
 from advisor.forecast.take_off import with_take_off
 from advisor.model import Posterior, Priors
@@ -64,6 +65,7 @@ def end_of_begun_run(
     bounds: tuple[float, float],
     curve: FloatArray | None = None,
     siblings: Sequence[PilotRun] = (),
+    pilots: Sequence[Rows] = (),
     priors: Priors,
 ) -> EndOfRun:
     """Forecast the end of a run of which a part is seen.
@@ -106,6 +108,17 @@ def end_of_begun_run(
     parts = [(analogues, shared * (1 - weight))]
     parts += [] if curve is None else [(curve, shared * weight)]
     parts += [(draws, rules.own_curve * believed(draws)) for draws in alone]
+    grew, of_growth = grown(
+        Rows.of(step, reward, bounds, run.hyperparameters.group_size),
+        float(asked.mean()),
+        [*pilots, *(_rows_of(one, bounds) for one in siblings)],
+        priors.growth,
+        rng,
+    )
+    grew = bounds[0] + (bounds[1] - bounds[0]) * grew
+    if not (siblings or pilots):  # its own rows alone foretell a rise less well
+        of_growth *= believed(grew)
+    parts.append((grew, of_growth / (1 - of_growth) * sum(part for _, part in parts)))
     median = float(np.median(analogues))
     related = gain_of_siblings(siblings, share, seen, median, rules)
     if related is not None:
@@ -114,6 +127,23 @@ def end_of_begun_run(
     ends = with_take_off(widened(pooled(parts), widening), seen, bounds, priors.take_off)
     lacks = float(np.median(alone[1]) - ends[DRAWS // 2])
     return EndOfRun(ends + max(lacks, 0.0), of_curve, curve, analogues)
+
+
+def rows_of_pilots(posterior: Posterior, run: PilotRun, bounds: tuple[float, float]) -> list[Rows]:
+    """What the living pilots of a run's model and task logged, but for the run itself."""
+    return [
+        Rows.of(one.logged_steps, one.logged_rewards, bounds, one.settings.group_size)
+        for one in posterior.meta.runs
+        if (one.task, one.model) == (run.task, run.model)
+        and one.id != run.id
+        and one.fingerprint != run.fingerprint
+        and one.collapse_step is None
+        and len(one.logged_rewards) >= PilotRun.LEAST_REWARDS
+    ]
+
+
+def _rows_of(run: PilotRun, bounds: tuple[float, float]) -> Rows:
+    return Rows.of(run.step, run.reward, bounds, run.hyperparameters.group_size)
 
 
 def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:

@@ -105,6 +105,20 @@ class TakeOff(_Entry):
     trust: Share  # of that probability, as far as a forecast says less
 
 
+class Growth(_Entry):
+    """Speed and plateau of the log-odds of a reward (`forecast.growth`), and what draws count."""
+
+    log_speed: Bounded  # natural log of log-odds a step, where half of the answers are right
+    log_speed_spread: Positive  # standard deviation between projects
+    log_speed_within: Positive  # and between runs of one
+    plateau: Bounded  # log-odds of a share of floor to ceiling
+    plateau_spread: Positive
+    plateau_within: Positive
+    wander: Share  # of the range, round the curve
+    weight_alone: Share  # in the pool of a begun run
+    weight_beside: Share  # beside two siblings and more
+
+
 class Discrepancy(_Entry):
     """How runs depart from the laws: of one run from its settings' mean, of a run from its curve.
 
@@ -225,6 +239,7 @@ class _Preset(BaseModel, frozen=True, extra="forbid"):
     # Presets of saved studies may be older than this entry.
     discrepancy: Discrepancy = Field(default_factory=lambda: load_priors("theory").discrepancy)
     take_off: TakeOff = Field(default_factory=lambda: load_priors("theory").take_off)
+    growth: Growth = Field(default_factory=lambda: load_priors("theory").growth)
     elsewhere: Elsewhere = Field(default_factory=lambda: load_priors("theory").elsewhere)
     decision: DecisionRule = Field(default_factory=lambda: load_priors("theory").decision)
     known_optimum: KnownOptimum | None = None

@@ -251,18 +251,21 @@ def test_pool_has_the_quantiles_of_both():
 
 
 def test_a_curve_that_no_run_like_this_one_followed_is_not_believed(corpus):
+    # A law that grows from the run's own rows would have a share of its own.
+    growth = PRIORS.growth.model_copy(update={"weight_alone": 0.0})
+    priors = PRIORS.model_copy(update={"growth": growth})
     run = run_of(0.2, "new", seed=3)
     part, ends = run.first_part(0.25), run.step[run.step > 0.9 * ROWS]
-    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS)
+    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), priors=priors)
     near = np.median(alone.draws) + 0.01 * np.random.default_rng(0).standard_normal(500)
     believed = end_of_begun_run(
-        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near, priors=PRIORS
+        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near, priors=priors
     )
     shared = 1 - 2 * RULES.own_curve
     assert believed.curve_weight == pytest.approx(shared * corpus.curve_weights[1], rel=0.1)
     assert np.std(believed.draws) < np.std(alone.draws)
     far = end_of_begun_run(
-        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near + 50, priors=PRIORS
+        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near + 50, priors=priors
     )
     assert far.curve_weight < 0.001
     assert np.median(far.draws) == pytest.approx(np.median(alone.draws), abs=1e-3)
