@@ -12,7 +12,7 @@ from advisor.forecast.fitting import fit as fit
 from advisor.forecast.fitting import fitted_or_none as fitted_or_none
 from advisor.forecast.forecaster import SUPPORT as SUPPORT
 from advisor.forecast.forecaster import Forecaster as Forecaster
-from advisor.forecast.growth import Rows as Rows
+from advisor.forecast.growth import RewardRows as RewardRows
 from advisor.forecast.growth import grown as grown
 from advisor.forecast.interval import Band as Band
 from advisor.forecast.interval import Interval as Interval

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.model import Growth, sigmoid
+from advisor.model import GrowthLaw, sigmoid
 from advisor.theory import FloatArray, PromptDifficulty, silent_group_share
 
 USUAL_GROUP = 8
@@ -37,7 +37,7 @@ LOWEST, HIGHEST = np.array([-7.0, -16.0, -6.0]), np.array([6.0, 3.0, 6.0])
 """Ends of start in log-odds, log of the speed, plateau in log-odds."""
 
 
-class Rows(NamedTuple):
+class RewardRows(NamedTuple):
     """Means of the rows of a run: steps and shares of floor to ceiling, both (points,)."""
 
     step: tuple[float, ...]
@@ -47,7 +47,7 @@ class Rows(NamedTuple):
     @classmethod
     def of(
         cls, step: Any, reward: Any, bounds: tuple[float, float], group_size: float | None
-    ) -> Rows:
+    ) -> RewardRows:
         """Take the finite ones of a log."""
         at, value = np.asarray(step, dtype=float), np.asarray(reward, dtype=float)
         known = np.flatnonzero(np.isfinite(value))
@@ -85,7 +85,7 @@ def path(theta: FloatArray, end: float, taught: FloatArray) -> tuple[FloatArray,
 
 @lru_cache(maxsize=256)
 def fitted(
-    rows: Rows, middle: tuple[float, float], spread: tuple[float, float]
+    rows: RewardRows, middle: tuple[float, float], spread: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
     """Start, log speed and plateau of a run, (3,), and the root of their covariance.
 
@@ -128,19 +128,23 @@ def fitted(
 
 
 def grown(
-    rows: Rows, end: float, siblings: Sequence[Rows], law: Growth, rng: np.random.Generator
+    rows: RewardRows,
+    end: float,
+    siblings: Sequence[RewardRows],
+    law: GrowthLaw,
+    rng: np.random.Generator,
 ) -> tuple[FloatArray, float]:
     """Draws of the share at step ``end`` of a run that has begun, and their weight in a pool.
 
     Parameters
     ----------
-    rows : Rows
+    rows : RewardRows
         Of the run.
     end : float
         Optimizer step that is asked about.
-    siblings : sequence of Rows
+    siblings : sequence of RewardRows
         Other runs of its project, whose speed and plateau are nearly the same.
-    law : Growth
+    law : GrowthLaw
         Learned from other repositories.
     rng : numpy.random.Generator
 

@@ -24,7 +24,7 @@ from advisor.forecast.analogues import (
     kind_of,
     tabulated,
 )
-from advisor.forecast.growth import Rows, grown
+from advisor.forecast.growth import RewardRows, grown
 from advisor.forecast.predictive import begun_run_reward
 from advisor.forecast.take_off import with_take_off
 from advisor.model import Posterior, Priors
@@ -32,7 +32,7 @@ from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 DRAWS = 1000  # Draws of an answer
-BINS = 20  # Rows of a run are averaged into at most this many before a fit
+BINS = 20  # RewardRows of a run are averaged into at most this many before a fit
 
 TIME = ((-1.5, 0.0, 1.5), -4.0, 5.0)
 """Starts of a log time scale, in lengths of what is seen, and its bounds."""
@@ -65,7 +65,7 @@ def end_of_begun_run(
     bounds: tuple[float, float],
     curve: FloatArray | None = None,
     siblings: Sequence[PilotRun] = (),
-    pilots: Sequence[Rows] = (),
+    pilots: Sequence[RewardRows] = (),
     priors: Priors,
 ) -> EndOfRun:
     """Forecast the end of a run of which a part is seen.
@@ -109,7 +109,7 @@ def end_of_begun_run(
     parts += [] if curve is None else [(curve, shared * weight)]
     parts += [(draws, rules.own_curve * believed(draws)) for draws in alone]
     grew, of_growth = grown(
-        Rows.of(step, reward, bounds, run.hyperparameters.group_size),
+        RewardRows.of(step, reward, bounds, run.hyperparameters.group_size),
         float(asked.mean()),
         [*pilots, *(_rows_of(one, bounds) for one in siblings)],
         priors.growth,
@@ -129,10 +129,12 @@ def end_of_begun_run(
     return EndOfRun(ends + max(lacks, 0.0), of_curve, curve, analogues)
 
 
-def rows_of_pilots(posterior: Posterior, run: PilotRun, bounds: tuple[float, float]) -> list[Rows]:
+def rows_of_pilots(
+    posterior: Posterior, run: PilotRun, bounds: tuple[float, float]
+) -> list[RewardRows]:
     """What the living pilots of a run's model and task logged, but for the run itself."""
     return [
-        Rows.of(one.logged_steps, one.logged_rewards, bounds, one.settings.group_size)
+        RewardRows.of(one.logged_steps, one.logged_rewards, bounds, one.settings.group_size)
         for one in posterior.meta.runs
         if (one.task, one.model) == (run.task, run.model)
         and one.id != run.id
@@ -142,8 +144,8 @@ def rows_of_pilots(posterior: Posterior, run: PilotRun, bounds: tuple[float, flo
     ]
 
 
-def _rows_of(run: PilotRun, bounds: tuple[float, float]) -> Rows:
-    return Rows.of(run.step, run.reward, bounds, run.hyperparameters.group_size)
+def _rows_of(run: PilotRun, bounds: tuple[float, float]) -> RewardRows:
+    return RewardRows.of(run.step, run.reward, bounds, run.hyperparameters.group_size)
 
 
 def pooled(parts: Sequence[tuple[FloatArray, float]]) -> FloatArray:

@@ -47,7 +47,7 @@ from advisor.model.priors import SPECTRUM as SPECTRUM
 from advisor.model.priors import Discrepancy as Discrepancy
 from advisor.model.priors import Domain as Domain
 from advisor.model.priors import Elsewhere as Elsewhere
-from advisor.model.priors import Growth as Growth
+from advisor.model.priors import GrowthLaw as GrowthLaw
 from advisor.model.priors import KnownOptimum as KnownOptimum
 from advisor.model.priors import NormalPrior as NormalPrior
 from advisor.model.priors import Priors as Priors

@@ -105,7 +105,7 @@ class TakeOff(_Entry):
     trust: Share  # of that probability, as far as a forecast says less
 
 
-class Growth(_Entry):
+class GrowthLaw(_Entry):
     """Speed and plateau of the log-odds of a reward (`forecast.growth`), and what draws count."""
 
     log_speed: Bounded  # natural log of log-odds a step, where half of the answers are right
@@ -239,7 +239,7 @@ class _Preset(BaseModel, frozen=True, extra="forbid"):
     # Presets of saved studies may be older than this entry.
     discrepancy: Discrepancy = Field(default_factory=lambda: load_priors("theory").discrepancy)
     take_off: TakeOff = Field(default_factory=lambda: load_priors("theory").take_off)
-    growth: Growth = Field(default_factory=lambda: load_priors("theory").growth)
+    growth: GrowthLaw = Field(default_factory=lambda: load_priors("theory").growth)
     elsewhere: Elsewhere = Field(default_factory=lambda: load_priors("theory").elsewhere)
     decision: DecisionRule = Field(default_factory=lambda: load_priors("theory").decision)
     known_optimum: KnownOptimum | None = None

@@ -27,8 +27,8 @@ from take_off import SHARES, Look, scores  # noqa: E402
 
 from advisor.forecast import corpus_for, end_of_begun_run, final_rows, final_steps  # noqa: E402
 from advisor.forecast.analogues import describe, kind_of  # noqa: E402
-from advisor.forecast.growth import Rows, fitted  # noqa: E402
-from advisor.model import Growth, load_priors  # noqa: E402
+from advisor.forecast.growth import RewardRows, fitted  # noqa: E402
+from advisor.model import GrowthLaw, load_priors  # noqa: E402
 
 BROAD = (float(np.log(0.01)), 1.5), (2.0, 1.5)
 """Prior of log speed and plateau under which whole runs are fitted: nothing is learned yet."""
@@ -37,13 +37,13 @@ LEAST_ROWS, LEAST_RUNS, MOST_RUNS = 8, 3, 10
 """Rewards of a run, runs of a repository that has siblings, and those of it that are asked."""
 
 
-def rows_of(run: Run) -> Rows:
+def rows_of(run: Run) -> RewardRows:
     """Means of a whole run."""
     own = run.pilot
-    return Rows.of(own.step, own.reward, run.bounds, own.hyperparameters.group_size)
+    return RewardRows.of(own.step, own.reward, run.bounds, own.hyperparameters.group_size)
 
 
-def learned(fits: Mapping[str, Sequence[np.ndarray]], shipped: Growth) -> Growth:
+def learned(fits: Mapping[str, Sequence[np.ndarray]], shipped: GrowthLaw) -> GrowthLaw:
     """Between repositories and within one, large ones counting for less than their number."""
     every = np.concatenate([np.array(of) for of in fits.values()])
     weight = np.concatenate([np.full(len(of), len(of) ** -0.5) for of in fits.values()])
@@ -61,7 +61,7 @@ def learned(fits: Mapping[str, Sequence[np.ndarray]], shipped: Growth) -> Growth
 
 
 def looks_of(
-    run: Run, siblings: Sequence[Run], corpus: Any, laws: Mapping[str, Growth]
+    run: Run, siblings: Sequence[Run], corpus: Any, laws: Mapping[str, GrowthLaw]
 ) -> list[dict[str, Any]]:
     """The run at every share at which enough of it is seen, forecast under each law."""
     end, own = float(run.pilot.step[-1]), run.pilot

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.forecast import Rows, grown
-from advisor.forecast.growth import ODDS, fitted, path, teaching
+from advisor.forecast import RewardRows, grown, growth
 from advisor.model import load_priors
 
 LAW = load_priors("full_finetuning").growth
@@ -18,11 +17,11 @@ SPEED = 0.1
 
 def s_shape(steps, speed=SPEED, start=-3.0, plateau=0.9):
     """The law by small Euler steps, apart from the code that is tested."""
-    odds, shares, taught = start, [], teaching(8)
+    odds, shares, taught = start, [], growth.teaching(8)
     for step in range(1, int(max(steps)) + 1):
         for _ in range(10):
             share = 1 / (1 + np.exp(-odds))
-            odds += 0.1 * speed * np.interp(odds, ODDS, taught) * (1 - share / plateau)
+            odds += 0.1 * speed * np.interp(odds, growth.ODDS, taught) * (1 - share / plateau)
         if step in steps:
             shares.append(1 / (1 + np.exp(-odds)))
     return np.array(shares)
@@ -32,19 +31,21 @@ def rows(last, *, noise=0.02, seed=0, **law):
     steps = np.arange(1, last + 1)
     shares = s_shape(set(steps.tolist()), **law)
     shares = shares + noise * np.random.default_rng(seed).standard_normal(last)
-    return Rows.of(steps, shares, BOUNDS, 8)
+    return RewardRows.of(steps, shares, BOUNDS, 8)
 
 
 def test_all_groups_teach_at_a_half_and_few_at_the_ends():
-    taught = teaching(8)
-    assert taught[ODDS.size // 2] == 1 == taught.max()
+    taught = growth.teaching(8)
+    assert taught[growth.ODDS.size // 2] == 1 == taught.max()
     assert taught[0] < 0.02
     np.testing.assert_allclose(taught, taught[::-1], rtol=1e-6)
-    assert (teaching(32) >= taught - 1e-9)[: ODDS.size // 2].all()
+    assert (growth.teaching(32) >= taught - 1e-9)[: growth.ODDS.size // 2].all()
 
 
 def test_the_path_is_that_of_small_steps():
-    times, odds = path(np.array([-3.0, np.log(SPEED), np.log(9.0)]), 200.0, teaching(8))
+    times, odds = growth.path(
+        np.array([-3.0, np.log(SPEED), np.log(9.0)]), 200.0, growth.teaching(8)
+    )
     by_hand = s_shape({50, 100, 150, 200})
     there = np.interp([50, 100, 150, 200], times, 1 / (1 + np.exp(-odds)))
     np.testing.assert_allclose(there, by_hand, atol=0.01)
@@ -61,10 +62,10 @@ def test_a_late_rise_is_foretold_and_its_width_holds():
     assert low < came < high
     assert middle > np.mean(seen.share[-10:]) + 0.2
     assert weight == LAW.weight_alone
-    flat = Rows.of(np.arange(1, 91), 0.3 + 0.02 * np.sin(np.arange(90)), BOUNDS, 8)
+    flat = RewardRows.of(np.arange(1, 91), 0.3 + 0.02 * np.sin(np.arange(90)), BOUNDS, 8)
     level = grown(flat, 300, (), LAW, np.random.default_rng(0))[0]
     assert abs(np.median(level) - 0.3) < 0.15
-    scaled = Rows.of(np.array(seen.step), -2 + 4 * np.array(seen.share), (-2.0, 2.0), 8)
+    scaled = RewardRows.of(np.array(seen.step), -2 + 4 * np.array(seen.share), (-2.0, 2.0), 8)
     np.testing.assert_allclose(scaled.share, seen.share, atol=1e-9)
 
 
@@ -86,7 +87,7 @@ def test_siblings_tell_the_speed_before_the_run_has_shown_it():
 
 def test_a_fit_finds_the_speed_of_a_whole_run():
     prior = (LAW.log_speed, LAW.plateau), (LAW.log_speed_spread, LAW.plateau_spread)
-    (_, log_speed, plateau), root = fitted(rows(300), *prior)
+    (_, log_speed, plateau), root = growth.fitted(rows(300), *prior)
     assert log_speed == pytest.approx(np.log(SPEED), abs=0.3)
     assert 1 / (1 + np.exp(-plateau)) == pytest.approx(0.9, abs=0.04)
     assert (np.diag(root) > 0).all()
