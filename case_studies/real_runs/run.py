@@ -31,6 +31,7 @@ from cohort_fits import NOT_SAMPLED
 from engine_flags import add_engine_flags, on_engine, results
 from index import read_index
 from interim import interim_studies, learned_preset
+from manifest import manifest
 from methods import RULES, Asked, curves, learned, siblings_gain, with_spread
 from not_begun import curve_of_new_run, end_of_new_run
 from pilots import cohorts, pilots
@@ -538,14 +539,13 @@ def main() -> None:
     runs = of_folder(runs, given.only)
     members = list(by_cohort(runs).values())
     rows: list[Scored] = []
-    command = ["python case_studies/real_runs/run.py", *(folder.name for folder in given.folders)]
     document: dict[str, Any] = {scene: {} for scene in SCENES} | {
         "runs": len(runs),
         "repositories": len({run.repository for run in runs}),
         "unread": unread,
         "preset": given.preset or "learned without the repository asked about",
         "sampling": "first look" if given.fast else "as shipped",
-        "command": " ".join([*command, *(["--only", given.only.name] if given.only else [])]),
+        "manifest": manifest(Path(__file__), seeds=1, checks={}),
     }
     where: EngineSettings = {**on_engine(given), "keep": given.keep or folder}
     for scene in SCENES:

@@ -89,6 +89,17 @@ def test_links_lead_somewhere(page):
 PATH = re.compile(r"`((?:advisor|tests|docs|case_studies|priors|\.ci)/[\w./-]*)`")
 
 
+RESULT = re.compile(r"`(\w+\.json)`")
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "case_studies").glob("*/README.md")), ids=lambda page: page.parent.name
+)
+def test_results_that_a_study_names_are_there(page):
+    named = set(RESULT.findall(page.read_text(encoding="utf-8")))
+    assert {name for name in named if not any(page.parent.rglob(name))} == set()
+
+
 def test_contributing_names_places_that_exist():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     named = set(PATH.findall(text))
