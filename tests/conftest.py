@@ -77,15 +77,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         import matplotlib.pyplot  # noqa: F401
         import optuna  # noqa: F401
         import pymc  # noqa: F401
-        from cohorts import PRIORS, flat, random_point, simulated
+        from cohorts import Block, random_point, simulated
         from numpy.random import default_rng
 
-        from advisor.model.fast import data_of, shape_of
-        from advisor.model.fast.density import density_of, pack, sampled
-
         cohort = simulated("one run")
-        block = pack(data_of(cohort, PRIORS), shape_of(cohort))
-        density_of(block)(sampled(flat(random_point(cohort, default_rng(1))), block))
+        Block(cohort).at(random_point(cohort, default_rng(1)))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from hypothesis import settings
 from simulated_runs import made_up_posterior
 
-from advisor.advice import Budget, CostModel, Lattice, Objective, Search, default_lattice
+from advisor.advice import Budget, CostModel, Lattice, Objective, Search, default_lattice, run_ends
 from advisor.advice.evaluate import Evaluation, Evaluator
 from advisor.advice.search import search
 from advisor.common import DEFAULT_SEED
@@ -116,3 +117,8 @@ def timed(seconds: float | Sequence[float] = 40.0, tokens: float = 300.0) -> Pos
 
 def changed(settings: Settings, **updates: Any) -> Settings:
     return Settings.model_validate({**settings.model_dump(), **updates})
+
+
+def utilities(forecaster: Forecaster, runs: Sequence[Settings], steps: int) -> Any:
+    """Utility of runs of so many steps, by draw."""
+    return np.stack([run_ends(forecaster, one.planned_over(steps), steps)[1] for one in runs])

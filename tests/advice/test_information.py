@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import LEVEL, STEADY, STEPS, changed, decision, with_draws
+from decisions import LEVEL, STEADY, STEPS, changed, decision, utilities, with_draws
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.advice.evaluate import utilities
 from advisor.advice.pilot_choice import ANOTHER_RUN, information_gain, shown
 from advisor.forecast import Forecaster, RunEffect, Target, stability_draws
 
@@ -99,8 +98,8 @@ def test_utility_is_the_reward_of_who_lives_and_the_floor_of_who_does_not():
     posterior = made_up_posterior(bounds=(-2.0, 3.0), width=0.6)
     forecaster = Forecaster(posterior, TARGET)
     plans = [Plan(1e-4).completed, Plan(1e-3, 32).completed]
-    found = utilities(forecaster, plans, [100, STEPS])
-    for settings, steps, utility in zip(plans, (100, STEPS), found, strict=True):
+    for settings, steps in zip(plans, (100, STEPS), strict=True):
+        (utility,) = utilities(forecaster, [settings], steps)
         planned = changed(settings, planned_steps=steps)
         alive = stability_draws(forecaster, planned, steps)
         reward = forecaster.reward(planned, [steps])[:, 0]
@@ -167,7 +166,7 @@ def gain_of(posterior, pilot, steps=60):
     """Worth of a pilot for the choice among a few learning rates."""
     forecaster = Forecaster(posterior, TARGET)
     choices = [Plan(rate).completed for rate in np.geomspace(3e-5, 3e-3, 9)]
-    utility = utilities(forecaster, choices, [STEPS] * len(choices))
+    utility = utilities(forecaster, choices, STEPS)
     rng = np.random.default_rng(OWN)
     pilots = forecaster.with_run_effect(RunEffect.fresh((OWN, ANOTHER_RUN)))
     alive = stability_draws(pilots, pilot, steps)

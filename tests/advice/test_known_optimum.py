@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from decisions import changed
+from decisions import changed, utilities
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Request, Search, advise, trade_offs
 from advisor.advice.answer import p_better, prepare, searched
-from advisor.advice.evaluate import utilities
 from advisor.advice.trade_offs import best_piloted
 from advisor.common import Kind, kinds, silent
 from advisor.errors import InputError
@@ -53,8 +52,8 @@ def test_stacked_settings_lose_what_each_loses():
     run = meta.runs[0]
     target = Target(run.task, run.model, run.parameters)
     offered = [changed(OWN, learning_rate=rate) for rate in (1e-4, 1e-3, 3e-3)]
-    bare = utilities(Forecaster(posterior, target), offered, [100] * 3)
-    counted = utilities(Forecaster(replace(posterior, meta=meta), target), offered, [100] * 3)
+    bare = utilities(Forecaster(posterior, target), offered, 100)
+    counted = utilities(Forecaster(replace(posterior, meta=meta), target), offered, 100)
     lost = [priors.expected_loss(one) for one in offered]
     assert (bare - counted).mean(axis=1) == pytest.approx(lost)
 

@@ -7,13 +7,12 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from decisions import with_draws
+from decisions import utilities, with_draws
 from made_plan import made_plan
 from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
 from advisor.advice import PLAN, PilotPlan, piloting
-from advisor.advice.evaluate import utilities
 from advisor.advice.pilot_bench import match_logs, price_of, why_not
 from advisor.advice.pilot_choice import information_gain, shown, worthwhile
 from advisor.errors import InputError
@@ -251,7 +250,7 @@ def test_rest_of_a_pilot_tells_less_than_all_of_it():
     start = np.full_like(posterior.draws["start_logit"], -1.4)
     forecaster = Forecaster(with_draws(posterior, start_logit=start), Target("sort", "tiny-s", 1e5))
     choices = [Plan(rate).completed for rate in np.geomspace(3e-5, 3e-3, 9)]
-    utility = utilities(forecaster, choices, [180] * len(choices))
+    utility = utilities(forecaster, choices, 180)
     pilots = forecaster.with_run_effect(RunEffect.fresh(7))
     sure = np.ones(forecaster.size)
     gains = []

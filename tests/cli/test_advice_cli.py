@@ -17,7 +17,7 @@ import yaml
 from past_studies import SCHEMA, as_written, made_by_version, saved_meta
 from simulated_runs import PLANS, made_up_posterior
 from trainers.launched import words_of
-from trainers.stated import settings_in
+from trainers.stated import arguments_in, overrides_in, settings_in
 from undrawn import draw_nothing
 
 from advisor import demo_folder
@@ -25,7 +25,6 @@ from advisor.advice import advise, gpu_time, percent, piloted, what_if
 from advisor.cli import main
 from advisor.cli.study import _table
 from advisor.runs import Trainer
-from advisor.runs.logfiles.config_files import parse_command_line, parse_overrides
 from advisor.study import Study, compare
 
 NOTHING_LIVES = {"hazard.level": 6.0}
@@ -409,13 +408,13 @@ def settings_of_trl(text: str, folder: Path) -> dict[str, Any]:
 def settings_of_verl(text: str, folder: Path) -> dict[str, Any]:
     module, *words = words_of(text, folder)[1:]
     assert module == "verl.trainer.main_ppo"
-    return Trainer.named("verl").keys[0].derive(parse_overrides(words)).facts
+    return Trainer.named("verl").keys[0].derive(overrides_in(words)).facts
 
 
 def settings_of_openrlhf(text: str, folder: Path) -> dict[str, Any]:
     module, *words = words_of(text, folder)[1:]
     assert module == "openrlhf.cli.train_ppo_ray"
-    given = parse_command_line(words)
+    given = arguments_in(words)
     # OpenRLHF prints this quotient, from which the length of the run follows.
     given["num_rollouts_per_episodes"] = given["data.max_samples"] // given["rollout.batch_size"]
     return Trainer.named("OpenRLHF").keys[0].derive(given).facts

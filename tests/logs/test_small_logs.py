@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reader_conformance import format_of
 from small_logs import SMALL, write_all
 
 from advisor import inspect, read_runs
 from advisor.runs import PilotRun
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logs.readers import readers
 
 TRUTH_FILE = SMALL.with_name("small_truth.json")
 TRUTH: list[dict[str, Any]] = json.loads(TRUTH_FILE.read_text(encoding="utf-8"))
@@ -82,11 +81,8 @@ def test_each_file_has_one_reader() -> None:
     formats = {truth["log"]: truth["format"] for truth in TRUTH}
     claimed: dict[str, set[str]] = {}
     for path in sorted(SMALL.rglob("*")):
-        if path.is_file():
-            log = on_disk(path)
-            first = next((reader.name for reader in readers() if reader.claims(log)), None)
-            if first is not None:
-                claimed.setdefault(path.relative_to(SMALL).parts[0], set()).add(first)
+        if path.is_file() and (first := format_of(path)) is not None:
+            claimed.setdefault(path.relative_to(SMALL).parts[0], set()).add(first)
     assert claimed == {name: {kind} for name, kind in formats.items()}
 
 

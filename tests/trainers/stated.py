@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.runs.logfiles.config_files import parse_config
+from advisor.runs.logfiles.config_files import parse_command_line, parse_config, parse_overrides
 from advisor.runs.logfiles.log_file import on_disk
 from advisor.runs.logfiles.logged import Table, TableBuilder
 from advisor.runs.logs.stated_settings import check_settings
@@ -24,6 +24,16 @@ def table_of(rows: Iterable[Mapping[str, Any]], *, is_cut: bool = False) -> Tabl
 def settings_in(path: Path) -> dict[str, Any]:
     """Settings of a config file, under its own names."""
     return dict(parse_config(on_disk(path), path.name).settings)
+
+
+def arguments_in(words: Sequence[str]) -> dict[str, Any]:
+    """Settings that the flags of a command line give, under their own names."""
+    return dict(parse_command_line(words))
+
+
+def overrides_in(words: Sequence[str]) -> dict[str, Any]:
+    """Settings that overrides as Hydra takes them give, under their own names."""
+    return dict(parse_overrides(words))
 
 
 def checked(derived: Derived) -> Derived:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stated import Derived, table_of
+from stated import Derived, arguments_in, table_of
 
 from advisor.runs import Trainer
-from advisor.runs.logfiles.config_files import parse_command_line
 from advisor.runs.trainers.openrlhf import parse_namespace
 
 KEY_TABLE = Trainer.named("OpenRLHF").keys[0]
@@ -127,15 +126,15 @@ def test_trust_region(settings: dict[str, Any], expected: tuple[float, float]) -
 def test_flags_with_two_values(prefix: str) -> None:
     betas = "adam.betas" if prefix else "adam_betas"
     command = f"--{prefix}eps_clip_low_high 0.2 0.28 --{prefix}{betas} 0.8 0.95 --packing_samples"
-    facts = KEY_TABLE.derive({**parse_command_line(command.split()), "eps_clip": 0.1}).facts
+    facts = KEY_TABLE.derive({**arguments_in(command.split()), "eps_clip": 0.1}).facts
     assert (facts["clip_low"], facts["clip_high"]) == (0.2, 0.28)
     rate = {"actor.adam.lr": 1e-6}
-    facts = KEY_TABLE.derive({**parse_command_line(command.split()), **rate}).facts
+    facts = KEY_TABLE.derive({**arguments_in(command.split()), **rate}).facts
     assert facts["momentum"] == 0.8
 
 
 def test_a_switch_whose_name_begins_with_no() -> None:
-    settings = parse_command_line(
+    settings = arguments_in(
         ["--no_advantage_std_norm", "--advantage_estimator", "reinforce_baseline"]
     )
     assert KEY_TABLE.derive(settings).facts == {"advantage_scaling": "none"}

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import yaml
 from reader_conformance import LogFormat
-from stated import Derived, checked, table_of
+from stated import Derived, checked, overrides_in, table_of
 
 from advisor.runs import PartialSettings, Trainer
-from advisor.runs.logfiles.config_files import parse_overrides
 from advisor.runs.trainers.verl import bare_name
 
 KEY_TABLE = Trainer.named("verl").keys[0]
@@ -310,7 +309,7 @@ def test_momentum_by_optimizer(name: str, override: dict[str, Any], momentum: fl
 def test_momentum_of_an_override() -> None:
     optim = f"{ACTOR}optim."
     written = f"+{optim}override_optimizer_config={{momentum:0.8}}"
-    settings = parse_overrides([f"{optim}optimizer=SGD", written])
+    settings = overrides_in([f"{optim}optimizer=SGD", written])
     assert derive(settings).facts == {"optimizer": "sgd", "momentum": 0.8}
 
 
