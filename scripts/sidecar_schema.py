@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from advisor.runs.logfiles.logged import OPTIONS, STEP_UNITS
+from advisor.runs.logfiles.logged import OPTIONS
 from advisor.runs.logs.stated_settings import RunKeys
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import PartialSettings
@@ -62,7 +62,7 @@ def _table(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unit() -> dict[str, Any]:
-    return {"enum": list(STEP_UNITS), "description": "What the step of the log counts."}
+    return {"enum": ["optimizer", "refresh"], "description": "What the step of the log counts."}
 
 
 def _settings() -> dict[str, Any]:
