@@ -93,8 +93,8 @@ class Recommendation(AnswerFields):
         return html_table(repr(self), [str(table.index.name), *table.columns], table.itertuples())
 
     def __str__(self) -> str:
-        """The answer in full."""
-        return self.text
+        """The answer; ``text`` has what it rests on as well."""
+        return self.summary
 
 
 def export(

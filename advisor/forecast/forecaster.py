@@ -254,21 +254,27 @@ class Forecaster:
         if self._last is None or self._last[0] is not settings:
             reference = self.posterior.meta.reference
             x = model.covariates_of(settings, reference, self._log_parameters)
-            x = model.Covariates(*(np.asarray(one, dtype=float)[..., None] for one in x))
-            x = x._replace(log_rate=x.log_rate + self._log_rate_multiple)
+            if self._has_own_rates:
+                x = model.Covariates(*(np.asarray(one, dtype=float)[..., None] for one in x))
+                x = x._replace(log_rate=x.log_rate + self._log_rate_multiple)
             self._last = settings, eq.designs(x), {}
         _, designs, known = self._last
         if name not in known:
-            # Of a model that no pilot ran each draw has a rate, and so a design, of its own.
-            known[name] = np.einsum("...dt,dt->...d", designs[name], self.laws[name])
+            terms = "...dt,dt->...d" if self._has_own_rates else "...t,dt->...d"
+            known[name] = np.einsum(terms, designs[name], self.laws[name])
         return known[name]
 
     @cached_property
+    def _has_own_rates(self) -> bool:
+        """Whether each draw has a rate, so a design, of its own: where no pilot ran the model."""
+        return not self.is_small and self.target.model not in {
+            r.model for r in self.posterior.meta.runs
+        }
+
+    @cached_property
     def _log_rate_multiple(self) -> FloatArray:
-        """Log of the rate at which piloted models do what this one does at 1; (draws,) or (1,)."""
+        """Log of the rate at which piloted models do what this one does at 1; shape (draws,)."""
         meta = self.posterior.meta
-        if self.is_small or self.target.model in {run.model for run in meta.runs}:
-            return np.zeros(1)
         rng = np.random.default_rng((self.seed, 4))
         return meta.priors.discrepancy.model_rate_spread * rng.standard_normal(self.size)
 

@@ -178,7 +178,7 @@ def test_search_without_a_feasible_point_gives_the_safest():
 def test_search_says_how_far_it_is(posterior):
     evaluate, lattice = decision(posterior)
     said = []
-    searched(evaluate, lattice, trials=30, progress=lambda *stage: said.append(stage))
+    searched(evaluate, lattice, trials=60, progress=lambda *stage: said.append(stage))
     shares = [share for _, share, _ in said]
     assert shares[:3] == [0, 1 / 3, 2 / 3]
     assert set(shares[3:]) <= {1.0}, "past the end while the neighbours are tried"
