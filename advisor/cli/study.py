@@ -111,13 +111,17 @@ def what_if(
         echo(json.dumps(rows, indent=2, allow_nan=False))
         return
     furthest = GRACE * advice.reach * advice.longest_pilot
-    is_further = max(row["steps"] for row in rows) > furthest
-    below = furthest if is_further else None, own.schedule, at_step
-    echo(_table(rows, advice.measure, piloted(loaded.posterior), *below))
+    ranges = piloted(loaded.posterior)
+    echo(_table(rows, advice.measure, ranges, furthest, own.schedule, at_step))
 
 
 def _table(
-    rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges, furthest: float | None, *how: Any
+    rows: Sequence[dict[str, Any]],
+    measure: str,
+    ranges: Ranges,
+    furthest: float,
+    schedule: str = "constant",
+    at_step: float | None = None,
 ) -> str:
     """Aligned columns, marked where no pilot ran, and below them what is extrapolated."""
     from advisor.advice import KNOBS, range_text
@@ -136,8 +140,10 @@ def _table(
     named = [(KNOBS[name], range_text(ranges[name])) for name in KNOBS if name in beyond]
     is_learned = any(row["p_stable_low"] < row["p_stable_high"] for row in rows)
     is_supported = all(row["supported"] for row in rows)
+    is_tested = max(row["steps"] for row in rows) <= furthest
+    horizon = SUPPORT, is_supported, furthest, is_tested
     say = Words("advisor.cli", "what_if.txt.j2")
-    below = say("below", named, is_learned, SUPPORT, furthest, is_supported, *how)
+    below = say("below", named, is_learned, *horizon, schedule, at_step)
     return "\n".join([*shown, below])
 
 
