@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from advisor.advice.answer_fields import AnswerFields, NextPilot, PriorCheck
 from advisor.advice.candidates import place_of
 from advisor.advice.cost import Cost
 from advisor.advice.reasons import Limit, level_flag
-from advisor.common import Kind, Note, counted, kinds, spoken, template
+from advisor.common import Kind, Note, Words, counted, kinds
 from advisor.forecast import SUPPORT, Stability
 from advisor.model import TRUSTED_K
 from advisor.runs import Settings, Trainer
@@ -124,27 +123,6 @@ INFORMED = {
 
 URGENT = (Kind.LOST_REWARDS, Kind.ADAPTER_DOUBTED, Kind.KL_DOUBTED, Kind.CEILING_DOUBTED)
 """Assumptions that are named before a launch: a log may show that they are wrong."""
-
-
-@cache
-def _template(name: str) -> Any:
-    """Sentences of a file, of an answer or of pilots."""
-    said: tuple[Callable[..., Any], ...] = (brief, counted, difference, flags, gpu_time, kinds)
-    said += (in_trainer_names, level_text, many, number, percent, price, prompts_text, short_text)
-    known: dict[str, Any] = {one.__name__: one for one in said}
-    known |= {"choice": _choice, "same_place": _same_place, "support": SUPPORT}
-    known |= {"informed": INFORMED, "nearly_all": NEARLY_ALL, "trusted_k": TRUSTED_K}
-    return template("advisor.advice", f"{name}.txt.j2", known)
-
-
-def _say(paragraph: str, *of: Any) -> str:
-    """One paragraph of an answer."""
-    return spoken(_template("answer"), paragraph, *of)
-
-
-def say_of_pilots(paragraph: str, *of: Any) -> str:
-    """One paragraph on pilots that are planned or run."""
-    return spoken(_template("pilots"), paragraph, *of)
 
 
 def _same_place(one: Settings, other: Settings) -> bool:
@@ -290,3 +268,12 @@ def details_text(advice: AnswerFields) -> str:
     said = [leader_text(advice), *(f"Caution: {line}" for line in launch_notes(advice))]
     more = [line for line in said if line and line.removeprefix("Caution: ") not in shown]
     return _say("details", advice, more)
+
+
+_said: tuple[Callable[..., Any], ...] = (brief, counted, difference, flags, gpu_time, kinds, many)
+_said += (in_trainer_names, level_text, number, percent, price, prompts_text, short_text)
+_known: dict[str, Any] = {one.__name__: one for one in _said}
+_known |= {"choice": _choice, "same_place": _same_place, "support": SUPPORT}
+_known |= {"informed": INFORMED, "nearly_all": NEARLY_ALL, "trusted_k": TRUSTED_K}
+_say = Words("advisor.advice", "answer.txt.j2", **_known)
+say_of_pilots = Words("advisor.advice", "pilots.txt.j2", **_known)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from advisor.common import counted, spoken, template
+from advisor.common import Words, counted
 from advisor.theory import FloatArray
 
 ADVISOR, NEW_RUN, SIMPLEST = "advisor", "advisor, as a new run", "last value"
@@ -183,14 +182,7 @@ def _verdict(mine: Sequence[Prediction], simplest: Sequence[Prediction], of: str
     return _say("verdict", runs, of, *errors, held, runs < FEWEST, bdtr(held, runs, 0.8) < RARE)
 
 
-@cache
-def _words() -> Any:
-    return template("advisor.backtesting", "backtest.txt.j2", {"counted": counted})
-
-
-def _say(paragraph: str, *of: Any) -> str:
-    """One paragraph of ``backtest.txt.j2``."""
-    return spoken(_words(), paragraph, *of)
+_say = Words("advisor.backtesting", "backtest.txt.j2", counted=counted)
 
 
 def _line(p: Prediction) -> dict[str, Any]:

@@ -205,25 +205,14 @@ def _complain(text: str, code: int) -> None:
 
 # Flags in place of arguments ---------------------------------------------------------------------
 
-RENAMED = {
-    "epochs_per_refresh": "--epochs",
-    "minibatches_per_refresh": "--minibatches",
-    "overrides": "--set",
-    "columns": "--column",
-    "planned_steps": "--steps",
-    "trainer": "--to",
-    "runs": "--logs",
-}
-"""Flags that are not called like their arguments."""
-
 
 def argument_to_flag(argument: str, parameters: Collection[str] = ()) -> str:
     """Flag, or ``--set task=...``, that gives an argument to a command of these parameters."""
     if argument in parameters:
         return argument.upper()
     flag = f"--{argument.replace('_', '-')}"
-    if argument in RENAMED and flag not in parameters:
-        flag = RENAMED[argument]
+    if flag not in parameters:
+        flag = flags.words()["renamed"].get(argument, flag)
     if parameters and flag not in parameters and "--set" in parameters:
         return f"--set {argument}=..."
     return flag

@@ -36,7 +36,7 @@ class Shown:
 def markdown(study: Study, *, details: bool) -> str:
     """The answer in GitHub's Markdown: text, a table of what else could run, evidence."""
     from advisor.advice import in_trainer_names, percent
-    from advisor.common import spoken, template
+    from advisor.common import Words
     from advisor.findings import describe
 
     advice = study.recommendation
@@ -50,8 +50,8 @@ def markdown(study: Study, *, details: bool) -> str:
         rest = advice.text.partition(advice.summary)[2].strip()
         evidence = f"{rest}\n\n{describe(study.posterior)}"
     pasted = in_trainer_names(advice.settings, advice.trainer)
-    words = template("advisor.cli", "markdown.md.j2", {"escaped": _escaped})
-    return spoken(words, "answer", advice, pasted, ["configuration", *shown], rows, evidence)
+    say = Words("advisor.cli", "markdown.md.j2", escaped=_escaped)
+    return say("answer", advice, pasted, ["configuration", *shown], rows, evidence)
 
 
 def _escaped(text: str) -> str:

@@ -79,7 +79,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         function(**given)
 
     called.__name__ = name
-    called.__doc__ = "\n\n".join(filter(None, (function.__doc__, _words()["more"].get(name))))
+    called.__doc__ = "\n\n".join(filter(None, (function.__doc__, words()["more"].get(name))))
     keyword, signature = inspect.Parameter.KEYWORD_ONLY, []
     for at, (kind, default) in taken.items():
         worded = {"default": default, "annotation": Annotated[kind, _worded(name, at, kind)]}
@@ -90,14 +90,14 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 def _worded(command: str, parameter: str, kind: Any) -> Any:
     """Typer's description of a parameter."""
-    words = _words()
-    found = words.get(command, {}).get(parameter) or words["shared"][parameter]
+    known = words()
+    found = known.get(command, {}).get(parameter) or known["shared"][parameter]
     given = {"help": found} if isinstance(found, str) else dict(found)
     given["help"] = given["help"].replace("[default", r"\[default")  # no markup
     argument, flag = given.pop("argument", None), given.pop("flag", None)
     if argument is not None:
         return Argument(metavar=argument if isinstance(argument, str) else None, **given)
-    if parameter in words["panels"]["advanced"]:
+    if parameter in known["panels"]["advanced"]:
         given["rich_help_panel"] = "Advanced"
     # With its name a flag has no --no-...
     named = flag or f"--{parameter.replace('_', '-')}"
@@ -105,13 +105,14 @@ def _worded(command: str, parameter: str, kind: Any) -> Any:
 
 
 @cache
-def _words() -> dict[str, dict[str, Any]]:
+def words() -> dict[str, dict[str, Any]]:
+    """Tables of flags.toml."""
     return tomllib.loads((files("advisor.cli") / "flags.toml").read_text(encoding="utf-8"))
 
 
 def meant(typed: str, commands: Iterable[str]) -> str | None:
     """Command that an unknown word is the beginning of, or another word for."""
-    others = (name for name, words in _words()["synonyms"].items() if typed.lower() in words)
+    others = (name for name, own in words()["synonyms"].items() if typed.lower() in own)
     return next((name for name in commands if name.startswith(typed)), next(others, None))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from advisor.common import spoken, template
+from advisor.common import Words
 from advisor.runs import Inspection, PilotRun, Trainer, is_source
 from advisor.text import counted
 
@@ -161,14 +160,12 @@ def _why_flat(runs: Sequence[PilotRun]) -> str:
     return "silent" if all(share > 0.9 for share in silent) else "noise"
 
 
-@cache
-def _words() -> Any:
-    return template("advisor.cli", "inspect.txt.j2", {"counted": counted})
+WORDS = Words("advisor.cli", "inspect.txt.j2", counted=counted)
 
 
 def _say(console: Console, paragraph: str, *of: Any, is_apart: bool = True) -> None:
     """Print a paragraph of ``inspect.txt.j2``, if it says anything."""
-    if text := spoken(_words(), paragraph, *of):
+    if text := WORDS(paragraph, *of):
         console.print(Text("\n" * is_apart + text), soft_wrap=True)
 
 

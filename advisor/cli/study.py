@@ -111,16 +111,21 @@ def what_if(
         echo(json.dumps(rows, indent=2, allow_nan=False))
         return
     furthest = GRACE * advice.reach * advice.longest_pilot
-    echo(_table(rows, advice.measure, piloted(loaded.posterior), furthest))
-    if own.schedule != "constant":
-        echo(f"The learning rate decays over the steps of each row ({own.schedule}).")
-    if at_step is not None:
-        echo(f"Changed at step {at_step}, of a run alive by then; by the laws: no pilot changed.")
+    ranges = piloted(loaded.posterior)
+    echo(_table(rows, advice.measure, ranges, furthest, own.schedule, at_step))
 
 
-def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges, furthest: float) -> str:
+def _table(
+    rows: Sequence[dict[str, Any]],
+    measure: str,
+    ranges: Ranges,
+    furthest: float,
+    schedule: str = "constant",
+    at_step: float | None = None,
+) -> str:
     """Aligned columns, marked where no pilot ran, and below them what is extrapolated."""
     from advisor.advice import KNOBS, range_text
+    from advisor.common import Words
     from advisor.forecast import SUPPORT
 
     outside = [{name for name in row["outside"].split(", ") if name} for row in rows]
@@ -132,24 +137,14 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, ranges: Ranges, furthes
         " ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
         for line in lines
     ]
-    if beyond:
-        named = [name for name in KNOBS if name in beyond]
-        where = ", ".join(f"{KNOBS[n]} (piloted: {range_text(ranges[n])})" for n in named)
-        prior = "Reward and P(stable) are extrapolated there."
-        shown.append(f"* Outside what was piloted: {where}. {prior}")
+    named = [(KNOBS[name], range_text(ranges[name])) for name in KNOBS if name in beyond]
     is_learned = any(row["p_stable_low"] < row["p_stable_high"] for row in rows)
-    how = (
-        ", recalibrated on runs of known outcome, so it is not their product" if is_learned else ""
-    )
-    shown.append(f"P(stable) joins its parts refresh, rate and fluctuation{how}.")
-    if not all(row["supported"] for row in rows):
-        times = f"over {SUPPORT:g} times as long as the longest pilot"
-        shown.append(f"Extrapolated: so long a run is {times}.")
-    if max(row["steps"] for row in rows) > furthest:
-        shown.append(
-            f"NOT SUPPORTED beyond step {furthest:.0f}: no test of the forecast went so far."
-        )
-    return "\n".join(shown)
+    is_supported = all(row["supported"] for row in rows)
+    is_tested = max(row["steps"] for row in rows) <= furthest
+    horizon = SUPPORT, is_supported, furthest, is_tested
+    say = Words("advisor.cli", "what_if.txt.j2")
+    below = say("below", named, is_learned, *horizon, schedule, at_step)
+    return "\n".join([*shown, below])
 
 
 def _cells(row: dict[str, Any], measure: str, own: set[str], beyond: set[str]) -> dict[str, str]:

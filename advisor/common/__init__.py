@@ -28,10 +28,9 @@ from advisor.common.shown import SAMPLING_AGAIN as SAMPLING_AGAIN
 from advisor.common.shown import VERSION as VERSION
 from advisor.common.shown import Progress as Progress
 from advisor.common.shown import ProgressLines as ProgressLines
+from advisor.common.shown import Words as Words
 from advisor.common.shown import progress_of as progress_of
 from advisor.common.shown import silent as silent
-from advisor.common.shown import spoken as spoken
-from advisor.common.shown import template as template
 from advisor.text import counted as counted
 from advisor.text import harmless as harmless
 from advisor.text import html_table as html_table

@@ -96,10 +96,7 @@ def mapped(
     progress: Progress = silent,
     tell: Callable[[Outcome], object] | None = None,
 ) -> Mapped:
-    """Call a function on every item that ``keep`` does not hold; one that fails is named.
-
-    In so many processes, 1 being this one; a backend of joblib's own context replaces them.
-    """
+    """Call a function on items that ``keep`` lacks, in so many processes; failures are named."""
     # Under which results are kept: another version, prior or seed is another item.
     hashes = [digest_of(task, VERSION, item.name, *item.marks) for item in items]
     if len(set(hashes)) < len(hashes):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
@@ -60,20 +61,23 @@ def progress_of(progress: bool | Progress | None) -> Progress:
     return silent
 
 
-def template(package: str, file: str, known: Mapping[str, Any], escapes: bool = False) -> Any:
-    """Jinja's template of a room, with what it knows by name; a page escapes what it shows."""
-    import jinja2
+class Words:
+    """Texts of a room: the macros of a template by name, and what they know; pages escape it."""
 
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(package, "."),
-        undefined=jinja2.StrictUndefined,
-        autoescape=escapes,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(file, globals={"form": format, **known})
+    def __init__(self, package: str, file: str, /, **known: Any) -> None:
+        self._package, self._file, self._known = package, file, known
 
+    @cached_property
+    def template(self) -> Any:
+        """Jinja's template, loaded when something is said."""
+        import jinja2
 
-def spoken(words: Any, paragraph: str, *of: Any) -> str:
-    """One macro of a template, as text."""
-    return str(getattr(words.module, paragraph)(*of)).strip("\n")
+        environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
+        environment.loader = jinja2.PackageLoader(self._package, ".")
+        environment.undefined = jinja2.StrictUndefined
+        environment.autoescape = self._file.endswith(".html.j2")
+        return environment.get_template(self._file, globals={"form": format, **self._known})
+
+    def __call__(self, paragraph: str, *of: Any) -> str:
+        """One macro, as text."""
+        return str(getattr(self.template.module, paragraph)(*of)).strip("\n")

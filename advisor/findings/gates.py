@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from advisor.common import counted, scientific, spoken, template
+from advisor.common import Words, counted, scientific
 from advisor.forecast import Forecaster, Interval, interval_of
 from advisor.model import (
     INTERVAL,
@@ -98,17 +97,6 @@ class GroupGate:
     def text(self) -> str:
         """A line: what is identified, a bound for the rest, and what would identify it."""
         return say("group", self, INTERVAL)
-
-
-@cache
-def _template() -> Any:
-    words = {"counted": counted, "number": _number, "rounded_up": _rounded_up}
-    return template("advisor.findings", "describe.txt.j2", words)
-
-
-def say(paragraph: str, *of: Any) -> str:
-    """One paragraph of ``describe.txt.j2``."""
-    return spoken(_template(), paragraph, *of)
 
 
 def _number(value: float) -> str:
@@ -263,3 +251,12 @@ def at_pilot(
     )
     span = meta.ceiling - meta.floor
     return meta.floor + span * meta.as_share(plateau) * np.exp(before - after), moved
+
+
+say = Words(
+    "advisor.findings",
+    "describe.txt.j2",
+    counted=counted,
+    number=_number,
+    rounded_up=_rounded_up,
+)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from advisor.common import counted, spoken, template
+from advisor.common import Words, counted
 from advisor.errors import InputError
 from advisor.model.parameters import PARAMETERS
 from advisor.theory import FloatArray
@@ -308,14 +307,7 @@ else:
     )
 
 
-@cache
-def _words() -> Any:
-    return template("advisor.model", "words.txt.j2", {"counted": counted})
-
-
-def say(paragraph: str, *of: Any) -> str:
-    """One paragraph of ``words.txt.j2``."""
-    return spoken(_words(), paragraph, *of)
+say = Words("advisor.model", "words.txt.j2", counted=counted)
 
 
 def preset_folder() -> Path:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel
 
 from advisor.advice import CostModel, learn_cost, level_text, percent
-from advisor.common import spoken, template
+from advisor.common import Words
 from advisor.diagnosis import Diagnosis, diagnose
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import LATEST_ROWS, Target, fit, resolve_group
@@ -106,15 +105,9 @@ def _rule(update: Update, diagnosis: Diagnosis, level: float, left: int) -> tupl
     return "go on", "none"
 
 
-@cache
-def _words() -> Any:
-    known = {"level_text": level_text, "little": LITTLE, "percent": percent}
-    return template("advisor.monitoring", "watch.txt.j2", known)
-
-
-def _say(paragraph: str, *of: Any) -> str:
-    """One paragraph of ``watch.txt.j2``."""
-    return spoken(_words(), paragraph, *of)
+_say = Words(
+    "advisor.monitoring", "watch.txt.j2", level_text=level_text, little=LITTLE, percent=percent
+)
 
 
 def _price(posterior: Posterior, update: Update, run: PilotRun, gpus: int) -> CostModel:

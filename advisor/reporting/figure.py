@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from advisor.common import counted, scientific, spoken, template
+from advisor.advice import level_text
+from advisor.common import Words, counted, scientific
 from advisor.reporting import style
 
 if TYPE_CHECKING:
@@ -39,23 +40,18 @@ class Info:
     @property
     def text(self) -> str:
         """What the figure shows, for those who do not see it."""
-        return spoken(_texts(), f"{self.name}_text", self)
+        return _TEXTS(f"{self.name}_text", self)
 
     @property
     def note(self) -> str:
         """What the figure leaves out, if anything."""
-        return spoken(_texts(), f"{self.name}_note", self)
+        return _TEXTS(f"{self.name}_note", self)
 
 
-@cache
-def _texts() -> Any:
-    from advisor.advice import level_text
-
-    said = (counted, level_text, scientific, style.settings_label, style.subject)
-    known = {one.__name__: one for one in said}
-    return template(
-        "advisor.reporting", "figures.txt.j2", known | {"is_nan": np.isnan, "infinite": np.inf}
-    )
+_known: dict[str, Any] = {"is_nan": np.isnan, "infinite": np.inf, "counted": counted}
+_known |= {"level_text": level_text, "scientific": scientific}
+_known |= {"settings_label": style.settings_label, "subject": style.subject}
+_TEXTS = Words("advisor.reporting", "figures.txt.j2", **_known)
 
 
 class Came(NamedTuple):

@@ -26,7 +26,7 @@ from advisor.advice import (
     run_ends,
     stacked,
 )
-from advisor.common import counted, template
+from advisor.common import Words, counted
 from advisor.diagnosis import Diagnosis
 from advisor.forecast import SUPPORT, Forecaster, central, final_reward
 from advisor.model import Posterior
@@ -71,14 +71,14 @@ def html(
     # The template says what the terminal says, by the same functions.
     known = {**vars(wording), "nearly_all": wording.NEARLY_ALL, "counted": counted, "paid": paid}
     known = {name: one for name, one in known.items() if not name.startswith("_")}
-    words = template("advisor.reporting", "assets/report.html.j2", known, escapes=True)
+    words = Words("advisor.reporting", "assets/report.html.j2", **known)
     advice = recommendation
     explorer, no_explorer = _tried(lambda: explorer_data(posterior, advice))
     model = json.dumps(explorer, allow_nan=False) if explorer else ""
     script = _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     labels = {name: export.label for name, export in Trainer.exports().items()}
-    page = words.render(
+    page = words.template.render(
         title=advice.title,
         advice=advice,
         meta=posterior.meta,

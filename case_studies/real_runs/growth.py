@@ -23,11 +23,16 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import numpy as np  # noqa: E402
 from manifest import write_result  # noqa: E402
 from run import Run, first_part, load  # noqa: E402
-from take_off import SHARES, Look, scores  # noqa: E402
+from take_off import SHARES, Look, describe, kind_of, scores  # noqa: E402
 
-from advisor.forecast import corpus_for, end_of_begun_run, final_rows, final_steps  # noqa: E402
-from advisor.forecast.analogues import describe, kind_of  # noqa: E402
-from advisor.forecast.growth import RewardRows, fitted  # noqa: E402
+from advisor.forecast import (  # noqa: E402
+    RewardRows,
+    corpus_for,
+    end_of_begun_run,
+    final_rows,
+    final_steps,
+    growth,
+)
 from advisor.model import GrowthLaw, load_priors  # noqa: E402
 
 BROAD = (float(np.log(0.01)), 1.5), (2.0, 1.5)
@@ -104,7 +109,7 @@ def main() -> None:
         if np.isfinite(run.pilot.reward).sum() >= LEAST_ROWS:
             by_repository.setdefault(run.repository, []).append(run)
     fits = {
-        name: [fitted(rows_of(run), *BROAD)[0][1:] for run in runs]
+        name: [growth.fitted(rows_of(run), *BROAD)[0][1:] for run in runs]
         for name, runs in by_repository.items()
     }
     found: list[dict[str, Any]] = []

@@ -121,7 +121,7 @@ def test_verdicts_have_colours_on_a_terminal_and_none_in_a_pipe():
 
 
 def test_words_of_other_tools_are_known_by_one_command_each():
-    words = flags._words()["synonyms"]
+    words = flags.words()["synonyms"]
     commands = {
         name or one.callback.__name__ for one in app.registered_commands for name in [one.name]
     }
