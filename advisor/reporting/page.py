@@ -129,13 +129,13 @@ def _cards_of(advice: Recommendation) -> list[dict[str, Any]]:
         "reward at the last step": lambda reward: number(advice, reward),
         "P(stable)": percent,
         "completions": "{:,.0f}".format,
-        "GPU-hours": gpu_time,
+        "GPU time": gpu_time,
     }
     out = []
     for name, row in zip(advice.table.index, advice.table.to_dict(orient="records"), strict=True):
+        row["GPU time"] = hours = row.pop("GPU-hours")
         rows = [(key, written.get(key, "{:.4g}".format)(value)) for key, value in row.items()]
-        known = rows[:-1] if math.isnan(row["GPU-hours"]) else rows
-        out.append({"name": str(name), "rows": known})
+        out.append({"name": str(name), "rows": rows[:-1] if math.isnan(hours) else rows})
     return out
 
 
