@@ -74,10 +74,11 @@ def end_of_begun_run(
     estimates.
     """
     rules = priors.discrepancy
-    if curve is not None and corpus is None:
-        return EndOfRun(curve, 1.0, curve, None)
     known = np.isfinite(run.reward)
-    if corpus is None or known.sum() < PilotRun.LEAST_REWARDS:
+    is_short = known.sum() < PilotRun.LEAST_REWARDS
+    if curve is not None and (corpus is None or is_short):
+        return EndOfRun(curve, 1.0, curve, None)
+    if corpus is None or is_short:
         raise InputError(
             f"run '{run.id}' shows {known.sum()} rewards, and no curve is pooled over its cohort",
             path=run.path,

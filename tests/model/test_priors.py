@@ -46,7 +46,7 @@ def test_preset_loads_and_states_a_source_for_every_number(name):
     assert priors.name == name
     assert len(priors.description) >= LEAST_SOURCE
     found = entries(priors)
-    assert len(found) == len(Priors.model_fields) - 13
+    assert len(found) == len(Priors.model_fields) - 14
     for key, entry in found.items():
         assert len(entry.source.strip()) >= LEAST_SOURCE, key
         assert entry.sd > 0
