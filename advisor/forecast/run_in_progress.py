@@ -75,10 +75,9 @@ def end_of_begun_run(
     """
     rules = priors.discrepancy
     known = np.isfinite(run.reward)
-    is_short = known.sum() < PilotRun.LEAST_REWARDS
-    if curve is not None and (corpus is None or is_short):
-        return EndOfRun(curve, 1.0, curve, None)
-    if corpus is None or is_short:
+    if corpus is None or known.sum() < PilotRun.LEAST_REWARDS:
+        if curve is not None:
+            return EndOfRun(curve, 1.0, curve, None)
         raise InputError(
             f"run '{run.id}' shows {known.sum()} rewards, and no curve is pooled over its cohort",
             path=run.path,
