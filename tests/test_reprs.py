@@ -76,5 +76,5 @@ def test_short_forms_say_what_they_are_of(public):
     assert "5 pilots (1 collapsed)" in repr(public["posterior"])
     first = public["recommendation"].text.splitlines()[0]
     assert repr(public["recommendation"]).endswith(first)
-    assert str(public["recommendation"]) == public["recommendation"].text
+    assert str(public["recommendation"]) == public["recommendation"].summary
     assert "FAIL" in repr(public["diagnosis"])
