@@ -67,11 +67,6 @@ class Outcomes(NamedTuple):
         _, place, count = np.unique(projects, return_inverse=True, return_counts=True)
         return np.asarray(count[place] ** -0.5)
 
-    @property
-    def task(self) -> npt.NDArray[np.str_]:
-        """Of each run, where its project has several."""
-        return np.array([str(name).partition(": ")[2] for name in self.repository])
-
 
 def project_of(repository: Any) -> str:
     """Project of a repository, or of one of its tasks."""

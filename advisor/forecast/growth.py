@@ -33,6 +33,8 @@ POINTS, STEPS = 150, 40
 COUNTED = 20.0
 """Rows that a log counts as at most: a run wanders round any curve, so more tell little more."""
 
+FEWEST_SIBLINGS = 2  # Siblings from which they are the prior of a run
+
 LOWEST, HIGHEST = np.array([-7.0, -16.0, -6.0]), np.array([6.0, 3.0, 6.0])
 """Ends of start in log-odds, log of the speed, plateau in log-odds."""
 
@@ -54,7 +56,8 @@ class RewardRows(NamedTuple):
         parts = np.array_split(known, min(POINTS, known.size))
         share = np.clip((value - bounds[0]) / (bounds[1] - bounds[0]), 0.0, 1.0)
         means = [[float(of[part].mean()) for part in parts] for of in (at, share)]
-        return cls(tuple(means[0]), tuple(means[1]), int(group_size or USUAL_GROUP))
+        group = int(np.clip(group_size or USUAL_GROUP, 2, 64))
+        return cls(tuple(means[0]), tuple(means[1]), group)
 
 
 @cache
@@ -99,7 +102,7 @@ def fitted(
     first = np.clip(share[: max(2, share.size // 10)].mean(), 0.005, 0.95)
     means = np.array([np.log(first / (1 - first)), *middle])
     sds = np.array([1.5, *spread])
-    taught = teaching(int(np.clip(rows.group_size, 2, 64)))
+    taught = teaching(rows.group_size)
     nudge = 1e-4
     nudges = np.concatenate([np.zeros((3, 1)), nudge * np.eye(3)], axis=1)
 
@@ -156,7 +159,7 @@ def grown(
     """
     middle, spread = (law.log_speed, law.plateau), (law.log_speed_spread, law.plateau_spread)
     weight = law.weight_alone
-    if len(siblings) > 1:
+    if len(siblings) >= FEWEST_SIBLINGS:
         known = np.median([fitted(one, middle, spread)[0][1:] for one in siblings], axis=0)
         middle = (float(known[0]), float(known[1]))
         spread = (law.log_speed_within, law.plateau_within)
@@ -165,6 +168,6 @@ def grown(
     size = 1000
     theta = at[:, None] + root @ rng.standard_normal((3, size))
     theta = np.clip(theta, LOWEST[:, None], HIGHEST[:, None])
-    _, odds = path(theta, end - rows.step[0], teaching(int(np.clip(rows.group_size, 2, 64))))
+    _, odds = path(theta, end - rows.step[0], teaching(rows.group_size))
     draws = sigmoid(odds[-1]) + law.wander * rng.standard_t(5, size)
     return np.clip(draws, 0.0, 1.0), weight

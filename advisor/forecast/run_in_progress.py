@@ -24,7 +24,7 @@ from advisor.forecast.analogues import (
     kind_of,
     tabulated,
 )
-from advisor.forecast.growth import RewardRows, grown
+from advisor.forecast.growth import FEWEST_SIBLINGS, RewardRows, grown
 from advisor.forecast.predictive import begun_run_reward
 from advisor.forecast.take_off import with_take_off
 from advisor.model import Posterior, Priors
@@ -32,7 +32,7 @@ from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 DRAWS = 1000  # Draws of an answer
-BINS = 20  # RewardRows of a run are averaged into at most this many before a fit
+BINS = 20  # Rows of a run are averaged into at most this many before a fit
 
 TIME = ((-1.5, 0.0, 1.5), -4.0, 5.0)
 """Starts of a log time scale, in lengths of what is seen, and its bounds."""
@@ -108,15 +108,10 @@ def end_of_begun_run(
     parts = [(analogues, shared * (1 - weight))]
     parts += [] if curve is None else [(curve, shared * weight)]
     parts += [(draws, rules.own_curve * believed(draws)) for draws in alone]
-    grew, of_growth = grown(
-        RewardRows.of(step, reward, bounds, run.hyperparameters.group_size),
-        float(asked.mean()),
-        [*pilots, *(_rows_of(one, bounds) for one in siblings)],
-        priors.growth,
-        rng,
-    )
+    others = [*pilots, *(_rows_of(one, bounds) for one in siblings)]
+    grew, of_growth = grown(_rows_of(run, bounds), float(asked.mean()), others, priors.growth, rng)
     grew = bounds[0] + (bounds[1] - bounds[0]) * grew
-    if not (siblings or pilots):  # its own rows alone foretell a rise less well
+    if len(others) < FEWEST_SIBLINGS:  # its own rows alone foretell a rise less well
         of_growth *= believed(grew)
     parts.append((grew, of_growth / (1 - of_growth) * sum(part for _, part in parts)))
     median = float(np.median(analogues))

@@ -34,10 +34,11 @@ KINDS = {
 def compared_with_rate(name: str, is_lora: bool) -> dict[str, Any]:
     """Brier score over ladders, tasks alike: of the pilots, of both, of the rate."""
     law, table = load_priors("theory").elsewhere, shipped_outcomes()
+    tasks = [name.partition(": ")[2] for name in table.repository]
     rows = [one for one in kept(name) if one["on_ladder"]]
     for one in rows:
         # A cell of another model on the same task tells no less of it.
-        own = np.isin(table.task, (one["task"], f"cells/{one['task']}"))
+        own = np.isin(tasks, (one["task"], f"cells/{one['task']}"))
         columns: Any = (column[~own] for column in table)
         others = Outcomes(*columns)
         at = (np.log(one["rate"]), np.log(SMOLLM2.parameters), is_lora)
