@@ -197,7 +197,7 @@ def _few_successes(above: FloatArray, row: int, fewest: float) -> float:
     # Equal rows do not tell of how many completions they are the mean.
     logged = np.unique(np.append(above, 0.0))
     unit = min(np.diff(logged).min(), 1 / 16) if fewest == 16 else 1 / fewest
-    counts = np.rint(np.minimum(above / unit, 1e15)).astype(int)
+    counts = np.rint(np.clip(above / unit, 0, 1e15)).astype(int)
     return float(bdtrc(counts[:row].sum() - 1, counts.sum(), row / above.size))
 
 
