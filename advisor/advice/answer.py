@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -30,7 +30,6 @@ from advisor.advice.trade_offs import (
     advised_goal,
     as_alternative,
     at_equal_completions,
-    beaten_too_seldom,
     best_piloted,
     bound,
     frontier,
@@ -56,9 +55,6 @@ from advisor.forecast import (
 )
 from advisor.model import Posterior, Priors, informed_share, outside_evidence
 from advisor.runs import Settings, Trainer
-
-RESTRICTING = ("choose_from", "learning_rates", "group_sizes", "constraint")
-"""Fields of a request that say what may be chosen."""
 
 
 @dataclass(frozen=True)
@@ -265,41 +261,12 @@ def searched(question: Question) -> Decision:
         chosen = best or nearest
         limit = shortfall(evaluate, chosen, level, start)
         return Decision("infeasible", chosen, evaluate, at_end, limit)
-    chosen = _cheapest_equal(evaluate, best, level, question.request.indifference)
-    kept = _nearest_unless_surely_better(question, at_end, chosen)
-    if kept.value < chosen.value:
-        limit = beaten_too_seldom(at_end, kept, chosen, question.priors.decision.surely)
-    else:
-        limit = limiting_factor(evaluate, question.lattice, kept, level)
-    return Decision("recommendation", kept, evaluate, at_end, limit)
-
-
-def _nearest_unless_surely_better(
-    question: Question, at_end: Evaluator, chosen: Evaluation
-) -> Evaluation:
-    """Of a language model's pilots the nearest to what is known that no others surely beat."""
-    forecaster, request = question.forecaster, question.request
-    if forecaster.next_run is None or request.objective.kind != "reward":
-        return chosen
-    named = [getattr(request, name) for name in RESTRICTING]
-    piloted = [
-        one
-        for one in at_end.compared(settings_run(forecaster.next_run.pilots))
-        if one.is_feasible(request.level)
-        and (named == [None] * len(named) or question.lattice.at(place_of(one.settings)))
-    ]
-    priors = question.priors
-
-    def daring(one: Evaluation) -> tuple[float, float, float, float]:
-        own, away = one.settings, round(float(priors.expected_loss(one.settings)), 4)
-        return away, own.learning_rate, own.refresh_interval, -one.value
-
-    trifle = request.indifference * at_end.forecaster.outcome_range  # by one any P may be near 1
-    for one in sorted(piloted, key=daring):
-        others = [other for other in (chosen, *piloted) if other.value > one.value + trifle]
-        if min(p_better(at_end, one, others), default=1.0) > 1 - priors.decision.surely:
-            return one
-    return chosen
+    forecaster, indifference = question.forecaster, question.request.indifference
+    runs = settings_run(pilots_of(forecaster.posterior, forecaster.target))
+    piloted = {place_of(one) for one in runs}
+    chosen = _cheapest_equal(evaluate, best, level, indifference, piloted)
+    limit = limiting_factor(evaluate, question.lattice, chosen, level)
+    return Decision("recommendation", chosen, evaluate, at_end, limit)
 
 
 def explain(
@@ -472,9 +439,13 @@ def _goal(question: Question, at_end: Evaluator) -> float:
 
 
 def _cheapest_equal(
-    evaluate: Evaluator, best: Evaluation, level: float, indifference: float
+    evaluate: Evaluator,
+    best: Evaluation,
+    level: float,
+    indifference: float,
+    piloted: Collection[tuple[float, ...]] = (),
 ) -> Evaluation:
-    """Cheapest, then safest, among those whose reward cannot be told from the best."""
+    """Cheapest, then piloted, then safest, where rewards cannot be told from the best."""
     if evaluate.objective.kind != "reward" or indifference <= 0:
         return best
     least = best.value - indifference * evaluate.forecaster.outcome_range
@@ -484,4 +455,8 @@ def _cheapest_equal(
         # A budget in completions or GPU-hours is spent by all; what is left over is rounding.
         return found.cost.paid if evaluate.budget.steps is not None else 0.0
 
-    return min(equal, key=lambda e: (price(e), -round(e.stability.probability, 3), -e.value))
+    def order(found: Evaluation) -> tuple[float, bool, float, float]:
+        is_new = place_of(found.settings) not in piloted
+        return price(found), is_new, -round(found.stability.probability, 3), -found.value
+
+    return min(equal, key=order)

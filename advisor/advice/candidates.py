@@ -190,13 +190,20 @@ def within_reach(lattice: Lattice, meta: Meta) -> Lattice:
 
 
 def _rate_ladder(meta: Meta) -> tuple[float, ...]:
-    lowest = min(run.settings.learning_rate for run in meta.runs)
+    piloted = sorted({run.settings.learning_rate for run in meta.runs})
+    lowest = piloted[0]
     surviving = meta.largest_surviving_rate
     low, high = lowest / RATE_REACH, (surviving or 0.0) * RATE_REACH
     if surviving is None:  # then the way is down: two decades below the lowest rate
         low, high = lowest / 100, lowest
     count = max(2, round(np.log(high / low) / np.log(RATE_RATIO)) + 1)
-    return tuple(float(f"{rate:.2g}") for rate in np.geomspace(low, high, count))
+    between = [
+        float(f"{rate:.2g}")
+        for rate in np.geomspace(low, high, count)
+        if np.abs(np.log(rate / np.array(piloted))).min() > np.log(RATE_RATIO) / 2
+    ]
+    # What was run is offered as it was run.
+    return tuple(sorted({*between, *(rate for rate in piloted if rate <= high)}))
 
 
 def _varied(piloted: Sequence[Any], low: float, high: float, kept: Any) -> list[Any]:

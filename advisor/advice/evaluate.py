@@ -25,6 +25,7 @@ from advisor.forecast import (
     final_reward,
     interval_of,
     pilots_of,
+    shift_of,
     stabilities_and_draws,
     stability,
 )
@@ -168,17 +169,15 @@ def run_ends(
 ) -> tuple[FloatArray, FloatArray, list[Stability], FloatArray]:
     """Reward at the end of runs, their utility, P(stable), and draws of that.
 
-    The utility of a run that is lost is the floor; distance from where such runs are known to do
-    best counts against a run, as the pilots alone do not tell it.
+    The utility of a run that is lost is the floor. What is known of where such runs do best moves
+    the utility of those that live, as far as the pilots leave it open.
     """
     level = forecaster.scaled_reward(planned, steps)
     draws = forecaster.outcome_of(level)[..., 0]
     chances, lives = stabilities_and_draws(forecaster, planned, steps, level=level[..., 0])
-    low = forecaster.outcome_bounds[0]
-    utility = low + lives * (draws - low)
-    if (priors := forecaster.posterior.meta.priors).known_optimum is not None:
-        loss = np.asarray(priors.expected_loss(planned))[..., None]
-        utility -= forecaster.outcome_range * loss
+    low, high = forecaster.outcome_bounds
+    moved = forecaster.outcome_range * shift_of(forecaster, planned, steps)[..., None]
+    utility = low + lives * (np.clip(draws + moved, low, high) - low)
     return draws, utility, chances, lives
 
 

@@ -228,24 +228,6 @@ def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: flo
     return binding(worst, axis=axes[worst], freed_by=freed, **parts)
 
 
-def beaten_too_seldom(
-    at_end: Evaluator, kept: Evaluation, other: Evaluation, surely: float
-) -> Binding:
-    """Other settings with a higher forecast, and why piloted ones are kept."""
-    (chance,) = p_better(at_end, other, [kept])
-    return binding(
-        "beaten_too_seldom",
-        axis=RATE,
-        value=other.settings.learning_rate,
-        gain=other.reward - kept.reward,
-        freed_by=f"--learning-rates {other.settings.learning_rate:g}",
-        settings=short_text(other.settings, kept.settings),
-        reward=other.reward,
-        chance=percent(chance, surely),
-        surely=percent(surely),
-    )
-
-
 def limiting_factor(
     evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float
 ) -> Binding:
@@ -263,6 +245,20 @@ def limiting_factor(
             settings=short_text(top.settings, chosen.settings),
             reward=top.reward,
             least=percent(top.least, level),
+        )
+    higher = [e for e in evaluate.tried if e.reward > noticed and e.is_feasible(level)]
+    priors = evaluate.forecaster.posterior.meta.priors
+    if higher and evaluate.objective.kind == "reward" and priors.known_optimum is not None:
+        top = max(higher, key=lambda e: e.reward)
+        return binding(
+            "farther_from_known",
+            axis=RATE,
+            value=top.settings.learning_rate,
+            gain=top.reward - chosen.reward,
+            freed_by=f"--learning-rates {top.settings.learning_rate:g}",
+            settings=short_text(top.settings, chosen.settings),
+            reward=top.reward,
+            chance=percent(*p_better(evaluate, top, [chosen])),
         )
     *others, last = lattice.axes[RATE]
     surviving = evaluate.forecaster.posterior.meta.largest_surviving_rate

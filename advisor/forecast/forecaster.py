@@ -135,6 +135,7 @@ class Forecaster:
         self.run_effect = effect.values(posterior, self.indices)
         self._is_fresh = effect.is_fresh
         self._drawn: dict[str, FloatArray] = {}
+        self.known_shifts: dict[tuple[str, int], tuple[FloatArray, FloatArray]] = {}
         self._uncorrected = np.asarray(eq.uncorrected(self.population, 1.0))
         self._last: tuple[Settings, dict[str, FloatArray], dict[str, FloatArray]] | None = None
         check_task(posterior, target.task)

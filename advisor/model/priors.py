@@ -18,7 +18,6 @@ from advisor.theory import FloatArray
 
 if TYPE_CHECKING:
     from advisor.model.cohort import Reference
-    from advisor.runs import Settings
 
 _PACKAGED = Path(__file__).parents[1] / "_data" / "priors"
 _CHECKOUT = Path(__file__).parents[2] / "priors"
@@ -167,12 +166,11 @@ AS_THE_CURVE = Extrapolation(gain=0, groups=0, runs=0, source="What the curve sa
 class DecisionRule(_Entry):
     """How forecasts are turned into advice; its numbers were chosen in sight of known outcomes."""
 
-    # Share of the reward's range that a squared decade of distance from where a setting is known
-    # to do best is expected to cost, where it is known from many projects.
-    loss_per_decade: Positive
-    # Probability with which settings of a language model must beat piloted ones that are nearer to
-    # what is known to do best, or gentler, and settings that no pilot ran those that were.
-    surely: Share
+    # Share of its end that a run loses by a squared decade below the best value, and above it.
+    loss_below: Positive
+    loss_above: Positive
+    optimum_spread: Positive  # sd of the best value between projects, in decades
+    common_error: Positive  # Share of the reward's range by which one project's forecasts err alike
     worthwhile: Share  # P(better than the known rate) from which on pilots are said to tell more
 
 
@@ -186,19 +184,14 @@ class KnownOptimum(_Entry):
 
     def __str__(self) -> str:
         """Settings and from how many projects, as a sentence needs them."""
-        named = ("learning_rate", "group_size", "refresh_interval")
-        known = [f"{name} {value:.2g}" for name in named if (value := getattr(self, name))]
+        known = [f"{name} {value:.2g}" for name, value in self.places.items()]
         return f"{', '.join(known)} (from {counted(self.projects, 'project')})"
 
-    def squared_decades(self, settings: Settings) -> Any:
-        """Squared distance of settings, or stacked ones, as far as so many projects tell it."""
-        decades = [
-            np.log10(getattr(settings, name) / known)
-            for name in ("learning_rate", "group_size", "refresh_interval")
-            if (known := getattr(self, name)) is not None
-        ]
-        # Optima of projects differ as much among each other as their mean from a new one's.
-        return sum(one**2 for one in decades) / (1 + 1 / self.projects)
+    @property
+    def places(self) -> dict[str, float]:
+        """What is known: values of settings by their names."""
+        names = ("learning_rate", "group_size", "refresh_interval")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 class SpeedLaw(_Entry):
@@ -243,18 +236,6 @@ class _Preset(BaseModel, frozen=True, extra="forbid"):
     decision: DecisionRule = Field(default_factory=lambda: load_priors("theory").decision)
     known_optimum: KnownOptimum | None = None
     domain: Domain | None = None
-
-    def expected_loss(self, settings: Settings) -> Any:
-        """Share of the reward's range that settings lose by their distance from the known optimum.
-
-        Zero where nothing is known; of stacked settings an array.
-        """
-        known = self.known_optimum
-        return (
-            0.0
-            if known is None
-            else self.decision.loss_per_decade * known.squared_decades(settings)
-        )
 
     def of(self, parameters: Iterable[str]) -> list[NormalPrior]:
         """Priors of some parameters, by their names in `model.parameters`."""

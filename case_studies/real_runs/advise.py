@@ -54,7 +54,7 @@ from advisor.forecast import (  # noqa: E402
     final_train_reward,
     fitted_or_none,
 )
-from advisor.model import Priors, Sampling, load_priors  # noqa: E402
+from advisor.model import Priors, Sampling  # noqa: E402
 
 MOST_RUNS = 6
 """Of a cohort: as many pilots as a team has."""
@@ -66,6 +66,8 @@ BINS = (1.0, 3.0, 6.0, 12.0)
 """Edges of how many times longer than its pilots a run is."""
 
 METHODS = ("advisor", "last rows", "own exponential")
+
+SURELY = 0.8  # P(better) from which a comparison of two runs counts as sure
 
 
 def study(task: tuple[Sequence[Run], float, Priors, Corpus, bool]) -> list[dict[str, Any]]:
@@ -179,7 +181,7 @@ def ordered(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     *chances, came = np.array(rows).T
     for name, chance in zip(("draws of its own", "of the same rank"), chances, strict=True):
         truth = np.where(came >= 0.5, chance, 1 - chance)
-        sure = np.maximum(chance, 1 - chance) >= load_priors("theory").decision.surely
+        sure = np.maximum(chance, 1 - chance) >= SURELY
         right = np.where(chance >= 0.5, came, 1 - came)
         told[name] = {
             "brier": round(float(np.average((chance - came) ** 2, weights=weights)), 4),
