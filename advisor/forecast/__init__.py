@@ -20,7 +20,10 @@ from advisor.forecast.interval import band_of as band_of
 from advisor.forecast.interval import central as central
 from advisor.forecast.interval import interval_of as interval_of
 from advisor.forecast.new_configuration import RunEffect as RunEffect
+from advisor.forecast.optimum import HEIGHTS as HEIGHTS
+from advisor.forecast.optimum import OPTIMA as OPTIMA
 from advisor.forecast.optimum import shift_of as shift_of
+from advisor.forecast.optimum import shifts_of as shifts_of
 from advisor.forecast.predictions import predict as predict
 from advisor.forecast.predictive import RestOfRun as RestOfRun
 from advisor.forecast.predictive import checkpoints_of as checkpoints_of

@@ -19,7 +19,7 @@ from advisor.theory import FloatArray
 if TYPE_CHECKING:
     from advisor.forecast.forecaster import Forecaster
 
-PLACES = np.linspace(-2.5, 2.5, 101)[:, None, None]
+OPTIMA = np.linspace(-2.5, 2.5, 101)[:, None, None]
 """Decades from what is known at which the optimum may be."""
 
 HEIGHTS = np.linspace(0.05, 1.0, 20)[:, None]
@@ -74,7 +74,7 @@ def shifts_of(
 
     def made_at(places: FloatArray) -> FloatArray:
         """Ends there, shape (optima, heights, places)."""
-        away = places - PLACES
+        away = places - OPTIMA
         loss = np.where(away > 0, above, rule.loss_below) * away**2
         return np.asarray(HEIGHTS * (1 - np.minimum(loss, 1.0)))
 
@@ -83,7 +83,7 @@ def shifts_of(
     misfit = np.einsum("ohi,ij,ohj->oh", mean - made, precision, mean - made)
     # Optima of projects differ as much among each other as their mean from a new one's.
     spread = rule.optimum_spread * np.sqrt(1 + 1 / known.projects)
-    weight = np.exp(-0.5 * (misfit - misfit.min() + (PLACES[..., 0] / spread) ** 2))
+    weight = np.exp(-0.5 * (misfit - misfit.min() + (OPTIMA[..., 0] / spread) ** 2))
     weight /= weight.sum()
     level = np.average(np.einsum("oh,ohi->i", weight, made) - mean, weights=1 / variance)
     expected = np.einsum("oh,ohi->i", weight, made_at(everywhere))

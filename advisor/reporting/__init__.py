@@ -14,6 +14,10 @@ from advisor.reporting.figure import Came as Came
 from advisor.reporting.figure import Drawn, FigureKind, Missing, reason_of
 from advisor.reporting.figures import beliefs, decision, stability_map, trajectories
 from advisor.reporting.page import html
+from advisor.reporting.panels import plot_ends as plot_ends
+from advisor.reporting.panels import plot_forecast as plot_forecast
+from advisor.reporting.panels import plot_posterior as plot_posterior
+from advisor.reporting.panels import plot_stability as plot_stability
 
 if TYPE_CHECKING:
     from advisor.advice import Recommendation

@@ -24,7 +24,7 @@ from compared import difference, kept  # noqa: E402
 from manifest import write_result  # noqa: E402
 from said import named  # noqa: E402
 
-from advisor.forecast.optimum import HEIGHTS, PLACES, shifts_of  # noqa: E402
+from advisor.forecast import HEIGHTS, OPTIMA, shifts_of  # noqa: E402
 from advisor.model import DecisionRule, load_priors  # noqa: E402
 
 KEPT = {"full": "said_again", "adapters": "said_lora", "large": "said_large_first"}
@@ -73,10 +73,10 @@ def ladders(kind: str) -> list[Ladder]:
 def evidence(ladder: Ladder, below: float, above: float, spread: float) -> float:
     """Log likelihood of a ladder's ends, over the prior of the optimum and of the height."""
     decades = np.log10(ladder.rates / CONSTANT[ladder.is_lora])
-    away = decades - PLACES
+    away = decades - OPTIMA
     made = HEIGHTS * (1 - np.minimum(np.where(away > 0, above, below) * away**2, 1.0))
     squares = ((ladder.came - made) ** 2).sum(-1) / REPEATS**2
-    prior = np.exp(-0.5 * (PLACES[..., 0] / spread) ** 2)
+    prior = np.exp(-0.5 * (OPTIMA[..., 0] / spread) ** 2)
     weight = prior / prior.sum() / HEIGHTS.size
     return float(np.log((weight * np.exp(-0.5 * squares)).sum() + 1e-300))
 

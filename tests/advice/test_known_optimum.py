@@ -14,8 +14,7 @@ from advisor.advice.answer import p_better, prepare, searched
 from advisor.advice.trade_offs import best_piloted
 from advisor.common import Kind, kinds, silent
 from advisor.errors import InputError
-from advisor.forecast import Forecaster, Target, shift_of
-from advisor.forecast.optimum import shifts_of
+from advisor.forecast import Forecaster, Target, shift_of, shifts_of
 from advisor.model import KnownOptimum, load_priors
 
 OWN = PLANS[1].completed

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from advisor.advice import level_text
 from advisor.reporting import page, style
-from advisor.reporting.figures.trajectories import Trajectories, _rate_scale
+from advisor.reporting.figures.trajectories import Trajectories, rate_scale
 from advisor.reporting.style import scientific, shorten
 
 FINITE = st.floats(-10, 10, allow_nan=False)
@@ -111,7 +111,7 @@ def contrast(one: tuple[float, ...], other: tuple[float, ...]) -> float:
 def test_curves_of_every_learning_rate_are_seen_by_day_and_in_the_dark() -> None:
     """WCAG asks of a line for a contrast of 3."""
     white = (1.0, 1.0, 1.0)
-    colours = _rate_scale(Trajectories((), 0, 0.0, 1.0)).get_cmap()(np.linspace(0, 1, 20))
+    colours = rate_scale(Trajectories((), 0, 0.0, 1.0)).get_cmap()(np.linspace(0, 1, 20))
     assert min(contrast(one, white) for one in colours) >= 3
     assert min(contrast(inverted(one), inverted(white)) for one in colours) >= 3
     # Negative control: the light end of the same scale.

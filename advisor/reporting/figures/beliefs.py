@@ -125,9 +125,9 @@ def draw_posteriors(info: Posteriors) -> Figure:
     style.tidy(left, title="Plateau", note=info.reference, x="train reward (reward units)")
     style.tidy(middle, title="Stiffness", note=info.reference, x="stiffness k (per optimizer step)")
     style.tidy(right, title="Curvature", note=sizes + doubt, x="exponent c (no unit)")
-    _draw_ridges(left, info.plateau)
-    _draw_ridges(middle, info.stiffness)
-    _draw_ridges(right, [info.curvature])
+    draw_ridges(left, info.plateau)
+    draw_ridges(middle, info.stiffness)
+    draw_ridges(right, [info.curvature])
     left.set_yticks(range(rows), [style.plain(ridge.label) for ridge in info.plateau])
     for axes in (left, right):
         axes.locator_params(axis="x", nbins=5)
@@ -139,7 +139,7 @@ def draw_posteriors(info: Posteriors) -> Figure:
     return figure
 
 
-def _draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
+def draw_ridges(axes: Axes, ridges: Sequence[Ridge]) -> None:
     """One ridge above the other, the first on top, each scaled to its own peak or its prior's."""
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)

@@ -155,15 +155,15 @@ def draw_decision(info: DecisionFigure) -> Figure:
     """Draw the densities on one axis, and P(stable) over the learning rate."""
     figure = style.new_figure(10.2, 4.0)
     left, right = figure.subplots(1, 2, width_ratios=[1.15, 1.0])
-    _draw_ends(left, info)
-    _draw_stable(right, info)
+    draw_ends(left, info)
+    draw_stable(right, info)
     return figure
 
 
 COLOURS = {"best pilot": style.ALARM}  # Of what is compared with the advice; others are grey
 
 
-def _draw_ends(axes: Axes, info: DecisionFigure) -> None:
+def draw_ends(axes: Axes, info: DecisionFigure) -> None:
     """One density above the other on a common axis, the advised one on top."""
     style.tidy(
         axes,
@@ -207,7 +207,7 @@ def _draw_ends(axes: Axes, info: DecisionFigure) -> None:
         )
 
 
-def _draw_stable(axes: Axes, info: DecisionFigure) -> None:
+def draw_stable(axes: Axes, info: DecisionFigure) -> None:
     """P(stable) with its 80 % band, what was piloted as dots on the floor, and the rates named."""
     style.tidy(axes, title="P(stable) by learning rate", note=info.others, x="peak learning rate")
     axes.set_xscale("log")

@@ -159,7 +159,7 @@ def draw_trajectories(info: Trajectories) -> Figure:
     width = 4.9 * columns + (1.4 if is_crowded else 0.4)
     figure = style.new_figure(width, 3.3 * rows + 0.2)
     grid = figure.add_gridspec(rows, columns)
-    scale = _rate_scale(info)
+    scale = rate_scale(info)
     rewards = f"train reward (range {info.floor:.3g} to {info.ceiling:.3g})"
     for index, panel in enumerate(panels):
         is_wide = index == len(panels) - 1 and index % columns == 0
@@ -179,7 +179,7 @@ def draw_trajectories(info: Trajectories) -> Figure:
         if panel.forecast is None:
             _draw_pilots(axes, panel, scale)
         else:
-            _draw_forecast(axes, panel, panel.forecast, scale)
+            draw_forecast(axes, panel, panel.forecast, scale)
     if is_crowded:
         bar = figure.colorbar(scale, ax=figure.axes, shrink=0.5, pad=0.02, aspect=30)
         bar.set_label("learning rate", fontsize=style.LABEL, color=style.INK)
@@ -195,7 +195,8 @@ def _color(run: RunCurve, scale: ScalarMappable) -> Any:
     return scale.to_rgba(np.array([run.learning_rate]))[0]
 
 
-def _rate_scale(info: Trajectories) -> ScalarMappable:
+def rate_scale(info: Trajectories) -> ScalarMappable:
+    """Colours of learning rates, the same in all panels."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, LogNorm
@@ -258,7 +259,8 @@ def _label_ends(axes: Axes, panel: Panel, scale: ScalarMappable) -> None:
     style.name_ends(axes, names, gap=1.8 * style.NOTE)
 
 
-def _draw_forecast(axes: Axes, panel: Panel, forecast: Forecast, scale: ScalarMappable) -> None:
+def draw_forecast(axes: Axes, panel: Panel, forecast: Forecast, scale: ScalarMappable) -> None:
+    """Draw the band of the forecast over the rows of the pilots."""
     axes.set_xlim(-0.01 * forecast.step[-1], forecast.step[-1])
     longest = max((run.steps for run in panel.runs), default=0.0)
     for run in panel.runs:
