@@ -147,6 +147,19 @@ EDGES = (
     (Cell("smollm2", "largest", completions=8, steps=30, group=4), (5e-5, 7e-5, 1e-4), (1, 2)),
     (Cell("smollm2", "reversed", completions=8, steps=60, group=4), (3e-5, 5e-5), (1, 2)),
     (Cell("gemma", "reversed", 4, completions=8, steps=60, group=4), (1e-3, 2e-3), (1, 2)),
+    # Added when 12 of the above were trained: longer, and reused rollouts without clipping.
+    (Cell("smollm2", "largest", completions=8, steps=60, group=4), (3e-5, 5e-5, 7e-5), (1, 2)),
+    (Cell("gemma", "largest", completions=8, steps=60, group=4), (2e-5, 3e-5), (1, 2)),
+    (
+        Cell("smollm2", "reversed", completions=8, steps=60, epochs=4, group=4, clip=10.0),
+        (3e-5, 5e-5),
+        (1, 2),
+    ),
+    (
+        Cell("gemma", "largest", completions=8, steps=60, epochs=4, group=4, clip=10.0),
+        (1e-5, 2e-5),
+        (1, 2),
+    ),
 )
 """Where runs are expected to die: at and above the edge of ladders, few completions in groups of
 four, which strays more. Fixed before any was trained; no best rate is read from them."""
