@@ -14,6 +14,7 @@ RULES = {"constant": ("|", "#555555"), "Tinker, a tenth for RL": ("x", "#999999"
 
 def draw(rows: Sequence[dict[str, Any]], out: Path) -> None:
     """A line a cell and horizon, by model and adapter; dots are best rates, bars 80 % intervals."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     order = sorted(
@@ -43,4 +44,6 @@ def draw(rows: Sequence[dict[str, Any]], out: Path) -> None:
     for name, (mark, grey) in RULES.items():
         axes.plot([], [], mark, color=grey, label=name)
     figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=8)
-    figure.savefig(out, metadata={"Date": None})
+    # The same rows make the same file.
+    with rc_context({"svg.hashsalt": out.stem}):
+        figure.savefig(out, metadata={"Date": None})

@@ -78,12 +78,13 @@ def test_what_moves_the_best_rate_is_read_from_pairs_that_one_factor_tells_apart
 
 
 def test_known_rules_are_what_their_authors_publish():
-    full, adapter = rules(_ladder(SHARP)), rules(_ladder(SHARP, rank=32, completions=256))
+    full = rules(Cell("gemma", "largest"))
+    adapter = rules(Cell("gemma", "largest", 32, completions=256))
     assert full["constant"] == 1e-5
     assert full["constant by root of completions"] == pytest.approx(5e-6)
     assert adapter["constant by root of completions"] == pytest.approx(2e-4)
     assert adapter["Tinker, a tenth for RL"] == pytest.approx(10 * full["Tinker, a tenth for RL"])
-    wide = rules(_ladder(SHARP, model="qwen"))["Tinker, a tenth for RL"]
+    wide = rules(Cell("qwen", "largest"))["Tinker, a tenth for RL"]
     assert wide == pytest.approx(5e-6 * (2000 / 896) ** 0.0775)
 
 
@@ -214,6 +215,39 @@ def test_pairs_of_group_sizes_show_what_was_put_in(power, moved_by):
     # It is of the variance in units of p (1 - p), and p has moved.
     of_level = np.log(0.25 / (0.25 - moved_by**2)) / np.log(4)
     assert found["variance_power"]["mean"] == pytest.approx(power + of_level, abs=0.1)
+
+
+@pytest.mark.parametrize("of", [1.0, 0.0], ids=["the paper's limit", "none: the control"])
+def test_the_power_of_the_interval_is_the_one_that_was_put_in(of):
+    import refresh
+
+    rng = np.random.default_rng(2)
+    rows = []
+    for place in range(1200):
+        rate, interval = rng.uniform(-5, -3), np.log10(2.0) * rng.integers(5)
+        failed = rate + of * interval + 0.2 * rng.standard_normal() > -3.7
+        rows.append(refresh.Row(list(refresh.TASKS)[place % 6], rate, interval, 1.5, 0.9, failed))
+    assert refresh.power(rows) == pytest.approx(of, abs=0.1)
+    assert (refresh.log_losses(rows)["difference"] < 0) == (of == 1.0)
+
+
+def test_a_run_fails_that_gains_little_of_what_the_best_of_its_task_gained():
+    import refresh
+
+    class Run:
+        def __init__(self, *held_out, rate=1e-5):
+            self.own = {"diverged": False}
+            self.configuration = Cell("gemma", "largest", epochs=4).run(rate, 1).configuration
+            self.held_out = np.array(held_out)
+
+        def evaluations(self):
+            return np.arange(self.held_out.size), self.held_out
+
+    runs = [Run(0.1, 0.9, 0.9), Run(0.1, 0.9, 0.3, 0.3), Run(0.1, 0.9, 0.9, rate=1e-6)]
+    rows = refresh.rows_of("sums", runs, 0.5)
+    assert [row.failed for row in rows] == [False, True]
+    assert rows[0].interval == pytest.approx(np.log10(4))
+    assert [row.failed for row in refresh.rows_of("sums", runs, 0.2)] == [False, False]
 
 
 def test_a_run_is_begun_by_one_process_and_tried_twice(tmp_path, monkeypatch):
