@@ -66,7 +66,7 @@ class Advice(NamedTuple):
 
 def ladder(task: str) -> list[Planned]:
     """Runs of the table, the pilots' rates among them."""
-    return [Planned(task, Configuration(rate), STEPS, 1, "ladder") for rate in LADDER]
+    return [Planned(task, Configuration(rate), STEPS, 1) for rate in LADDER]
 
 
 def trials(task: str, tasks: Sequence[str]) -> list[Planned]:
@@ -81,7 +81,7 @@ def trials(task: str, tasks: Sequence[str]) -> list[Planned]:
         rate = float(f"{low * (high / low) ** generator.random():.2g}")
         group, refresh = generator.choice(SPACE["group"]), generator.choice(SPACE["refresh"])
         own = Configuration(rate, int(group), int(refresh))
-        found.append(Planned(task, own, PILOT_STEPS, 1, "search"))
+        found.append(Planned(task, own, PILOT_STEPS, 1))
     return found
 
 
@@ -139,7 +139,7 @@ def kept(folder: Path) -> Advice:
 
 def ladder_run(task: str, rate: float) -> Planned:
     """The ladder's run at a rate."""
-    return Planned(task, Configuration(rate), STEPS, 1, "ladder")
+    return Planned(task, Configuration(rate), STEPS, 1)
 
 
 def searched(task: str) -> dict[str, Configuration]:
@@ -205,7 +205,7 @@ def chosen(task: str, tasks: Sequence[str]) -> list[Planned]:
 
 
 def _full(task: str, own: Iterable[Configuration]) -> list[Planned]:
-    return [Planned(task, one, STEPS, 1, "loop") for one in own]
+    return [Planned(task, one, STEPS, 1) for one in own]
 
 
 def outcome(run: Trained) -> dict[str, Any]:

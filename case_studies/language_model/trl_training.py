@@ -91,6 +91,8 @@ def train(
     if folder.is_dir():
         return folder
     warnings.simplefilter("ignore")
+    # An adapter is drawn before the trainer sets its seed.
+    torch.manual_seed(seed)
     part = folder.with_name(f"{folder.name}.{os.getpid()}.part")
     trainer = _trainer(part, task, given, seed, device)
     started, diverged = time.perf_counter(), False
