@@ -33,8 +33,6 @@ TRL_DEFAULT = Configuration(1e-6)
 VERL = Configuration(1e-6, group=5, minibatches=4, kl=0.001, completions=30)
 """verl's example: rate 1e-6, five completions a prompt, four mini-batches, a KL loss of 0.001."""
 
-LAUNCHED = "launch.yaml"
-
 SPACE = {"rate": (1e-6, 1e-3), "group": (4, 8, 16), "refresh": (1, 2, 4)}
 """Where the searches look; with as many steps as the pilots took."""
 
@@ -66,7 +64,7 @@ class Advice(NamedTuple):
 
 def ladder(task: str) -> list[Planned]:
     """Runs of the table, the pilots' rates among them."""
-    return [Planned(task, Configuration(rate), STEPS, 1) for rate in LADDER]
+    return [ladder_run(task, rate) for rate in LADDER]
 
 
 def trials(task: str, tasks: Sequence[str]) -> list[Planned]:
@@ -125,16 +123,10 @@ def _advised(pilots: Path, study: Path, priors: Path | None) -> Advice:
     believed = ("--priors", priors) if priors else ()
     _command("advise", pilots, "--steps", STEPS, "--out", study, "--quiet", *believed)
     exported = _command("export", study, "--to", "trl")
-    (study.parent / LAUNCHED).write_text(exported, encoding="utf-8")
-    return kept(study.parent)
-
-
-def kept(folder: Path) -> Advice:
-    """The advice that lies in the folder of a task's loop."""
-    study, file = folder / "study", folder / LAUNCHED
+    file = study.parent / "launch.yaml"
+    file.write_text(exported, encoding="utf-8")
     answer = json.loads(_text(study / "recommendation.json"))
-    text = _text(study / "recommendation.txt")
-    return Advice(file, yaml.safe_load(_text(file)), answer, text)
+    return Advice(file, yaml.safe_load(exported), answer, _text(study / "recommendation.txt"))
 
 
 def ladder_run(task: str, rate: float) -> Planned:

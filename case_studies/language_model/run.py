@@ -25,7 +25,7 @@ from cell_plan import CELLS  # noqa: E402
 from harder_tasks import EVERY_TASK  # noqa: E402
 from later_tasks import ALL_TASKS  # noqa: E402
 from model_weights import MODELS  # noqa: E402
-from run_store import RUNS, pack, packed_places, unpack  # noqa: E402
+from run_store import pack, packed_places, unpack  # noqa: E402
 from workers import ENVIRONMENT, start, train_file, train_one, work  # noqa: E402
 
 
@@ -39,27 +39,19 @@ def close_loops(tasks: list[str], presets: Path | None, out: Path, device: str) 
     for task in tasks:
         for one in advice_loop.ladder(task):
             train_one(one, device)
+    advice = {}
     for task in tasks:
         priors = presets / f"{task}.toml" if presets else None
-        advice = advice_loop.advised(task, train_from, priors)
-        print(f"{task}: {advice.answer['kind']}, {advice.arguments}", flush=True)
-        for seed in advice_loop.lacking(task, advice):
-            train_from(advice.file, task, seed, advice.name(seed))
+        advice[task] = own = advice_loop.advised(task, train_from, priors)
+        print(f"{task}: {own.answer['kind']}, {own.arguments}", flush=True)
+        for seed in advice_loop.lacking(task, own):
+            train_from(own.file, task, seed, own.name(seed))
     for stage in (advice_loop.recipes, advice_loop.trials, advice_loop.chosen):
         for task in tasks:
             for one in stage(task, tasks):
                 train_one(one, device)
-    score(tasks, out)
-
-
-def score(tasks: list[str], out: Path) -> None:
-    """Pack what is trained, and write what the loops came to so far."""
-    import advice_loop
-
     pack()
-    advice = {task: advice_loop.kept(RUNS.parent / "loops" / task) for task in tasks}
-    found = [advice_loop.told(task, tasks, advice[task]) for task in tasks]
-    advice_loop.write(found, out)
+    advice_loop.write([advice_loop.told(task, tasks, advice[task]) for task in tasks], out)
     advice_loop.draw_all(out.with_suffix(".svg"))
 
 
@@ -88,10 +80,8 @@ def _parser() -> argparse.ArgumentParser:
         help="folder of a preset for each task, learned without it (learn.py --without-task) "
         "[default: the one that is shipped for the runs]",
     )
-    scored = commands.add_parser("score", help="what the loops came to, as far as they are trained")
-    for command in (loops, scored):
-        command.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(ALL_TASKS))
-        command.add_argument("--out", type=Path, default=HERE / "loop.json")
+    loops.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(ALL_TASKS))
+    loops.add_argument("--out", type=Path, default=HERE / "loop.json")
     for command in (table, file, loops):
         command.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     return parser
@@ -111,8 +101,6 @@ def main() -> None:
             print(model_folder(MODELS[key]))
     elif asked.command == "pack":
         print(f"{pack()} runs packed")
-    elif asked.command == "score":
-        score(asked.task, asked.out)
     elif asked.command == "file":
         print(train_file(asked.config, asked.task, asked.seed, asked.name, asked.device))
     elif asked.command == "table":

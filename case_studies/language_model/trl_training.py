@@ -24,7 +24,6 @@ from shared_prompts import DivergedError, SharedPromptTrainer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 EVALUATED_EVERY, EVALUATED_RARELY = 10, 30
-COMPLETIONS_PER_STEP = 32
 
 MACHINE: dict[str, Any] = {
     "bf16": True,
