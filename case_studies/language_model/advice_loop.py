@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
-from loop_figure import draw
+from figures import draw_loops
 from manifest import manifest
 from run_plan import LADDER, STEPS, Configuration, Planned
 from run_store import FILES, RUNS, TABLES, write_run
@@ -319,7 +319,7 @@ def draw_all(out: Path) -> None:
         for one in found
         for task in [one["task"]]
     }
-    draw(found, runs, out)
+    draw_loops(found, runs, out)
 
 
 def _asked(task: str) -> list[float]:

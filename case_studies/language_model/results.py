@@ -42,9 +42,9 @@ def main() -> None:
         document = importlib.import_module(name).result()
         write_result(HERE / f"{name}.json", document, Path(__file__), MADE[name])
         if name == "cells":
-            from cells_figure import draw
+            from figures import draw_cells
 
-            draw(document["cells"], HERE / "cells.svg")
+            draw_cells(document["cells"], HERE / "cells.svg")
         print(name, {key: value for key, value in document.items() if not isinstance(value, list)})
 
 

@@ -22,8 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from cell_plan import CELLS  # noqa: E402
-from harder_tasks import EVERY_TASK  # noqa: E402
-from later_tasks import ALL_TASKS  # noqa: E402
+from later_tasks import ALL_TASKS, EVERY_TASK  # noqa: E402
 from model_weights import MODELS  # noqa: E402
 from run_store import pack, packed_places, unpack  # noqa: E402
 from workers import ENVIRONMENT, start, train_file, train_one, work  # noqa: E402

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cell_plan import EDGES, Cell
-from harder_tasks import EVERY_TASK
+from later_tasks import EVERY_TASK
 from model_weights import CACHE, MODELS
 from run_plan import Planned
 from run_store import RUNS

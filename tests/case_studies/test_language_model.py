@@ -137,7 +137,7 @@ def test_tokens_that_are_cut_have_little_probability(key):
 
 def test_cells_vary_what_they_are_to_vary_and_leave_multiplication_alone():
     from cell_plan import CELLS, EDGES
-    from harder_tasks import EVERY_TASK, HARDER_TASKS
+    from later_tasks import EVERY_TASK, HARDER_TASKS
 
     runs = [one for cell in CELLS for one in cell.ladder()]
     assert len({(one.place, one.name) for one in runs}) == len(runs) == 6 * len(CELLS)
@@ -410,7 +410,7 @@ def test_a_cut_model_has_the_loss_and_gradient_of_the_whole_one(whole_and_cut, w
 def test_what_is_cut_hardly_moves_loss_and_gradient_of_the_real_weights(key):
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from harder_tasks import EVERY_TASK
+    from later_tasks import EVERY_TASK
     from model_folder import CACHE, cut, whole
     from model_weights import MODELS
     from vocabulary import kept_tokens
