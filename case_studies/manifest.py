@@ -56,7 +56,7 @@ def manifest(
         "priors": _hash(sorted((ROOT / "priors").glob("*.toml"))),
         "libraries": {name: at for name in LIBRARIES if (at := _version(name)) is not None},
         "code": {path.name: _hash([path]) for path in sorted(folder.glob("*.py"))},
-        "inputs": {path.name: _hash([path]) for path in sorted(inputs)},
+        "inputs": {_below(path, folder): _hash([path]) for path in sorted(inputs)},
         "seeds": seeds,
         "checks": dict(checks),
     }
@@ -85,6 +85,11 @@ def made_by(folder: Path) -> dict[str, str]:
 
 def _package() -> str:
     return _hash(sorted((ROOT / "advisor").rglob("*.py")))
+
+
+def _below(path: Path, folder: Path) -> str:
+    """A path in the study's folder: two tables of one name are two inputs."""
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
 
 
 def _unplaced(argument: str) -> str:

@@ -1,27 +1,18 @@
 """Advice for one model from another's pilots, replayed on the ladders of the cells.
 
-    python case_studies/language_model/across.py [--out across.json]
-
 `said.py --cells` and `said.py --cells --pilots-of MODEL` name the rates. Each rate is scored by the
 ladder of the larger model: mean of its seeds, interpolated by log rate. No run is trained here.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import numpy as np  # noqa: E402
-from cell_plan import CELLS, Cell  # noqa: E402
-from cells import WIDTH_POWER, ladders, rules  # noqa: E402
-from manifest import write_result  # noqa: E402
-from model_weights import MODELS  # noqa: E402
+import numpy as np
+from cell_plan import CELLS, Cell
+from cells import WIDTH_POWER, ladders, rules
+from model_weights import HERE, MODELS
 
 OWN = "cells_first.json"
 OTHERS = {key: f"cells_first_by_{key}.json" for key in MODELS}
@@ -59,7 +50,7 @@ def replayed(source: str, cell: Cell) -> list[dict[str, Any]]:
         if name != cell.name or (small.name, pilots) not in own:
             continue
         best_pilot = own[small.name, pilots]["best pilot"]
-        known = rules(ladder)
+        known = rules(cell)
         rates = {
             "advice, the small model's pilots": row["named"],
             "the small model's best pilot": best_pilot,
@@ -84,11 +75,8 @@ def replayed(source: str, cell: Cell) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
-    """Replay, describe, keep."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=HERE / "across.json")
-    out = parser.parse_args().out
+def result() -> dict[str, Any]:
+    """Losses of each set of pilots, and their means by method."""
     rows = [
         row
         for source in OTHERS
@@ -100,16 +88,9 @@ def main() -> None:
     for row in rows:
         for method, lost in row["loss"].items():
             by_method.setdefault(method, []).append(lost)
-    document = {
+    return {
         "sets": len(rows),
         "cells": len({row["to"] for row in rows}),
         "mean_loss": {name: round(float(np.mean(lost)), 4) for name, lost in by_method.items()},
         "rows": rows,
     }
-    files = [HERE / file for file in (OWN, *OTHERS.values()) if (HERE / file).is_file()]
-    write_result(out, document, Path(__file__), files)
-    print(json.dumps({name: document[name] for name in ("sets", "cells", "mean_loss")}))
-
-
-if __name__ == "__main__":
-    main()

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
-from loop_figure import draw
+from figures import draw_loops
 from manifest import manifest
 from run_plan import LADDER, STEPS, Configuration, Planned
 from run_store import FILES, RUNS, TABLES, write_run
@@ -32,8 +32,6 @@ SEARCH_SEED = 7
 TRL_DEFAULT = Configuration(1e-6)
 VERL = Configuration(1e-6, group=5, minibatches=4, kl=0.001, completions=30)
 """verl's example: rate 1e-6, five completions a prompt, four mini-batches, a KL loss of 0.001."""
-
-LAUNCHED = "launch.yaml"
 
 SPACE = {"rate": (1e-6, 1e-3), "group": (4, 8, 16), "refresh": (1, 2, 4)}
 """Where the searches look; with as many steps as the pilots took."""
@@ -66,7 +64,7 @@ class Advice(NamedTuple):
 
 def ladder(task: str) -> list[Planned]:
     """Runs of the table, the pilots' rates among them."""
-    return [Planned(task, Configuration(rate), STEPS, 1, "ladder") for rate in LADDER]
+    return [ladder_run(task, rate) for rate in LADDER]
 
 
 def trials(task: str, tasks: Sequence[str]) -> list[Planned]:
@@ -81,7 +79,7 @@ def trials(task: str, tasks: Sequence[str]) -> list[Planned]:
         rate = float(f"{low * (high / low) ** generator.random():.2g}")
         group, refresh = generator.choice(SPACE["group"]), generator.choice(SPACE["refresh"])
         own = Configuration(rate, int(group), int(refresh))
-        found.append(Planned(task, own, PILOT_STEPS, 1, "search"))
+        found.append(Planned(task, own, PILOT_STEPS, 1))
     return found
 
 
@@ -125,21 +123,15 @@ def _advised(pilots: Path, study: Path, priors: Path | None) -> Advice:
     believed = ("--priors", priors) if priors else ()
     _command("advise", pilots, "--steps", STEPS, "--out", study, "--quiet", *believed)
     exported = _command("export", study, "--to", "trl")
-    (study.parent / LAUNCHED).write_text(exported, encoding="utf-8")
-    return kept(study.parent)
-
-
-def kept(folder: Path) -> Advice:
-    """The advice that lies in the folder of a task's loop."""
-    study, file = folder / "study", folder / LAUNCHED
+    file = study.parent / "launch.yaml"
+    file.write_text(exported, encoding="utf-8")
     answer = json.loads(_text(study / "recommendation.json"))
-    text = _text(study / "recommendation.txt")
-    return Advice(file, yaml.safe_load(_text(file)), answer, text)
+    return Advice(file, yaml.safe_load(exported), answer, _text(study / "recommendation.txt"))
 
 
 def ladder_run(task: str, rate: float) -> Planned:
     """The ladder's run at a rate."""
-    return Planned(task, Configuration(rate), STEPS, 1, "ladder")
+    return Planned(task, Configuration(rate), STEPS, 1)
 
 
 def searched(task: str) -> dict[str, Configuration]:
@@ -205,7 +197,7 @@ def chosen(task: str, tasks: Sequence[str]) -> list[Planned]:
 
 
 def _full(task: str, own: Iterable[Configuration]) -> list[Planned]:
-    return [Planned(task, one, STEPS, 1, "loop") for one in own]
+    return [Planned(task, one, STEPS, 1) for one in own]
 
 
 def outcome(run: Trained) -> dict[str, Any]:
@@ -327,7 +319,7 @@ def draw_all(out: Path) -> None:
         for one in found
         for task in [one["task"]]
     }
-    draw(found, runs, out)
+    draw_loops(found, runs, out)
 
 
 def _asked(task: str) -> list[float]:

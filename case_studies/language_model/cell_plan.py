@@ -8,12 +8,11 @@ that the first 30 steps of a run of 60 are a run of 30: shorter horizons of a ce
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from run_plan import Configuration, Planned
 
-CELLS_PART = "cells"
 CELL_SEED = 50
 REPEATED_RATES = 3
 SECOND_SEED = 2
@@ -93,7 +92,7 @@ class Cell(NamedTuple):
             clip=self.clip,
             **adapter,
         )
-        return Planned(self.task, own, self.steps, seed, CELLS_PART, self.model)
+        return Planned(self.task, own, self.steps, seed, self.model)
 
     def ladder(self) -> list[Planned]:
         """One run a rate; in an order by seed, so that a part of a ladder spans it."""
@@ -147,11 +146,19 @@ EDGES = (
     (Cell("smollm2", "largest", completions=8, steps=30, group=4), (5e-5, 7e-5, 1e-4), (1, 2)),
     (Cell("smollm2", "reversed", completions=8, steps=60, group=4), (3e-5, 5e-5), (1, 2)),
     (Cell("gemma", "reversed", 4, completions=8, steps=60, group=4), (1e-3, 2e-3), (1, 2)),
+    # Added when 12 of the above were trained: longer, and reused rollouts without clipping.
+    (Cell("smollm2", "largest", completions=8, steps=60, group=4), (3e-5, 5e-5, 7e-5), (1, 2)),
+    (Cell("gemma", "largest", completions=8, steps=60, group=4), (2e-5, 3e-5), (1, 2)),
+    (
+        Cell("smollm2", "reversed", completions=8, steps=60, epochs=4, group=4, clip=10.0),
+        (3e-5, 5e-5),
+        (1, 2),
+    ),
+    (
+        Cell("gemma", "largest", completions=8, steps=60, epochs=4, group=4, clip=10.0),
+        (1e-5, 2e-5),
+        (1, 2),
+    ),
 )
 """Where runs are expected to die: at and above the edge of ladders, few completions in groups of
 four, which strays more. Fixed before any was trained; no best rate is read from them."""
-
-
-def planned_cells(cells: Iterable[Cell] = CELLS) -> list[Planned]:
-    """Ladders of all cells, one after the other."""
-    return [one for cell in cells for one in cell.ladder()]

@@ -1,31 +1,22 @@
 """Where the best learning rate stands in each cell, what moves it, and what known rates lose there.
 
-    python case_studies/language_model/cells.py [--out cells.json]
-
 Of the cells of `cell_plan.py`, and of the first table's ladders, as far as they are trained. A
 cell's runs are read at every horizon up to their length: the rate is constant.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import numpy as np  # noqa: E402
-from cell_plan import CELLS, CONSTANT, HORIZONS, Cell  # noqa: E402
-from later_tasks import ALL_TASKS  # noqa: E402
-from manifest import write_result  # noqa: E402
-from model_weights import MODELS  # noqa: E402
-from run_store import TABLES, unpack  # noqa: E402
-from trained_runs import LEAST_STEPS, Trained, final_at, trained  # noqa: E402
+import numpy as np
+from cell_plan import CELLS, CONSTANT, HORIZONS, Cell
+from later_tasks import ALL_TASKS
+from model_weights import MODELS
+from run_store import unpack
+from trained_runs import LEAST_STEPS, Trained, final_at, trained
 
 PUBLISHED = {"TRL": 1e-6, "verl": 1e-6, "Unsloth": 5e-6}
 """Defaults of TRL's `GRPOConfig`, of verl's trainer, of Unsloth's GRPO notebooks."""
@@ -140,13 +131,13 @@ def best_rates(one: Ladder, deviation: float) -> np.ndarray:
     return rates[drawn.argmax(1)]
 
 
-def rules(one: Ladder) -> dict[str, float]:
+def rules(cell: Cell) -> dict[str, float]:
     """Rates that are known without a pilot."""
-    model = MODELS[one.cell.model or "smollm2"]
-    lora = one.cell.rank > 0
+    model = MODELS[cell.model or "smollm2"]
+    lora = cell.rank > 0
     constant = CONSTANT[lora]
     tinker = 5e-5 * (10 if lora else 1) * (2000 / model.hidden) ** WIDTH_POWER[model.key]
-    root = float(np.sqrt(one.cell.completions / BASE_COMPLETIONS))
+    root = float(np.sqrt(cell.completions / BASE_COMPLETIONS))
     return {
         "constant": constant,
         "constant by root of completions": constant * root,
@@ -161,7 +152,7 @@ def described(one: Ladder, deviation: float) -> dict[str, Any]:
     best = max(means, key=lambda rate: means[rate])
     drawn = best_rates(one, deviation)
     low, high = np.quantile(drawn, [0.1, 0.9], method="nearest")
-    known = rules(one)
+    known = rules(one.cell)
     return {
         **one.factors,
         "ends": {f"{rate:g}": round(end, 4) for rate, end in means.items()},
@@ -239,24 +230,3 @@ def _mean_loss(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
         name: round(float(np.mean([row["loss"][name] for row in rows])), 4)
         for name in rows[0]["loss"]
     }
-
-
-def main() -> None:
-    """Read, describe, draw, keep."""
-    from cells_figure import draw
-
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=HERE / "cells.json")
-    out = parser.parse_args().out
-    document = result()
-    write_result(out, document, Path(__file__), sorted(TABLES.glob("**/*.jsonl.gz")))
-    draw(document["cells"], out.with_suffix(".svg"))
-    for row in document["cells"]:
-        low, high = row["best_80"]
-        words = " ".join(str(row[name]) for name in FACTORS)
-        print(f"{words}: {row['best']:g} [{low:g}, {high:g}] {row['best_end']:.2f}", row["loss"])
-    print({name: document[name] for name in ("runs", "loss", "best_rates")})
-
-
-if __name__ == "__main__":
-    main()

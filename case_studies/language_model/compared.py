@@ -1,7 +1,5 @@
 """Score kept forecasts by group of tasks, with and without runs that died, beside fair rivals.
 
-    python case_studies/language_model/compared.py [--out compared.json]
-
 Nothing is forecast again. The presets were tuned in sight of the first six tasks, so the tasks made
 later are scored apart. Rivals: the learning rate that ships with the preset, and the share of
 runs that lived at the same rate on the other tasks. A difference has its standard error over tasks.
@@ -9,26 +7,19 @@ runs that lived at the same rate on the other tasks. A difference has its standa
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
-import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import numpy as np  # noqa: E402
-from cell_plan import CELLS  # noqa: E402
-from later_tasks import LATER_TASKS  # noqa: E402
-from manifest import write_result  # noqa: E402
-from run_store import unpack  # noqa: E402
-from said import ends_of, named, scores  # noqa: E402
-from said import regrets as said_regrets  # noqa: E402
-from trained_runs import trained  # noqa: E402
+import numpy as np
+from cell_plan import CELLS
+from later_tasks import LATER_TASKS
+from run_store import HERE, unpack
+from said import ends_of, named, scores
+from said import regrets as said_regrets
+from trained_runs import trained
 
 PRIORS = HERE.parents[1] / "priors"
 KEPT = {
@@ -140,11 +131,8 @@ def loop_differences() -> dict[str, Any]:
     return {name: difference(mine, of["by_task"]) for name, of in rivals.items()}
 
 
-def main() -> None:
-    """Read what is kept, score it, write the result."""
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=HERE / "compared.json")
-    given = parser.parse_args()
+def result() -> dict[str, Any]:
+    """Scores of all that is kept."""
     document: dict[str, Any] = {"loop": loop_differences()}
     for kind, (name, preset) in KEPT.items():
         found = kept(name)
@@ -164,10 +152,4 @@ def main() -> None:
         document[kind] = own
     cells = at_best_checkpoint(kept("cells_first"))
     document["cells"] = {"regret at the best checkpoint": said_regrets(cells, list(named(cells)))}
-    inputs = [HERE / f"{name}.predictions.jsonl.gz" for name, _ in KEPT.values()]
-    write_result(given.out, document, Path(__file__), [HERE / "loop.json", *inputs])
-    print(json.dumps(document, indent=1))
-
-
-if __name__ == "__main__":
-    main()
+    return document

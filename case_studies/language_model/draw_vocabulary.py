@@ -18,7 +18,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from harder_tasks import EVERY_TASK  # noqa: E402
+from later_tasks import EVERY_TASK  # noqa: E402
 from model_folder import whole  # noqa: E402
 from model_weights import MODELS  # noqa: E402
 from vocabulary import KEPT, with_parts  # noqa: E402

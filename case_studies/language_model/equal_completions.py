@@ -1,29 +1,19 @@
 """How a budget of completions is best spent: steps, prompts a step, or answers a prompt.
 
-    python case_studies/language_model/equal_completions.py [--out equal_completions.json]
-
 Runs of the later tasks that took 7,680 completions in all, whatever their number of steps, at two
 learning rates: means of their ends over tasks, and the difference to the most usual split.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import numpy as np  # noqa: E402
-from later_tasks import LATER_TASKS  # noqa: E402
-from manifest import write_result  # noqa: E402
-from run_plan import LARGE, STEPS  # noqa: E402
-from run_store import TABLES, unpack  # noqa: E402
-from trained_runs import Trained, trained  # noqa: E402
+import numpy as np
+from later_tasks import LATER_TASKS
+from run_plan import LARGE, STEPS
+from run_store import unpack
+from trained_runs import Trained, trained
 
 SPENT = STEPS * LARGE
 RATES = (1e-5, 3e-5)
@@ -71,13 +61,10 @@ def told(runs: dict[str, Trained], others: dict[str, Trained]) -> dict[str, Any]
     } | compared(ends, usual)
 
 
-def main() -> None:
-    """Read, compare, keep."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=HERE / "equal_completions.json")
-    out = parser.parse_args().out
+def result() -> dict[str, Any]:
+    """All splits of the budget."""
     found = ends_by_split(tuple(LATER_TASKS))
-    document: dict[str, Any] = {
+    return {
         "completions": SPENT,
         "runs": sum(len(runs) for rates in found.values() for runs in rates.values()),
         "tasks": len(LATER_TASKS),
@@ -88,9 +75,3 @@ def main() -> None:
             for (steps, prompts, group), rates in sorted(found.items())
         },
     }
-    write_result(out, document, Path(__file__), sorted(TABLES.glob("*.jsonl.gz")))
-    print(json.dumps(document["splits"], indent=1))
-
-
-if __name__ == "__main__":
-    main()

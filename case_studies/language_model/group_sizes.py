@@ -1,7 +1,5 @@
 """Group sizes on language models, against what the paper claims of them.
 
-    python case_studies/language_model/group_sizes.py [--out group_sizes.json]
-
 Runs of one task, rate and seed that differ in the group size alone, at as many completions of a
 step or at as many prompts: by how much the curve moves, and how the fluctuation about it changes.
 Seeds of one configuration are the control: nothing but chance tells them apart.
@@ -9,23 +7,14 @@ Seeds of one configuration are the control: nothing but chance tells them apart.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import numpy as np  # noqa: E402
-from cell_plan import CELLS  # noqa: E402
-from later_tasks import ALL_TASKS  # noqa: E402
-from manifest import write_result  # noqa: E402
-from run_store import TABLES, unpack  # noqa: E402
-from trained_runs import LEAST_STEPS, Trained, final_at, trained  # noqa: E402
+import numpy as np
+from run_store import packed_places, unpack
+from trained_runs import LEAST_STEPS, Trained, final_at, trained
 
 DEGREE, LEAST_ROWS = 3, 30
 """Of the polynomial that is taken off before rewards are called fluctuation; rows that bear it."""
@@ -119,8 +108,7 @@ def compared(of: Sequence[Pair]) -> dict[str, Any]:
 
 def result() -> dict[str, Any]:
     """All of it, of the runs of both tables."""
-    places = [*ALL_TASKS, *dict.fromkeys(cell.run(0.0, 1).place for cell in CELLS)]
-    runs = [(place, run) for place in places for run in trained(unpack(place))]
+    runs = [(place, run) for place in packed_places() for run in trained(unpack(place))]
     document: dict[str, Any] = {}
     for same in ("completions", "prompts"):
         document[f"as many {same}"] = {
@@ -130,18 +118,3 @@ def result() -> dict[str, Any]:
         }
     document["seeds alone"] = compared(seeds(runs))
     return document
-
-
-def main() -> None:
-    """Read, compare, keep."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=HERE / "group_sizes.json")
-    out = parser.parse_args().out
-    document = result()
-    write_result(out, document, Path(__file__), sorted(TABLES.glob("**/*.jsonl.gz")))
-    for name, own in document.items():
-        print(name, own)
-
-
-if __name__ == "__main__":
-    main()

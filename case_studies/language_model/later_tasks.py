@@ -1,4 +1,7 @@
-"""Eight tasks made when presets and analogues had been learned from the first six."""
+"""Eight tasks made when presets and analogues had been learned from the first six, and two harder.
+
+Only the larger models can begin the harder ones: an answer takes more than one operation.
+"""
 
 from __future__ import annotations
 
@@ -63,6 +66,21 @@ def _large_sum(generator: random.Random) -> tuple[str, str]:
     return f"{a} + {b} = ?", str(a + b)
 
 
+def _three_sum(generator: random.Random) -> tuple[str, str]:
+    numbers = [generator.randint(10, 99) for _ in range(3)]
+    return f"{' + '.join(map(str, numbers))} = ?", str(sum(numbers))
+
+
+def _two_steps(generator: random.Random) -> tuple[str, str]:
+    had, bought, gave = (
+        generator.randint(11, 60),
+        generator.randint(11, 39),
+        generator.randint(2, 10),
+    )
+    asked = f"Tom has {had} coins, finds {bought} and gives away {gave}. How many are left?"
+    return asked, str(had + bought - gave)
+
+
 LATER_TASKS = {
     task.name: task
     for task in (
@@ -79,3 +97,18 @@ LATER_TASKS = {
     )
 }
 ALL_TASKS = TASKS | LATER_TASKS
+HARDER_TASKS = {
+    task.name: task
+    for task in (
+        Task("three_sum", "starts at 0", _three_sum, exact, 6, ("31 + 25 + 12 = ?", "68")),
+        Task(
+            "two_steps",
+            "starts near 0",
+            _two_steps,
+            exact,
+            6,
+            ("Tom has 31 coins, finds 25 and gives away 6. How many are left?", "50"),
+        ),
+    )
+}
+EVERY_TASK = ALL_TASKS | HARDER_TASKS

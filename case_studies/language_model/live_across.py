@@ -2,7 +2,7 @@
 
     python case_studies/language_model/live_across.py ask     # advise where pilots are trained
     python case_studies/language_model/live_across.py jobs    # runs to train, for workers.py --also
-    python case_studies/language_model/live_across.py score [--out live_across.json]
+    python case_studies/language_model/results.py live_across    # score
 
 Pilots are the first steps of four runs of a ladder. Answers are those of ``advisor advise``, kept
 before the advised runs are trained. Beside them: the small model's best pilot, Tinker's transfer of
@@ -27,9 +27,8 @@ import numpy as np  # noqa: E402
 from across import transferred  # noqa: E402
 from cell_plan import CELLS, Cell  # noqa: E402
 from cells import ladders, rules  # noqa: E402
-from manifest import write_result  # noqa: E402
 from model_weights import MODELS  # noqa: E402
-from run_store import RUNS, TABLES, unpack  # noqa: E402
+from run_store import RUNS, packed_places, unpack  # noqa: E402
 from trained_runs import LEAST_STEPS, Trained, cut, final_at, sidecar, trained  # noqa: E402
 
 ANSWERS = HERE / "live_across_asked.json"
@@ -197,7 +196,7 @@ def launched(answer: dict[str, Any], target: Cell) -> tuple[Cell, float] | None:
 
 def methods(loop: Loop, answers: dict[str, Any]) -> dict[str, tuple[Cell, float]]:
     """What each method launches."""
-    known = rules(_Of(loop.target))
+    known = rules(loop.target)
     said = [name for name in (ADVICE, MENDED, OWN) if name in answers]
     found = {name: launched(answers[name], loop.target) for name in said}
     rates = {
@@ -208,12 +207,6 @@ def methods(loop: Loop, answers: dict[str, Any]) -> dict[str, tuple[Cell, float]
     }
     told = {name: own for name, own in found.items() if own is not None}
     return told | {name: (loop.target, rate) for name, rate in rates.items()}
-
-
-class _Of(NamedTuple):
-    """What `cells.rules` asks of a ladder."""
-
-    cell: Cell
 
 
 def jobs() -> Iterator[dict[str, Any]]:
@@ -315,27 +308,27 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def result() -> dict[str, Any]:
+    """Every loop that was asked, and means over them."""
+    answers = asked()
+    rows = [told(loop, answers[loop.name]) for loop in LOOPS if loop.name in answers]
+    return {"summary": summary(rows), "loops": rows}
+
+
 def main() -> None:
-    """Ask, list runs, or score."""
+    """Ask, or list runs."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("command", choices=("ask", "jobs", "score"))
-    parser.add_argument("--out", type=Path, default=HERE / "live_across.json")
-    given = parser.parse_args()
-    for place in dict.fromkeys(cell.run(cell.rates[0], 1).place for cell in CELLS):
+    parser.add_argument("command", choices=("ask", "jobs"))
+    command = parser.parse_args().command
+    for place in packed_places():
         unpack(place)
-    if given.command == "ask":
+    if command == "ask":
         ask()
-    elif given.command == "jobs":
+    else:
         for one in jobs():
             print(json.dumps(one))
-    else:
-        answers = asked()
-        rows = [told(loop, answers[loop.name]) for loop in LOOPS if loop.name in answers]
-        document = {"summary": summary(rows), "loops": rows}
-        write_result(given.out, document, Path(__file__), sorted(TABLES.glob("**/*.jsonl.gz")))
-        print(json.dumps(document["summary"], indent=1))
 
 
 if __name__ == "__main__":

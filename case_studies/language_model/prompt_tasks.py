@@ -9,38 +9,13 @@ from typing import NamedTuple
 
 TRAIN_PROMPTS, HELD_OUT_PROMPTS = 2048, 64
 PROMPT_SEED = 20_261
+# fmt: off
 WORDS = [
-    "cat",
-    "dog",
-    "sun",
-    "tree",
-    "fish",
-    "bird",
-    "car",
-    "hat",
-    "book",
-    "lamp",
-    "milk",
-    "rain",
-    "stone",
-    "door",
-    "boat",
-    "king",
-    "ring",
-    "moon",
-    "leaf",
-    "salt",
-    "gold",
-    "wolf",
-    "frog",
-    "corn",
-    "sand",
-    "wind",
-    "road",
-    "nail",
-    "desk",
-    "coat",
+    "cat", "dog", "sun", "tree", "fish", "bird", "car", "hat", "book", "lamp",
+    "milk", "rain", "stone", "door", "boat", "king", "ring", "moon", "leaf", "salt",
+    "gold", "wolf", "frog", "corn", "sand", "wind", "road", "nail", "desk", "coat",
 ]
+# fmt: on
 
 
 class Task(NamedTuple):

@@ -1,7 +1,5 @@
 """How much of a rising run the closed form explains, by model and by group size.
 
-    python case_studies/language_model/rising.py [--out rising.json]
-
 Of every run of the tables that did not die: R² of twenty bins, beside that of noise without a
 trend, as `real_runs/closed_form.py` has it for public runs. The paper reports 0.91 and more on
 three models.
@@ -9,22 +7,18 @@ three models.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "real_runs")]
+import numpy as np
+from run_store import packed_places, unpack
+from trained_runs import Trained, trained
 
-import numpy as np  # noqa: E402
-from cell_plan import CELLS  # noqa: E402
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "real_runs")]
+
 from closed_form import BINS, GOOD, RISE, r_squared, surrogate  # noqa: E402
-from later_tasks import ALL_TASKS  # noqa: E402
-from manifest import write_result  # noqa: E402
-from run_store import TABLES, unpack  # noqa: E402
-from trained_runs import Trained, trained  # noqa: E402
 
 SURROGATES = 3
 LEAST_STEPS = 30
@@ -74,26 +68,16 @@ def by(found: Sequence[dict[str, Any]], *names: str) -> dict[str, Any]:
     return {kind: described(kinds[kind]) for kind in sorted(kinds)}
 
 
-def main() -> None:
-    """Fit, describe, keep."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=HERE / "rising.json")
-    out = parser.parse_args().out
-    places = [*ALL_TASKS, *dict.fromkeys(cell.run(0.0, 1).place for cell in CELLS)]
+def result() -> dict[str, Any]:
+    """All of it, of the runs of both tables."""
     found = [
         one
-        for place in places
+        for place in packed_places()
         for run in trained(unpack(place))
         if (one := record(place.split("/")[0] if "/" in place else "smollm2", run))
     ]
-    document = {
+    return {
         "by model": by(found, "model"),
         "by model and group size": by(found, "model", "group"),
         "by completions of a step": by(found, "completions"),
     }
-    write_result(out, document, Path(__file__), sorted(TABLES.glob("**/*.jsonl.gz")))
-    print(document)
-
-
-if __name__ == "__main__":
-    main()

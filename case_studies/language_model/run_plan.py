@@ -1,55 +1,14 @@
-"""Which runs the table holds: drawn once, before any of them was trained."""
+"""What a run of the table is, and the rates of its ladders: drawn before any was trained."""
 
 from __future__ import annotations
 
-import random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from later_tasks import LATER_TASKS
-from prompt_tasks import TASKS
-
-PLAN_SEED = 31
 STEPS = 60
-PARTS = ("ladder", "repeats", "drawn", "group size", "LoRA", "long", "LoRA ladder")
-LATER_PARTS = (
-    "later ladder",
-    "later LoRA ladder",
-    "later repeats",
-    "large batches",
-    "later LoRA repeats",
-    "equal completions",
-)
 LADDER = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
 LORA_LADDER = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
-"""Added to the plan when 113 of its runs were there, to try the rule by which a rate is named on
-tasks whose best rate lies elsewhere; fixed before any of these was trained."""
-REPEATED = 1e-5
-LATER_REPEATED = (3e-6, 1e-5, 3e-5)
-LORA_REPEATED = (3e-5, 1e-4, 3e-4)
-"""A second seed, added when all else was trained: one seed had decided which rate was best."""
-
 LARGE, LARGE_LADDER = 128, (3e-6, 1e-5, 3e-5, 1e-4)
 """Completions of a step that are four times as many, and the rates that they are tried at."""
-EQUAL = (
-    # completions of a step, group, rates; what was there when this was fixed: 60 steps of 16 groups
-    # of 8 at four rates, 60 steps of 4 groups of 8 at six.
-    (32, 8, (1e-5, 3e-5)),
-    (64, 8, (1e-5, 3e-5)),
-    (32, 8, (3e-6,)),
-    (128, 32, (1e-5, 3e-5)),
-    (128, 4, (1e-5, 3e-5)),
-    (256, 8, (3e-5, 1e-4)),
-)
-"""Ways to spend 7,680 completions: as many steps as they make."""
-DRAWN, LORA_DRAWN, LONG = 8, 4, 2
-FACTORS = {
-    1: [(1, 1)],
-    2: [(2, 1), (1, 2)],
-    4: [(4, 1), (2, 2)],
-    8: [(8, 1), (4, 2)],
-    16: [(16, 1), (8, 2)],
-}
-"""Mini-batches and epochs by the refresh interval that they make."""
 
 
 class Configuration(NamedTuple):
@@ -107,7 +66,6 @@ class Planned(NamedTuple):
     configuration: Configuration
     steps: int
     seed: int
-    part: str
     model: str = ""
 
     @property
@@ -119,84 +77,3 @@ class Planned(NamedTuple):
     def name(self) -> str:
         """Folder below the task's."""
         return f"{self.configuration.name}_n{self.steps}_s{self.seed}"
-
-
-def planned() -> list[Planned]:
-    """All runs, those that every comparison needs first, then turn by turn over the tasks."""
-    runs = [one for task in TASKS for one in _of_task(task)]
-    generator = random.Random(PLAN_SEED)
-    runs.sort(key=lambda one: (PARTS.index(one.part) > 1, generator.random()))
-    return runs + [
-        Planned(task, Configuration(rate, lora=True), STEPS, 1, "LoRA ladder")
-        for task in TASKS
-        for rate in LORA_LADDER
-    ]
-
-
-def planned_later() -> list[Planned]:
-    """Runs of the tasks that came later, in the order in which they are trained.
-
-    Fixed before any of them was trained, and after what they are to test had been learned.
-    """
-    steps = [
-        ("later ladder", 1, [Configuration(rate) for rate in LADDER]),
-        ("later LoRA ladder", 1, [Configuration(rate, lora=True) for rate in LORA_LADDER]),
-        ("later repeats", 2, [Configuration(rate) for rate in LATER_REPEATED]),
-        ("later repeats", 3, [Configuration(rate) for rate in LATER_REPEATED]),
-        ("large batches", 1, [Configuration(rate, completions=LARGE) for rate in LARGE_LADDER]),
-        ("later LoRA repeats", 2, [Configuration(rate, lora=True) for rate in LORA_REPEATED]),
-    ]
-    runs = [
-        Planned(task, own, STEPS, seed, part)
-        for part, seed, configurations in steps
-        for own in configurations
-        for task in LATER_TASKS
-    ]
-    spent = STEPS * LARGE
-    return runs + [
-        Planned(
-            task,
-            Configuration(rate, group=group, completions=completions),
-            spent // completions,
-            1,
-            "equal completions",
-        )
-        for completions, group, rates in EQUAL
-        for rate in rates
-        for task in LATER_TASKS
-    ]
-
-
-def _of_task(task: str) -> list[Planned]:
-    generator = random.Random(f"{PLAN_SEED} {task}")
-
-    def drawn(low: float, high: float, **named: Any) -> Configuration:
-        rate = float(f"{low * (high / low) ** generator.random():.2g}")
-        return Configuration(rate, **named)
-
-    def factors(choices: tuple[int, ...]) -> dict[str, int]:
-        minibatches, epochs = generator.choice(FACTORS[generator.choice(choices)])
-        return {"minibatches": minibatches, "epochs": epochs}
-
-    runs = [Planned(task, Configuration(rate), STEPS, 1, "ladder") for rate in LADDER]
-    runs += [Planned(task, Configuration(REPEATED), STEPS, seed, "repeats") for seed in (2, 3)]
-    for _ in range(DRAWN):
-        own = drawn(
-            1e-6,
-            3e-4,
-            group=generator.choice((4, 8, 16, 32)),
-            kl=generator.choice((0.0, 0.0, 0.04)),
-            **factors((1, 2, 4, 8, 16)),
-        )
-        runs.append(Planned(task, own, generator.choice((60, 80, 100)), 1, "drawn"))
-    for group in (4, 16):
-        # As many prompts a step as the ladder's, so that the group alone differs.
-        own = Configuration(REPEATED, group=group, completions=4 * group)
-        runs.append(Planned(task, own, STEPS, 1, "group size"))
-    for _ in range(LORA_DRAWN):
-        own = drawn(1e-5, 3e-3, group=generator.choice((4, 8, 16)), lora=True, **factors((1, 4)))
-        runs.append(Planned(task, own, STEPS, 1, "LoRA"))
-    for _ in range(LONG):
-        own = drawn(1e-5, 2e-4, **factors((1, 2, 4)))
-        runs.append(Planned(task, own, 200, 1, "long"))
-    return runs

@@ -41,6 +41,12 @@ def places() -> list[str]:
     return sorted({folder.relative_to(RUNS).as_posix() for folder in finished})
 
 
+def packed_places() -> list[str]:
+    """The same, of which runs are packed."""
+    tables = sorted(TABLES.glob("**/*.jsonl.gz"))
+    return [table.relative_to(TABLES).as_posix().removesuffix(".jsonl.gz") for table in tables]
+
+
 def packed(place: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Name and files of each packed run of a task, or of ``model/task``."""
     path = TABLES / f"{place}.jsonl.gz"

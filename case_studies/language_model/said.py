@@ -1,7 +1,7 @@
 """What presets say of a language model, on tasks that shaped nothing of them.
 
     python case_studies/language_model/said.py [--presets FOLDER] [--kind full|lora|large|long]
-        [--task NAME...] [--out said.json]
+        [--task NAME...] [--out said_again.json]
     python case_studies/language_model/said.py --cells [--pilots-of MODEL] --out cells_first.json
 
 Per task and set of pilots: a fit, a forecast of the end of every run of the table, and the rate
@@ -511,7 +511,7 @@ def main() -> None:
         default="full",
         help="fine-tuning, adapters, large batches, long runs",
     )
-    parser.add_argument("--out", type=Path, default=HERE / "said.json")
+    parser.add_argument("--out", type=Path, default=HERE / "said_again.json")
     parser.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(TASKS))
     parser.add_argument("--cells", action="store_true", help="the cells, in place of the tasks")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""TRL's trainer, with each prompt computed once: TRL takes six times as long on a CPU.
+"""TRL's trainer, with each prompt computed once: most of the time on a CPU goes into repeats.
 
 Loss, advantages, optimizer, schedule and logs are TRL's own. What differs is how log-probabilities
 and samples are computed: TRL repeats a prompt for each of its completions, and samples from float32

@@ -1,7 +1,5 @@
 """What the first batch tells of other group sizes: groups that score all alike and teach nothing.
 
-    python case_studies/language_model/silent_groups.py [--out silent_groups.json]
-
 The first rows of the table's runs at a group size of 8 tell how pass rates spread over prompts; the
 share of silent groups that follows for other sizes stands beside what the first rows of runs at
 those sizes show, and beside what one common pass rate would make.
@@ -9,23 +7,15 @@ those sizes show, and beside what one common pass rate would make.
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+import numpy as np
+from prompt_tasks import TASKS
+from run_store import unpack
+from trained_runs import Trained, trained
 
-import numpy as np  # noqa: E402
-from manifest import write_result  # noqa: E402
-from prompt_tasks import TASKS  # noqa: E402
-from run_store import TABLES, unpack  # noqa: E402
-from trained_runs import Trained, trained  # noqa: E402
-
-from advisor.theory import PromptDifficulty, silent_group_share  # noqa: E402
+from advisor.theory import PromptDifficulty, silent_group_share
 
 ROWS = 3
 MOVED = 1e-4
@@ -94,16 +84,7 @@ def summary(tasks: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {"tasks": len(told), "cases": len(cases), "groups": sum(weights), "error": errors}
 
 
-def main() -> None:
-    """Measure, and keep."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=HERE / "silent_groups.json")
-    out = parser.parse_args().out
+def result() -> dict[str, Any]:
+    """Each task, and the error over all."""
     tasks = {task: of_task(task) for task in TASKS}
-    document = {"summary": summary(tasks), "tasks": tasks}
-    write_result(out, document, Path(__file__), sorted(TABLES.glob("*.jsonl.gz")))
-    print(json.dumps(document["summary"], indent=1))
-
-
-if __name__ == "__main__":
-    main()
+    return {"summary": summary(tasks), "tasks": tasks}

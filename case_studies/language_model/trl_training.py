@@ -24,7 +24,6 @@ from shared_prompts import DivergedError, SharedPromptTrainer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 EVALUATED_EVERY, EVALUATED_RARELY = 10, 30
-COMPLETIONS_PER_STEP = 32
 
 MACHINE: dict[str, Any] = {
     "bf16": True,
@@ -91,6 +90,8 @@ def train(
     if folder.is_dir():
         return folder
     warnings.simplefilter("ignore")
+    # An adapter is drawn before the trainer sets its seed.
+    torch.manual_seed(seed)
     part = folder.with_name(f"{folder.name}.{os.getpid()}.part")
     trainer = _trainer(part, task, given, seed, device)
     started, diverged = time.perf_counter(), False

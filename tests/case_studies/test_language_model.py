@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from studies import modules_of
 
 STUDY = Path(__file__).parents[2] / "case_studies" / "language_model"
 sys.path.append(str(STUDY))
 
-from later_tasks import ALL_TASKS, LATER_TASKS, in_json, nearness  # noqa: E402
-from prompt_tasks import HELD_OUT_PROMPTS, TASKS, contains, exact, share_of_places, tagged  # noqa: E402
-from run_plan import Planned, planned, planned_later  # noqa: E402
+from later_tasks import ALL_TASKS, in_json, nearness  # noqa: E402
+from prompt_tasks import HELD_OUT_PROMPTS, contains, exact, share_of_places, tagged  # noqa: E402
+from run_plan import Configuration, Planned  # noqa: E402
 
 
 @pytest.mark.parametrize("task", ALL_TASKS.values(), ids=list(ALL_TASKS))
@@ -45,24 +43,6 @@ def test_rewards_tell_apart_what_they_are_there_for():
     assert in_json("8", "", '{"sum": 8}') == 0
     assert nearness(" 536", "", "516") == 0.5
     assert nearness("516.", "", "516") == 0
-
-
-def test_the_plan_is_drawn_once_and_holds_what_it_is_to_hold():
-    runs = planned()
-    assert runs == planned()
-    assert len({(one.task, one.name) for one in runs}) == len(runs) == 174
-    own = [one.configuration for one in runs]
-    assert max(one.rate for one in own) / min(one.rate for one in own) > 10**2.5
-    assert {one.group for one in own} == {4, 8, 16, 32}
-    assert {one.minibatches * one.epochs for one in own} == {1, 2, 4, 8, 16}
-    assert {one.kl > 0 for one in own} == {one.lora for one in own} == {False, True}
-    assert all(one.completions % one.group == 0 for one in own)
-    assert {one.task for one in runs} == set(TASKS)
-    later = planned_later()
-    assert {one.task for one in later} == set(LATER_TASKS)
-    assert len({(one.task, one.name) for one in later}) == len(later) == 280
-    spent = [one for one in later if one.part == "equal completions"]
-    assert {one.steps * one.configuration.completions for one in spent} == {7680}
 
 
 @pytest.fixture
@@ -156,12 +136,15 @@ def test_tokens_that_are_cut_have_little_probability(key):
 
 
 def test_cells_vary_what_they_are_to_vary_and_leave_multiplication_alone():
-    from cell_plan import CELLS, planned_cells
-    from harder_tasks import EVERY_TASK, HARDER_TASKS
+    from cell_plan import CELLS, EDGES
+    from later_tasks import EVERY_TASK, HARDER_TASKS
 
-    runs = planned_cells()
-    assert runs == planned_cells()
+    runs = [one for cell in CELLS for one in cell.ladder()]
     assert len({(one.place, one.name) for one in runs}) == len(runs) == 6 * len(CELLS)
+    edges = [
+        cell.run(rate, seed) for cell, rates, seeds in EDGES for rate in rates for seed in seeds
+    ]
+    assert len({(one.place, one.name) for one in edges}) == len(edges)
     assert len(CELLS) >= 12
     assert all(max(cell.rates) / min(cell.rates) > 10**2.4 for cell in CELLS)
     assert {cell.completions for cell in CELLS} == {16, 64, 256}
@@ -211,18 +194,6 @@ def test_packed_runs_are_laid_out_as_they_were(tmp_path, monkeypatch):
     assert run_store.pack() == 2
     again = [(tmp_path / "tables" / f"{place}.jsonl.gz").read_bytes() for place in places]
     assert again == written
-
-
-def test_a_run_that_another_command_trains_is_left_to_it(tmp_path):
-    with modules_of("language_model", ("run",)) as found:
-        job_of = found["run"].Job
-    job = job_of(tmp_path / "lr1e-05_n60_s1", ())
-    assert job.lacks()
-    killed = tmp_path / "lr1e-05_n60_s1.4194305.part"
-    killed.mkdir()
-    assert job.lacks()
-    (tmp_path / f"lr1e-05_n60_s1.{os.getpid()}.part").mkdir()
-    assert not job.lacks()
 
 
 @pytest.fixture(scope="module")
@@ -439,7 +410,7 @@ def test_a_cut_model_has_the_loss_and_gradient_of_the_whole_one(whole_and_cut, w
 def test_what_is_cut_hardly_moves_loss_and_gradient_of_the_real_weights(key):
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from harder_tasks import EVERY_TASK
+    from later_tasks import EVERY_TASK
     from model_folder import CACHE, cut, whole
     from model_weights import MODELS
     from vocabulary import kept_tokens
@@ -481,10 +452,8 @@ def test_the_command_shows_its_help_without_a_trainer():
 
 
 def test_runs_are_named_by_all_that_they_are():
-    from run_plan import Configuration
-
     own = Configuration(3e-5, 4, 2, 2, 0.04, True, 16)
-    assert Planned("sums", own, 60, 2, "drawn").name == "lr3e-05_g4_k2x2_c16_kl0.04_lora_n60_s2"
+    assert Planned("sums", own, 60, 2).name == "lr3e-05_g4_k2x2_c16_kl0.04_lora_n60_s2"
     assert json.loads(json.dumps(own._asdict())) == own._asdict()
 
 

@@ -78,12 +78,13 @@ def test_what_moves_the_best_rate_is_read_from_pairs_that_one_factor_tells_apart
 
 
 def test_known_rules_are_what_their_authors_publish():
-    full, adapter = rules(_ladder(SHARP)), rules(_ladder(SHARP, rank=32, completions=256))
+    full = rules(Cell("gemma", "largest"))
+    adapter = rules(Cell("gemma", "largest", 32, completions=256))
     assert full["constant"] == 1e-5
     assert full["constant by root of completions"] == pytest.approx(5e-6)
     assert adapter["constant by root of completions"] == pytest.approx(2e-4)
     assert adapter["Tinker, a tenth for RL"] == pytest.approx(10 * full["Tinker, a tenth for RL"])
-    wide = rules(_ladder(SHARP, model="qwen"))["Tinker, a tenth for RL"]
+    wide = rules(Cell("qwen", "largest"))["Tinker, a tenth for RL"]
     assert wide == pytest.approx(5e-6 * (2000 / 896) ** 0.0775)
 
 
@@ -216,33 +217,101 @@ def test_pairs_of_group_sizes_show_what_was_put_in(power, moved_by):
     assert found["variance_power"]["mean"] == pytest.approx(power + of_level, abs=0.1)
 
 
-def test_a_run_is_begun_by_one_process_and_tried_twice(tmp_path, monkeypatch):
-    with modules_of("language_model", ("run", "workers")) as found:
-        workers = found["workers"]
-    monkeypatch.setattr(workers, "CLAIMS", tmp_path)
+@pytest.mark.parametrize("of", [1.0, 0.0], ids=["the paper's limit", "none: the control"])
+def test_the_power_of_the_interval_is_the_one_that_was_put_in(of):
+    import refresh
+
+    rng = np.random.default_rng(2)
+    rows = []
+    for place in range(1200):
+        rate, interval = rng.uniform(-5, -3), np.log10(2.0) * rng.integers(5)
+        failed = rate + of * interval + 0.2 * rng.standard_normal() > -3.7
+        rows.append(refresh.Row(list(refresh.TASKS)[place % 6], rate, interval, 1.5, 0.9, failed))
+    assert refresh.power(rows) == pytest.approx(of, abs=0.1)
+    assert (refresh.log_losses(rows)["difference"] < 0) == (of == 1.0)
+
+
+def test_a_run_fails_that_gains_little_of_what_the_best_of_its_task_gained():
+    import refresh
+
+    class Run:
+        def __init__(self, *held_out, rate=1e-5):
+            self.own = {"diverged": False}
+            self.configuration = Cell("gemma", "largest", epochs=4).run(rate, 1).configuration
+            self.held_out = np.array(held_out)
+
+        def evaluations(self):
+            return np.arange(self.held_out.size), self.held_out
+
+    runs = [Run(0.1, 0.9, 0.9), Run(0.1, 0.9, 0.3, 0.3), Run(0.1, 0.9, 0.9, rate=1e-6)]
+    rows = refresh.rows_of("sums", runs, 0.5)
+    assert [row.failed for row in rows] == [False, True]
+    assert rows[0].interval == pytest.approx(np.log10(4))
+    assert [row.failed for row in refresh.rows_of("sums", runs, 0.2)] == [False, False]
+
+
+def test_a_run_is_begun_by_one_process_and_redone_when_that_was_killed(tmp_path, monkeypatch):
+    import workers
+
+    monkeypatch.setattr(workers, "CLAIMS", tmp_path / "claims")
+    monkeypatch.setattr(workers, "RUNS", tmp_path / "runs")
     one = Cell("gemma", "largest").run(1e-6, 1)
     assert workers.claimed(one)
+    half = tmp_path / "runs" / one.place / f"{one.name}.17.part"
+    half.mkdir(parents=True)
     assert not workers.claimed(one)
-    workers.failed(one)
+    assert half.is_dir()
+    (claim,) = (tmp_path / "claims").iterdir()
+    claim.write_text("4194305")
     assert workers.claimed(one)
-    workers.failed(one)
-    assert not workers.claimed(one)
+    assert not half.exists()
 
 
-def test_runs_that_were_asked_for_come_first_and_only_of_models_that_are_made(
+def test_runs_that_were_asked_for_come_first_edges_last_and_only_of_models_that_are_made(
     tmp_path, monkeypatch
 ):
-    with modules_of("language_model", ("run", "workers")) as found:
-        workers = found["workers"]
+    import workers
+
     (tmp_path / "gemma-3-270m").mkdir()
     monkeypatch.setattr(workers, "CACHE", tmp_path)
     monkeypatch.setattr(workers, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(workers, "lacking", lambda cell: cell.ladder())
     line = '{"model": "%s", "task": "reversed", "steps": 30, "rate": 2e-5, "seed": 11}\n'
     (tmp_path / "also").write_text(line % "qwen" + line % "gemma", encoding="utf-8")
+    edge = Cell("gemma", "reversed", completions=8)
+    edges = (edge, (1e-5,), (1, 2)), (edge._replace(model="smollm2"), (1e-5,), (1,))
+    monkeypatch.setattr(workers, "EDGES", edges)
     cells_of = [Cell("smollm2", "largest"), Cell("gemma", "largest")]
-    names = [f"{one.place} {one.seed}" for one in workers.lacked(cells_of, tmp_path / "also")]
-    assert names == ["gemma/reversed 11", *["gemma/largest 1"] * 6]
+
+    def asked():
+        return [f"{one.place} {one.seed}" for one in workers.lacked(cells_of, tmp_path / "also")]
+
+    whole = ["gemma/reversed 11", *["gemma/largest 1"] * 6, "gemma/reversed 1", "gemma/reversed 2"]
+    assert asked() == whole
+    first = edge.run(1e-5, 1)
+    (tmp_path / "runs" / first.place / first.name).mkdir(parents=True)
+    assert asked() == [*whole[:-2], whole[-1]]
+
+
+def test_a_run_that_fails_is_left_and_the_next_one_is_begun(tmp_path, monkeypatch):
+    import workers
+
+    for name in ("CACHE", "RUNS", "CLAIMS"):
+        monkeypatch.setattr(workers, name, tmp_path / name)
+    (tmp_path / "CACHE" / "gemma-3-270m").mkdir(parents=True)
+    monkeypatch.setattr(workers, "EDGES", ())
+    seen = []
+
+    def train_one(one, device):
+        seen.append(one)
+        if len(seen) == 2:
+            raise RuntimeError("out of memory")
+        (workers.RUNS / one.place / one.name).mkdir(parents=True)
+
+    monkeypatch.setattr(workers, "train_one", train_one)
+    monkeypatch.setattr(workers, "lacking", Cell.ladder)
+    cell = Cell("gemma", "largest")
+    workers.work([cell], None, "cpu", np.inf)
+    assert seen == cell.ladder()
 
 
 def test_a_price_has_processor_seconds_only_where_every_run_kept_them():
