@@ -25,11 +25,9 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
-from advisor.runs.logfiles.logged import Columns, Logged, Reader
+from advisor.runs import Columns, LogFile, Logged, Reader, on_disk, open_archive, readers
 from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.located_run import RawRun
-from advisor.runs.logs.readers import readers
 from advisor.runs.trainers.keys import choose_framework
 
 REWARDS = [round(0.8 - 0.6 * 0.9**n + 0.01 * (-1) ** n, 4) for n in range(30)]

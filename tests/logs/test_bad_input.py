@@ -11,10 +11,8 @@ import pytest
 from processor_time import at_most
 
 from advisor.errors import InputError
-from advisor.runs import inspect, read_runs
+from advisor.runs import LogFile, inspect, on_disk, open_archive, read_runs, readers
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
-from advisor.runs.logs.readers import readers
 
 TABLE = "step,reward\n1,0.1\n2,0.2\n3,0.3\n"
 GOOD = {"log_history": [{"step": 1, "reward": 0.5}]}

@@ -14,8 +14,8 @@ from made_up import TRAINER
 from advisor import InputError, read_runs
 from advisor.advice import in_trainer_names
 from advisor.diagnosis import diagnose
-from advisor.runs import Trainer
-from advisor.runs.trainers import register, trainers, unregister
+from advisor.runs import Trainer, register, unregister
+from advisor.runs.trainers import trainers
 
 REWARDS = [*np.linspace(0.2, 0.8, 40).round(4).tolist(), *[0.05] * 40]
 """A run that learns and collapses, so that its diagnosis advises another learning rate."""

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from stated import checked
 
-from advisor.runs import Trainer
-from advisor.runs.trainers import KeyTable, generic, register, unregister
+from advisor.runs import KeyTable, Trainer, register, unregister
+from advisor.runs.trainers import generic
 
 KEY_TABLE = Trainer.named("own loop").keys[0]
 

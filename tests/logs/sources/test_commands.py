@@ -15,7 +15,7 @@ from advisor.advice import PLAN, PilotPlan
 from advisor.cli import main, pilots
 from advisor.errors import InputError
 from advisor.monitoring import following
-from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs import on_disk
 from advisor.runs.logfiles.logged import LogCandidate
 from advisor.runs.logs import sources
 
