@@ -25,10 +25,9 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs import Columns, LogFile, Logged, Reader, on_disk, open_archive, readers
+from advisor.runs import Columns, LogFile, Logged, Reader, keys, on_disk, open_archive, readers
 from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.located_run import RawRun
-from advisor.runs.trainers.keys import choose_framework
 
 REWARDS = [round(0.8 - 0.6 * 0.9**n + 0.01 * (-1) ** n, 4) for n in range(30)]
 """A rising curve with noise, four digits each."""
@@ -200,7 +199,7 @@ class ReaderConformance:
 def _runs(reader: Reader, logs: Sequence[LogFile]) -> list[RawRun]:
     runs = []
     for logged in reader.read(logs, Columns()):
-        framework = choose_framework(logged.table.keys, logged.framework)
+        framework = keys.choose_framework(logged.table.keys, logged.framework)
         runs += assemble(logged, framework, logs[0].path, Columns(), logged.facts)
     return runs
 

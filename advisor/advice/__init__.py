@@ -16,13 +16,17 @@ from advisor.advice.evaluate import what_if as what_if
 from advisor.advice.evaluate import what_if_rows as what_if_rows
 from advisor.advice.pilot_choice import next_pilot as next_pilot
 from advisor.advice.pilot_plan import PLAN as PLAN
+from advisor.advice.pilot_plan import Design as Design
 from advisor.advice.pilot_plan import PilotPlan as PilotPlan
+from advisor.advice.pilot_plan import PlannedPilot as PlannedPilot
 from advisor.advice.pilot_plan import plan as plan
 from advisor.advice.pilot_plan import planned_settings as planned_settings
 from advisor.advice.pilot_plan import size_of as size_of
 from advisor.advice.piloting import Piloting as Piloting
 from advisor.advice.piloting import fit_pilots as fit_pilots
 from advisor.advice.piloting import pilots as pilots
+from advisor.advice.reasons import Binding as Binding
+from advisor.advice.reasons import Leader as Leader
 from advisor.advice.recommendation import Recommendation as Recommendation
 from advisor.advice.recommendation import export as export
 from advisor.advice.recommendation import export_pilot as export_pilot

@@ -1,5 +1,9 @@
 """The only place that predicts: rewards, logged rewards, stability."""
 
+from advisor.forecast import analogues as analogues
+from advisor.forecast import elsewhere as elsewhere
+from advisor.forecast import survival as survival
+from advisor.forecast import take_off as take_off
 from advisor.forecast.analogues import FINAL_SHARE as FINAL_SHARE
 from advisor.forecast.analogues import Corpus as Corpus
 from advisor.forecast.analogues import corpus_for as corpus_for

@@ -1,7 +1,10 @@
 """The hierarchical model: its definition in PyMC, parameters, priors, fit and posterior."""
 
 from advisor.model import equations as equations
+from advisor.model import likelihood as likelihood
+from advisor.model import parameters as parameters
 from advisor.model.cohort import CLOCK_EXPONENTS as CLOCK_EXPONENTS
+from advisor.model.cohort import Cohort as Cohort
 from advisor.model.cohort import Covariates as Covariates
 from advisor.model.cohort import Reference as Reference
 from advisor.model.cohort import build_cohort as build_cohort
@@ -27,10 +30,12 @@ from advisor.model.parameters import RUN_EFFECTS as RUN_EFFECTS
 from advisor.model.parameters import TASK_LEVELS as TASK_LEVELS
 from advisor.model.posterior import INTERVAL as INTERVAL
 from advisor.model.posterior import MIN_SIZES as MIN_SIZES
+from advisor.model.posterior import Convergence as Convergence
 from advisor.model.posterior import Meta as Meta
 from advisor.model.posterior import Posterior as Posterior
 from advisor.model.posterior import Provenance as Provenance
 from advisor.model.posterior import RunSummary as RunSummary
+from advisor.model.posterior import make_posterior as make_posterior
 from advisor.model.presets import COLLAPSE_STEPS as COLLAPSE_STEPS
 from advisor.model.presets import REFERENCE as REFERENCE
 from advisor.model.presets import SMALL as SMALL
@@ -47,7 +52,10 @@ from advisor.model.priors import SPECTRUM as SPECTRUM
 from advisor.model.priors import Discrepancy as Discrepancy
 from advisor.model.priors import Domain as Domain
 from advisor.model.priors import Elsewhere as Elsewhere
+from advisor.model.priors import Extrapolation as Extrapolation
+from advisor.model.priors import Family as Family
 from advisor.model.priors import GrowthLaw as GrowthLaw
+from advisor.model.priors import HalfNormalPrior as HalfNormalPrior
 from advisor.model.priors import KnownOptimum as KnownOptimum
 from advisor.model.priors import NormalPrior as NormalPrior
 from advisor.model.priors import Priors as Priors

@@ -3,6 +3,7 @@
 from advisor.monitoring.decision import Refitter as Refitter
 from advisor.monitoring.decision import WatchReport as WatchReport
 from advisor.monitoring.decision import watch_report as watch_report
+from advisor.monitoring.following import Follower as Follower
 from advisor.monitoring.following import Growth as Growth
 from advisor.monitoring.following import follow as follow
 from advisor.monitoring.following import reader as reader

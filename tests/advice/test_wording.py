@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import (
+    Binding,
     Cost,
     advise,
     explanation_text,
@@ -21,7 +22,6 @@ from advisor.advice import (
     number,
     percent,
 )
-from advisor.advice.reasons import Binding
 from advisor.advice.wording import price, title_of
 from advisor.common import Kind, counted, kinds, note, stated
 from advisor.forecast import Forecaster, final_reward, pilots_of, stability

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.advice import Recommendation, number, percent
-from advisor.advice.reasons import Leader
+from advisor.advice import Leader, Recommendation, number, percent
 from advisor.forecast import Forecaster, stability
 from advisor.model import Posterior
 from advisor.reporting import FIGURES
