@@ -10,6 +10,9 @@ from advisor.advice.candidates import default_lattice as default_lattice
 from advisor.advice.cost import Cost as Cost
 from advisor.advice.cost import CostModel as CostModel
 from advisor.advice.cost import learn_cost as learn_cost
+from advisor.advice.evaluate import Evaluation as Evaluation
+from advisor.advice.evaluate import Evaluator as Evaluator
+from advisor.advice.evaluate import curve_steps as curve_steps
 from advisor.advice.evaluate import run_ends as run_ends
 from advisor.advice.evaluate import stacked as stacked
 from advisor.advice.evaluate import what_if as what_if

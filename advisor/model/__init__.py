@@ -14,6 +14,7 @@ from advisor.model.cohort import planned_factors as planned_factors
 from advisor.model.compat import TRUSTED_K as TRUSTED_K
 from advisor.model.compat import convergence as convergence
 from advisor.model.compat import density as density
+from advisor.model.compat import import_arviz as import_arviz
 from advisor.model.compat import smoothed_weights as smoothed_weights
 from advisor.model.equations import DEGREES as DEGREES
 from advisor.model.equations import LEAST_VARIANCE as LEAST_VARIANCE

@@ -10,8 +10,17 @@ import numpy as np
 from hypothesis import settings
 from simulated_runs import made_up_posterior
 
-from advisor.advice import Budget, CostModel, Lattice, Objective, Search, default_lattice, run_ends
-from advisor.advice.evaluate import Evaluation, Evaluator
+from advisor.advice import (
+    Budget,
+    CostModel,
+    Evaluation,
+    Evaluator,
+    Lattice,
+    Objective,
+    Search,
+    default_lattice,
+    run_ends,
+)
 from advisor.advice.search import search
 from advisor.common import DEFAULT_SEED
 from advisor.forecast import Forecaster, Target, named_target, pilots_of

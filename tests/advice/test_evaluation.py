@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.advice import Budget, Cost, Objective, advise, stacked
+from advisor.advice import Budget, Cost, Evaluation, Objective, advise, curve_steps, stacked
 from advisor.advice.answer import _cheapest_equal
-from advisor.advice.evaluate import Evaluation, curve_steps, steps_to_share, utilities
+from advisor.advice.evaluate import steps_to_share, utilities
 from advisor.forecast import Stability, stability, stability_draws
 
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import made_up_posterior
 
-from advisor.advice import Budget, CostModel, Objective, Request, Search, advise
-from advisor.advice.evaluate import curve_steps
+from advisor.advice import Budget, CostModel, Objective, Request, Search, advise, curve_steps
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, pilots_of, stability, stability_draws
 

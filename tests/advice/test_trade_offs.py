@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import AXES, Budget, Cost, CostModel, advise
-from advisor.advice.evaluate import Evaluation
+from advisor.advice import AXES, Budget, Cost, CostModel, Evaluation, advise
 from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs, undominated
 from advisor.forecast import Stability
 

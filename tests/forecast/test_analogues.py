@@ -11,9 +11,17 @@ from simulated_runs import Plan
 from studies import modules_of
 
 from advisor.errors import InputError
-from advisor.forecast import DRAWS, Corpus, analogues, corpus_for, end_of_begun_run, final_rows
+from advisor.forecast import (
+    DRAWS,
+    Corpus,
+    analogues,
+    corpus_for,
+    end_of_begun_run,
+    final_rows,
+    local_level,
+    pooled,
+)
 from advisor.forecast.fitting import is_falling
-from advisor.forecast.run_in_progress import local_level, pooled
 from advisor.model import load_priors
 
 with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
