@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import settings
 from simulated_runs import made_up_posterior
 
 from advisor.advice import (
@@ -26,8 +25,6 @@ from advisor.common import DEFAULT_SEED
 from advisor.forecast import Forecaster, Target, named_target, pilots_of
 from advisor.model import Posterior
 from advisor.runs import Settings
-
-STEADY = settings(derandomize=True, database=None, deadline=None)
 
 LEVEL = 0.9
 STEPS = 180

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import LEVEL, STEADY, STEPS, again, changed, decision, with_draws, with_evaluations
+from decisions import LEVEL, STEPS, again, changed, decision, with_draws, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import made_up_posterior
@@ -258,7 +258,6 @@ def test_risk_prefers_the_narrower_configuration():
     assert chosen(known, (bold, narrow), 0.1) == bold.learning_rate
 
 
-@STEADY
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=50), st.floats(0.01, 0.5))
 def test_value_is_the_mean_or_the_quantile(draws, quantile):
     values = np.array(draws)

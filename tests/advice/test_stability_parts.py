@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from decisions import STEADY, STEPS, with_draws
+from decisions import STEPS, with_draws
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
@@ -223,7 +223,6 @@ def test_fluctuation_is_inflated_as_the_held_snapshot_inflates_it(interval):
 
 
 @pytest.mark.evidence
-@STEADY
 @given(
     st.floats(1e-6, 1e-2), st.floats(1.01, 10), st.integers(2, 64), st.integers(1, 8), st.booleans()
 )

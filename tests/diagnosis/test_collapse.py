@@ -14,7 +14,7 @@ from advisor.diagnosis import Collapse, find_collapse
 
 WINDOW_ROWS = 5
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=150)
+LADDER = settings(max_examples=150)
 CURVES = st.lists(st.floats(0, 1), min_size=10, max_size=120).map(np.array)
 
 

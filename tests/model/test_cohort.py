@@ -23,7 +23,7 @@ MAX_BINS = 14
 
 BINARY = Plan(steps=60, group_size=8, prompts=16.0)
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=60)
+LADDER = settings(max_examples=60)
 
 
 def build(*runs, collapse=None, healthy=None):

@@ -20,7 +20,7 @@ from advisor.model import (
 from advisor.model import equations as eq
 from advisor.theory import coefficients, cumulative_clock, schedule_factors, trajectory
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=100)
+LADDER = settings(max_examples=100)
 SHARES = st.floats(0.001, 0.999)
 ODDS = st.floats(-8, 8)
 SIZE = 60
