@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from simulated_runs import KNOWN_SIZES, PRESET, Plan, Truth, simulate_run
 
-from advisor.model import POPULATION, SPECTRUM, Reference, cohort_of, load_priors
-from advisor.model.cohort import Cohort
-from advisor.model.fast import RUN_PLACES, data_of, shape_of, shapes_of
+from advisor.model import POPULATION, SPECTRUM, Cohort, Reference, cohort_of, load_priors
+from advisor.model.fast import RUN_PLACES, data_of, kernel, shape_of, shapes_of
 from advisor.model.fast.density import density_of, draw_of, natural, pack, sampled
-from advisor.model.fast.kernel import log_likelihood, luck_of_runs
 
 PRIORS = load_priors(PRESET).model_copy(update={"speed_law": None})
 TRUTH = Truth(Reference(3e-4, 8.0, 16.0, 1e5))
@@ -165,7 +163,7 @@ def likelihood(data: Any, point: Any, added_to: float = 0.0) -> tuple[float, Any
     parts = tuple(np.ascontiguousarray(values, dtype=float) for values in point.values())
     slopes = tuple(np.full_like(values, added_to) for values in parts)
     tables = tuple(data[name] for name in ("run_table", "parents", "first_bin", "bin_table"))
-    value = log_likelihood(parts, tables, float(data["is_oscillator"]), slopes)
+    value = kernel.log_likelihood(parts, tables, float(data["is_oscillator"]), slopes)
     return value, np.concatenate([slope.ravel() for slope in slopes])
 
 
@@ -173,5 +171,5 @@ def luck(data: Any, point: Any) -> Any:
     """Run effects of a point, in standard deviations, from its run offsets."""
     *parts, offsets = (np.ascontiguousarray(values) for values in point.values())
     found = np.empty_like(offsets)
-    luck_of_runs((*parts, found), offsets, data["run_table"], data["parents"])
+    kernel.luck_of_runs((*parts, found), offsets, data["run_table"], data["parents"])
     return found

@@ -27,13 +27,12 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.append(str(REPOSITORY / "case_studies"))
 
 # The same examples each time; neither deadline nor health check that a busy machine would break.
-settings.register_profile(
-    "advisor",
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
+STEADY = settings(
+    derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("advisor", STEADY)
+# Other examples each time, for a search by hand: pytest --hypothesis-profile=wild.
+settings.register_profile("wild", STEADY, derandomize=False, print_blob=True)
 settings.load_profile("advisor")
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from simulated_runs import Plan
 
-from advisor.advice import PilotPlan
-from advisor.advice.pilot_plan import Design, PlannedPilot
+from advisor.advice import Design, PilotPlan, PlannedPilot
 
 
 def made_plan(rates: Sequence[float], length: int, steps: int = 1000, **changes: Any) -> PilotPlan:

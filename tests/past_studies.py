@@ -21,6 +21,7 @@ from advisor.model import (
     POPULATION,
     RUN_EFFECTS,
     TASK_LEVELS,
+    Convergence,
     Meta,
     Posterior,
     Priors,
@@ -30,7 +31,6 @@ from advisor.model import (
     load_priors,
 )
 from advisor.model import equations as eq
-from advisor.model.posterior import Convergence
 from advisor.runs import PartialSettings
 
 CHAINS, DRAWS = 2, 500

@@ -20,17 +20,14 @@ import tracemalloc
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
-from advisor.runs.logfiles.logged import Columns, Logged, Reader
+from advisor.runs import Columns, LogFile, Logged, Reader, keys, on_disk, open_archive, readers
 from advisor.runs.logs.assemble import assemble
-from advisor.runs.logs.located_run import RawRun
-from advisor.runs.logs.readers import readers
-from advisor.runs.trainers.keys import choose_framework
 
 REWARDS = [round(0.8 - 0.6 * 0.9**n + 0.01 * (-1) ** n, 4) for n in range(30)]
 """A rising curve with noise, four digits each."""
@@ -186,7 +183,7 @@ class ReaderConformance:
             tracemalloc.stop()
         assert peak < MOST_MEMORY
 
-    def _read(self, log: LogFile, others: Sequence[LogFile] = ()) -> list[RawRun]:
+    def _read(self, log: LogFile, others: Sequence[LogFile] = ()) -> list[Any]:
         return _runs(self.reader, self._group(log, others))
 
     def _group(self, log: LogFile, others: Sequence[LogFile] = ()) -> list[LogFile]:
@@ -199,15 +196,15 @@ class ReaderConformance:
         return [file for file in nearby if self.reader.claims(file) and group_of(file) == group]
 
 
-def _runs(reader: Reader, logs: Sequence[LogFile]) -> list[RawRun]:
+def _runs(reader: Reader, logs: Sequence[LogFile]) -> list[Any]:
     runs = []
     for logged in reader.read(logs, Columns()):
-        framework = choose_framework(logged.table.keys, logged.framework)
+        framework = keys.choose_framework(logged.table.keys, logged.framework)
         runs += assemble(logged, framework, logs[0].path, Columns(), logged.facts)
     return runs
 
 
-def _runs_or_error(reader: Reader, logs: Sequence[LogFile]) -> list[RawRun]:
+def _runs_or_error(reader: Reader, logs: Sequence[LogFile]) -> list[Any]:
     try:
         return _runs(reader, logs) if logs else []
     except InputError as error:
@@ -217,7 +214,7 @@ def _runs_or_error(reader: Reader, logs: Sequence[LogFile]) -> list[RawRun]:
     return []
 
 
-def _check(runs: Sequence[RawRun], rewards: Sequence[float]) -> None:
+def _check(runs: Sequence[Any], rewards: Sequence[float]) -> None:
     assert len(runs) == 1
     np.testing.assert_allclose(runs[0].series["reward"], rewards, rtol=1e-3, atol=1e-6)
     assert runs[0].step.tolist() == list(range(1, len(rewards) + 1))

@@ -17,19 +17,19 @@ from advisor.model import (
     POPULATION,
     RUN_EFFECTS,
     SPECTRUM,
+    Cohort,
     Covariates,
+    Family,
     NormalPrior,
     Posterior,
     Priors,
     Reference,
     build_cohort,
     load_priors,
+    make_posterior,
     planned_factors,
 )
 from advisor.model import equations as eq
-from advisor.model.cohort import Cohort
-from advisor.model.posterior import make_posterior
-from advisor.model.priors import Family
 from advisor.runs import PartialSettings, PilotRun, Settings
 from advisor.theory import cumulative_clock, policy_steps
 

@@ -22,7 +22,7 @@ from advisor.diagnosis import diagnose
 from advisor.errors import InputError
 from advisor.model import cohort_of
 from advisor.study import Study, compare
-from advisor.study.comparison import compare_runs, compare_studies
+from advisor.study.comparison import compare_runs
 from advisor.study.outcomes import compared, rounded, written
 
 EVERY = ("Settings", "Forecast")
@@ -160,14 +160,14 @@ def test_the_page_ends_with_what_came(base):
 
 
 def test_a_study_does_not_differ_from_itself(base):
-    found = compare_studies(("a", "b"), base, base)
+    found = compare(base, base)
     assert not found.differs
     assert tuple(section.title for section in found.sections) == EVERY
 
 
 def test_answers_to_other_questions_differ(base):
     other = answered(base.posterior, steps=90, level=0.8)
-    found = compare_studies(("a", "b"), base, other)
+    found = compare(base, other)
     assert differing(found, "Settings")["steps"].shown == ("180", "90")
     reward = differing(found, "Forecast")["reward at the last step"]
     assert reward.apart == pytest.approx(

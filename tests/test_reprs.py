@@ -8,11 +8,10 @@ from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
 from advisor.advice import advise
-from advisor.backtesting import Backtest
-from advisor.backtesting.scores import Prediction
+from advisor.backtesting import Backtest, Prediction
 from advisor.diagnosis import diagnose
 from advisor.runs import Inspection
-from advisor.study.comparison import compare_studies
+from advisor.study import compare
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +43,7 @@ def public(posterior, advice):
         "recommendation": advice,
         "next pilot": advisor.next_pilot(posterior, advice),
         "study": study,
-        "comparison": compare_studies(("a", "b"), study, study),
+        "comparison": compare(study, study),
         "backtest": Backtest((prediction,) * 200, ("left out",) * 100, ()),
         "priors": posterior.meta.priors,
         "settings": advice.settings,

@@ -28,7 +28,6 @@ from advisor.model import Posterior
 from advisor.runs import PilotRun
 from advisor.study import Study, check_place
 from advisor.study import study as study_module
-from advisor.study.study import check_folder
 
 CONFIGS = {"trl_config.yaml", "verl_grpo.sh", "openrlhf_grpo.sh"}
 NOTHING_LIVES = {"hazard.level": 2.0}
@@ -154,7 +153,7 @@ def test_folder_that_is_no_study_is_left_alone(tmp_path, no_drawing, posterior, 
     fill(folder)
     before = contents(folder)
     for attempt in (
-        lambda: check_folder(folder),
+        lambda: check_place(folder),
         lambda: Study(posterior, advice).save(folder),
     ):
         with pytest.raises(InputError, match="nothing was overwritten") as refused:
@@ -532,7 +531,7 @@ def test_odd_manifest_is_no_study(tmp_path, text):
     with pytest.raises(StudyError, match="it is no study"):
         Study.load(folder)
     with pytest.raises(InputError, match="it exists and is no study"):
-        check_folder(folder)
+        check_place(folder)
 
 
 @pytest.mark.evidence
@@ -584,7 +583,7 @@ def test_page_that_cannot_be_written_leaves_the_older(study, monkeypatch):
 @pytest.mark.evidence
 def test_draft_of_a_killed_report_does_not_make_a_study_foreign(study):
     (study / ".report.html.0123.draft").write_text("half")
-    check_folder(study)
+    check_place(study)
 
 
 @pytest.mark.evidence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,17 @@ NOT_THE_RATE = (
     *("prompts_per_step", "clip_low", "clip_high", "momentum", "lag"),
 )
 """Settings by which a run may die at a rate at which others live."""
+
+JUDGES: dict[str, Callable[..., Card]] = {
+    "reward_hacking": reward_hacking,
+    "dynamical_instability": dynamical_instability,
+    "policy_concentration": policy_concentration,
+    "advantage_degeneracy": advantage_degeneracy,
+    "truncation": truncation,
+    "collapse": collapse,
+    "too_short": too_short,
+}
+"""Function from a run to its card, by mode."""
 
 AFTER = "began with or after the collapse: a consequence"
 """Witness of a card that speaks of what followed the collapse."""
@@ -121,15 +132,9 @@ def diagnose(
         A mode that the log cannot show is NOT APPLICABLE, with the key that would show it.
     """
     run = _tamed(run)
-    cards = [
-        reward_hacking(run),
-        dynamical_instability(run, margin, damping),
-        policy_concentration(run),
-        advantage_degeneracy(run),
-        truncation(run),
-        dead_at_once(run) if _is_dead(run, siblings) else collapse(run),
-        too_short(run),
-    ]
+    judges = {**JUDGES, "collapse": dead_at_once} if _is_dead(run, siblings) else JUDGES
+    drawn = {"dynamical_instability": (margin, damping)}
+    cards = [judge(run, *drawn.get(mode, ())) for mode, judge in judges.items()]
     fallen = next(card for card in cards if card.mode == "collapse")
     if fallen.status == "FAIL" and (remedy := _other_remedy(run, siblings)):
         at = cards.index(fallen)

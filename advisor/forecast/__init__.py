@@ -1,5 +1,9 @@
 """The only place that predicts: rewards, logged rewards, stability."""
 
+from advisor.forecast import analogues as analogues
+from advisor.forecast import elsewhere as elsewhere
+from advisor.forecast import survival as survival
+from advisor.forecast import take_off as take_off
 from advisor.forecast.analogues import FINAL_SHARE as FINAL_SHARE
 from advisor.forecast.analogues import Corpus as Corpus
 from advisor.forecast.analogues import corpus_for as corpus_for
@@ -26,12 +30,14 @@ from advisor.forecast.optimum import shift_of as shift_of
 from advisor.forecast.optimum import shifts_of as shifts_of
 from advisor.forecast.predictions import predict as predict
 from advisor.forecast.predictive import RestOfRun as RestOfRun
+from advisor.forecast.predictive import begun_run_reward as begun_run_reward
 from advisor.forecast.predictive import checkpoints_of as checkpoints_of
 from advisor.forecast.predictive import evaluation as evaluation
 from advisor.forecast.predictive import final_reward as final_reward
 from advisor.forecast.predictive import final_steps as final_steps
 from advisor.forecast.predictive import final_train_reward as final_train_reward
 from advisor.forecast.predictive import fitted_curve as fitted_curve
+from advisor.forecast.predictive import logged_mean as logged_mean
 from advisor.forecast.predictive import outcome_paths as outcome_paths
 from advisor.forecast.predictive import peak as peak
 from advisor.forecast.predictive import probability_as_low as probability_as_low
@@ -42,6 +48,8 @@ from advisor.forecast.run_in_progress import Curve as Curve
 from advisor.forecast.run_in_progress import curve_fit as curve_fit
 from advisor.forecast.run_in_progress import curve_of_begun_run as curve_of_begun_run
 from advisor.forecast.run_in_progress import end_of_begun_run as end_of_begun_run
+from advisor.forecast.run_in_progress import local_level as local_level
+from advisor.forecast.run_in_progress import pooled as pooled
 from advisor.forecast.run_in_progress import rows_of_pilots as rows_of_pilots
 from advisor.forecast.run_likelihood import ObservedRun as ObservedRun
 from advisor.forecast.run_likelihood import ReweightedDraws as ReweightedDraws

@@ -1,7 +1,10 @@
 """The hierarchical model: its definition in PyMC, parameters, priors, fit and posterior."""
 
 from advisor.model import equations as equations
+from advisor.model import likelihood as likelihood
+from advisor.model import parameters as parameters
 from advisor.model.cohort import CLOCK_EXPONENTS as CLOCK_EXPONENTS
+from advisor.model.cohort import Cohort as Cohort
 from advisor.model.cohort import Covariates as Covariates
 from advisor.model.cohort import Reference as Reference
 from advisor.model.cohort import build_cohort as build_cohort
@@ -11,6 +14,7 @@ from advisor.model.cohort import planned_factors as planned_factors
 from advisor.model.compat import TRUSTED_K as TRUSTED_K
 from advisor.model.compat import convergence as convergence
 from advisor.model.compat import density as density
+from advisor.model.compat import import_arviz as import_arviz
 from advisor.model.compat import smoothed_weights as smoothed_weights
 from advisor.model.equations import DEGREES as DEGREES
 from advisor.model.equations import LEAST_VARIANCE as LEAST_VARIANCE
@@ -27,10 +31,12 @@ from advisor.model.parameters import RUN_EFFECTS as RUN_EFFECTS
 from advisor.model.parameters import TASK_LEVELS as TASK_LEVELS
 from advisor.model.posterior import INTERVAL as INTERVAL
 from advisor.model.posterior import MIN_SIZES as MIN_SIZES
+from advisor.model.posterior import Convergence as Convergence
 from advisor.model.posterior import Meta as Meta
 from advisor.model.posterior import Posterior as Posterior
 from advisor.model.posterior import Provenance as Provenance
 from advisor.model.posterior import RunSummary as RunSummary
+from advisor.model.posterior import make_posterior as make_posterior
 from advisor.model.presets import COLLAPSE_STEPS as COLLAPSE_STEPS
 from advisor.model.presets import REFERENCE as REFERENCE
 from advisor.model.presets import SMALL as SMALL
@@ -48,7 +54,10 @@ from advisor.model.priors import DecisionRule as DecisionRule
 from advisor.model.priors import Discrepancy as Discrepancy
 from advisor.model.priors import Domain as Domain
 from advisor.model.priors import Elsewhere as Elsewhere
+from advisor.model.priors import Extrapolation as Extrapolation
+from advisor.model.priors import Family as Family
 from advisor.model.priors import GrowthLaw as GrowthLaw
+from advisor.model.priors import HalfNormalPrior as HalfNormalPrior
 from advisor.model.priors import KnownOptimum as KnownOptimum
 from advisor.model.priors import NormalPrior as NormalPrior
 from advisor.model.priors import Priors as Priors

@@ -7,18 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import settings
 from simulated_runs import made_up_posterior
 
-from advisor.advice import Budget, CostModel, Lattice, Objective, Search, default_lattice, run_ends
-from advisor.advice.evaluate import Evaluation, Evaluator
+from advisor.advice import (
+    Budget,
+    CostModel,
+    Evaluation,
+    Evaluator,
+    Lattice,
+    Objective,
+    Search,
+    default_lattice,
+    run_ends,
+)
 from advisor.advice.search import search
 from advisor.common import DEFAULT_SEED
 from advisor.forecast import Forecaster, Target, named_target, pilots_of
 from advisor.model import Posterior
 from advisor.runs import Settings
-
-STEADY = settings(derandomize=True, database=None, deadline=None)
 
 LEVEL = 0.9
 STEPS = 180

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from decisions import STEADY, timed
+from decisions import timed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,7 +55,6 @@ def test_steps_of_a_budget_worked_out_by_hand():
     assert Budget(gpu_hours=4 * 3399.5 / 3600).steps_of(settings, price) == 98
 
 
-@STEADY
 @given(configurations(), prices(), st.floats(1e3, 1e6))
 def test_completions_are_spent_but_for_the_rest_of_a_batch_of_rollouts(
     settings, price, completions
@@ -67,7 +66,6 @@ def test_completions_are_spent_but_for_the_rest_of_a_batch_of_rollouts(
     assert price(settings, more).completions > completions - slack or more > MOST_STEPS
 
 
-@STEADY
 @given(configurations(), prices(), st.floats(0.1, 1e4))
 def test_gpu_hours_are_spent_but_for_the_rest_of_a_batch_of_rollouts(settings, price, hours):
     steps = Budget(gpu_hours=hours).steps_of(settings, price)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import STEADY, UNTIMED, with_runs
+from decisions import UNTIMED, with_runs
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import Plan, made_up_posterior, rising
@@ -79,7 +79,6 @@ def test_step_times_are_taken_apart_where_epochs_vary(fixed, generated, trained)
 
 
 @pytest.mark.evidence
-@STEADY
 @given(st.floats(1e-3, 10.0))
 def test_times_that_agree_with_the_assumption_are_taken_apart_exactly(scale):
     # Where the weak pull wants what the times say, nothing is left of it.
@@ -119,7 +118,6 @@ def test_share_of_generation_is_assumed_beside_a_fixed_time():
 
 
 @pytest.mark.evidence
-@STEADY
 @given(st.lists(st.floats(0.1, 100.0), min_size=12, max_size=12))
 def test_no_part_of_a_step_takes_negative_time(seconds):
     found = learn_cost(pilots(VARIED, seconds), SMALL)

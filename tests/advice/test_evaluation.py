@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from decisions import STEADY, STEPS, again, decision, with_evaluations
+from decisions import STEPS, again, decision, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.advice import Budget, Cost, Objective, advise, stacked
+from advisor.advice import Budget, Cost, Evaluation, Objective, advise, curve_steps, stacked
 from advisor.advice.answer import _cheapest_equal
-from advisor.advice.evaluate import Evaluation, curve_steps, steps_to_share, utilities
+from advisor.advice.evaluate import steps_to_share, utilities
 from advisor.forecast import Stability, stability, stability_draws
 
 
@@ -71,7 +71,6 @@ def test_share_of_the_gain_worked_out_by_hand():
 rising_curves = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=12, unique=True).map(sorted)
 
 
-@STEADY
 @given(rising_curves, st.floats(0.0, 1.0))
 def test_curve_has_made_the_share_where_it_is_said_to(curve, share):
     values, steps = np.array(curve), 7 * np.arange(len(curve))
@@ -81,7 +80,6 @@ def test_curve_has_made_the_share_where_it_is_said_to(curve, share):
     assert np.interp(there, steps, values) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
 
 
-@STEADY
 @given(st.integers(1, 100_000))
 def test_curve_is_asked_from_the_start_to_the_end(most):
     steps = curve_steps(most)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import LEVEL, STEADY, STEPS, changed, decision, utilities, with_draws
+from decisions import LEVEL, STEPS, changed, decision, utilities, with_draws
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -64,7 +64,6 @@ def test_look_that_tells_nothing_is_worth_nothing():
     assert information_gain(utility, telling, np.random.default_rng(0)) > 0.2
 
 
-@STEADY
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 5), st.booleans())
 def test_gain_is_never_negative_nor_more_than_to_know_all(seed, actions, columns, is_constant):
     rng = np.random.default_rng(seed)

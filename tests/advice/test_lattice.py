@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from decisions import STEADY, changed, decision
+from decisions import changed, decision
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
@@ -108,7 +108,6 @@ def cases(draw):
     return prompts, devices, tuple(sizes)
 
 
-@STEADY
 @given(cases())
 def test_completions_of_a_step_divide_among_the_devices(case):
     prompts, devices, sizes = case

@@ -7,8 +7,7 @@ import pytest
 from simulated_runs import Plan, made_up_posterior
 
 from advisor.diagnosis import diagnose
-from advisor.forecast import Forecaster, Target, refresh_margin
-from advisor.forecast.survival import refresh_contracts, stiffness_left
+from advisor.forecast import Forecaster, Target, refresh_margin, survival
 from advisor.theory import oscillatory_onset
 
 STIFF = {"log_slope": 0.0, "uncorrected_log_odds": 20.0}
@@ -23,8 +22,8 @@ def test_margin_is_that_of_the_advice():
     margin = refresh_margin(posterior, run).stiffness
     size = posterior.meta.group_parameters[posterior.meta.groups.index((run.task, run.model))]
     forecaster = Forecaster(posterior, Target(run.task, run.model, size))
-    left = stiffness_left(forecaster, run.hyperparameters.completed())
-    contracts = refresh_contracts(forecaster, left)
+    left = survival.stiffness_left(forecaster, run.hyperparameters.completed())
+    contracts = survival.refresh_contracts(forecaster, left)
     assert (margin < 1).tolist() == (contracts == 1).tolist()
 
 

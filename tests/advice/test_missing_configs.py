@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import pytest
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.advice import advise, export, export_pilot
+from advisor.advice import advise, export, export_pilot, next_pilot
 from advisor.advice import recommendation as answers
-from advisor.advice.pilot_choice import choose_pilot, decision_of
 from advisor.errors import InputError
 from advisor.study.study import MISSING, _write_configs
 
@@ -58,9 +57,8 @@ def test_every_pilot_that_may_be_named_can_be_launched_by_a_trainer_that_counts_
         [Plan(schedule="linear"), Plan(1e-3, minibatches=4, schedule="linear")]
     )
     said = advise(posterior, weigh_pilots=False, steps=181)
-    evaluate, lattice = decision_of(posterior, said)
     for steps in (None, 3, 35):
-        pilot = choose_pilot(evaluate, lattice, steps=steps)
+        pilot = next_pilot(posterior, said, steps=steps)
         assert pilot.steps % pilot.settings.refresh_interval == 0
         for trainer in ("trl", "openrlhf"):
             assert "decays to 0 over these" in export_pilot(said, pilot, trainer)

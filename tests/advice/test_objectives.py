@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import LEVEL, STEADY, STEPS, again, changed, decision, with_draws, with_evaluations
+from decisions import LEVEL, STEPS, again, changed, decision, with_draws, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import made_up_posterior
 
-from advisor.advice import Budget, CostModel, Objective, Request, Search, advise
-from advisor.advice.evaluate import curve_steps
+from advisor.advice import Budget, CostModel, Objective, Request, Search, advise, curve_steps
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, pilots_of, stability, stability_draws
 
@@ -259,7 +258,6 @@ def test_risk_prefers_the_narrower_configuration():
     assert chosen(known, (bold, narrow), 0.1) == bold.learning_rate
 
 
-@STEADY
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=50), st.floats(0.01, 0.5))
 def test_value_is_the_mean_or_the_quantile(draws, quantile):
     values = np.array(draws)

@@ -6,20 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from decisions import STEADY, STEPS, with_draws
+from decisions import STEPS, with_draws
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
 from theory_oracles import held_inflation, held_limit
 
 from advisor.diagnosis import Collapse
-from advisor.forecast import Forecaster, Target, stability, stability_draws
-from advisor.forecast.survival import (
-    fluctuation,
-    fluctuation_small,
-    refresh_contracts,
-    stiffness_left,
-)
+from advisor.forecast import Forecaster, Target, stability, stability_draws, survival
 from advisor.model import MOST_HAZARD
 
 TARGET = Target("sort", "tiny-s", 1e5)
@@ -27,11 +21,11 @@ STIFF = {"log_slope": -1.0, "headroom_logit": 1.0}
 
 
 def contracts_of(forecast, settings):
-    return refresh_contracts(forecast, stiffness_left(forecast, settings))
+    return survival.refresh_contracts(forecast, survival.stiffness_left(forecast, settings))
 
 
 def fluctuation_of(forecast, settings):
-    return fluctuation(forecast, settings, stiffness_left(forecast, settings))
+    return survival.fluctuation(forecast, settings, survival.stiffness_left(forecast, settings))
 
 
 def forecaster(posterior, **options):
@@ -84,7 +78,9 @@ def test_whole_is_joint_over_the_draws():
     parts = [
         contracts_of(forecast, settings),
         forecast.survival(settings, STEPS),
-        fluctuation_small(forecast, settings, stiffness_left(forecast, settings), level),
+        survival.fluctuation_small(
+            forecast, settings, survival.stiffness_left(forecast, settings), level
+        ),
     ]
     joint = parts[0] * parts[1] * parts[2]
     found = stability(forecast, settings, STEPS)
@@ -174,7 +170,9 @@ def test_stiffest_mode_sets_stability_and_not_the_fitted_one():
     forecast = forecaster(posterior)
     settings = Plan(minibatches=8, ratio=False).completed
     assert np.all(forecast.log_stiffness_ratio >= 0)
-    assert contracts_of(forecast, settings).mean() < np.mean(stiffness_left(forecast, settings) < 1)
+    assert contracts_of(forecast, settings).mean() < np.mean(
+        survival.stiffness_left(forecast, settings) < 1
+    )
 
 
 # Fluctuation -----------------------------------------------------------------------------------
@@ -192,7 +190,7 @@ def test_fluctuation_at_the_reference_is_the_pilots_own():
             "prompts_per_step": reference.prompts_per_step,
         }
     )
-    left = stiffness_left(forecast, settings)
+    left = survival.stiffness_left(forecast, settings)
     own = np.exp(forecast.population["log_misfit"])
     np.testing.assert_allclose(fluctuation_of(forecast, settings), own / np.sqrt(1 - left))
     assert left.max() < 0.1
@@ -206,9 +204,9 @@ def test_a_small_fluctuation_loses_nothing_however_low_the_level():
     for forecast, at_the_floor in ((calm, 1.0), (rough, 0.0)):
         left, level = np.zeros(forecast.size), np.full(forecast.size, 0.01)
         settings = Plan(forecast.posterior.meta.reference.learning_rate).completed
-        assert fluctuation_small(forecast, settings, left, level).mean() == at_the_floor
+        assert survival.fluctuation_small(forecast, settings, left, level).mean() == at_the_floor
         # A third of a high level is more than either.
-        assert fluctuation_small(forecast, settings, left, 80 * level).mean() == 1.0
+        assert survival.fluctuation_small(forecast, settings, left, 80 * level).mean() == 1.0
 
 
 @pytest.mark.parametrize("interval", [2, 8, 32])
@@ -225,7 +223,6 @@ def test_fluctuation_is_inflated_as_the_held_snapshot_inflates_it(interval):
 
 
 @pytest.mark.evidence
-@STEADY
 @given(
     st.floats(1e-6, 1e-2), st.floats(1.01, 10), st.integers(2, 64), st.integers(1, 8), st.booleans()
 )
@@ -255,13 +252,15 @@ FORECASTER = forecaster(made_up_posterior(draws=20))
 def test_fluctuation_is_infinite_beyond_the_refresh_limit():
     forecast = forecaster(made_up_posterior(moved=STIFF, width=1.0))
     settings = Plan(minibatches=16, ratio=False).completed
-    left, wander = stiffness_left(forecast, settings), fluctuation_of(forecast, settings)
+    left, wander = survival.stiffness_left(forecast, settings), fluctuation_of(forecast, settings)
     assert 0.05 < np.mean(left >= 1) < 0.95
     np.testing.assert_array_equal(np.isinf(wander), left >= 1)
     assert np.all(wander[left < 1] > 0)
     level = np.ones_like(left)
     assert np.all(
-        fluctuation_small(forecast, settings, stiffness_left(forecast, settings), level)[left >= 1]
+        survival.fluctuation_small(
+            forecast, settings, survival.stiffness_left(forecast, settings), level
+        )[left >= 1]
         == 0
     )
 
@@ -277,8 +276,8 @@ def test_fluctuation_is_small_where_it_fits_into_the_fall_of_a_collapse():
         wander = (np.log(fits * factor) - np.log(scale)).reshape(2, -1)
         moved = forecaster(with_draws(posterior, log_misfit=wander))
         np.testing.assert_allclose(fluctuation_of(moved, settings), fits * factor)
-        found = fluctuation_small(
-            moved, settings, stiffness_left(moved, settings), np.full(scale.shape, 0.6)
+        found = survival.fluctuation_small(
+            moved, settings, survival.stiffness_left(moved, settings), np.full(scale.shape, 0.6)
         )
         np.testing.assert_array_equal(found, small)
     assert pytest.approx(1 / 3) == Collapse.LOST_SHARE

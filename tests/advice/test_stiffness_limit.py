@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import STEADY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from theory_oracles import critical_stiffness, held_limit, partial_correction_limit, schedule_radius
@@ -21,7 +20,7 @@ STIFFEST = 5.0
 MOMENTA = st.sampled_from([0.0, 0.3, 0.5, 0.9, 0.95, 0.99])
 INTERVALS = st.sampled_from([1, 2, 3, 4, 8, 16, 64])
 LAGS = st.sampled_from([0.0, 0.5, 1.0, 3.5, 8.0])
-FEW = settings(STEADY, max_examples=40)
+FEW = settings(max_examples=40)
 
 
 def scanned(momentum, interval, share, lag):
@@ -83,7 +82,6 @@ def test_limit_of_partial_correction_without_momentum_is_the_closed_form(interva
 
 
 @pytest.mark.evidence
-@STEADY
 @given(MOMENTA, INTERVALS, st.integers(0, 4), st.floats(0, 1))
 def test_limit_lies_beyond_the_sufficient_rule(momentum, interval, cycles, share):
     # docs/theory, T20: k (lag + K/2) < 1 is enough, whatever the schedule.

@@ -7,13 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from decisions import LEVEL, STEADY, STEPS, again, decision
+from decisions import LEVEL, STEPS, again, decision
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import AXES, Budget, Cost, CostModel, advise
-from advisor.advice.evaluate import Evaluation
+from advisor.advice import AXES, Budget, Cost, CostModel, Evaluation, advise
 from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs, undominated
 from advisor.forecast import Stability
 
@@ -282,7 +281,6 @@ def beats(one, other):
 tenths = st.integers(0, 5).map(lambda n: n / 5)
 
 
-@STEADY
 @given(st.lists(st.tuples(tenths, tenths, tenths), min_size=1, max_size=25))
 def test_undominated_by_brute_force(merits):
     options = [option(*merit) for merit in merits]

@@ -11,8 +11,8 @@ from decisions import STEPS, changed, decision, timed
 from processor_time import at_most
 from simulated_runs import PLANS, made_up_posterior
 
-from advisor.advice import Budget, Request, learn_cost, what_if, what_if_rows
-from advisor.advice.evaluate import Evaluator, base_settings
+from advisor.advice import Budget, Evaluator, Request, learn_cost, what_if, what_if_rows
+from advisor.advice.evaluate import base_settings
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast import Forecaster, Target, final_reward, named_target, pilots_of, stability

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from decisions import HOT, STEADY, changed, decision, timed, with_evaluations
+from decisions import HOT, changed, decision, timed, with_evaluations
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import (
+    Binding,
     Cost,
     advise,
     explanation_text,
@@ -21,7 +22,6 @@ from advisor.advice import (
     number,
     percent,
 )
-from advisor.advice.reasons import Binding
 from advisor.advice.wording import price, title_of
 from advisor.common import Kind, counted, kinds, note, stated
 from advisor.forecast import Forecaster, final_reward, pilots_of, stability
@@ -102,7 +102,6 @@ def test_an_answer_is_twelve_lines_and_150_words_at_most(kind, request):
     assert not all(str(one) in said.summary for one in many)
 
 
-@STEADY
 @given(st.floats(1e-9, 1.0), st.integers(2, 512), st.integers(1, 64), st.integers(1, 16))
 def test_pasted_learning_rate_is_not_rounded(rate, group, minibatches, epochs):
     settings = changed(
@@ -422,7 +421,6 @@ def test_percent_never_says_certain_at_the_edges(value):
     assert percent(value) not in ("100 %", "0 %")
 
 
-@STEADY
 @given(st.floats(0, 1))
 def test_percent_is_near_and_never_certain(value):
     said = percent(value)

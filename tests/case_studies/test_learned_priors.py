@@ -10,6 +10,7 @@ from learned_priors import MODEL_SPREADS, learn_priors
 from past_studies import REFERENCE, hash_of, parameters, past, same_data
 from preset_files import write_preset
 
+from advisor import model
 from advisor.errors import InputError
 from advisor.model import (
     GROUP_LEVELS,
@@ -20,7 +21,6 @@ from advisor.model import (
     prior_entries,
     prior_predictive,
 )
-from advisor.model.parameters import LEVELS
 
 BASE = load_priors("small_models")
 
@@ -53,7 +53,7 @@ def moved(learned, base=BASE):
 
 
 def test_every_level_of_the_model_can_be_learned():
-    assert set(TASK_LEVELS + GROUP_LEVELS) == set(LEVELS)
+    assert set(TASK_LEVELS + GROUP_LEVELS) == set(model.parameters.LEVELS)
     # All but the stiffness ratio, which no posterior samples.
     assert set(prior_entries(BASE)) - set(parameters()) == {"log_stiffness_ratio"}
     assert set(parameters()) <= set(prior_entries(BASE))

@@ -7,8 +7,7 @@ import pytest
 from simulated_runs import Plan
 from studies import modules_of
 
-from advisor.forecast import line_for, log_update_norm, recalibrated
-from advisor.forecast.survival import DEVIATIONS, log_odds, shrinkage
+from advisor.forecast import line_for, log_update_norm, recalibrated, survival
 from advisor.model import NO_LINE, StabilityLine, load_priors
 from advisor.model import sigmoid as expit
 
@@ -65,7 +64,7 @@ def test_forecasts_of_the_same_runs_count_once():
 
 
 def test_certainty_said_is_not_certainty():
-    np.testing.assert_allclose(log_odds([0.0, 0.5, 1.0]), [-7, 0, 7])
+    np.testing.assert_allclose(survival.log_odds([0.0, 0.5, 1.0]), [-7, 0, 7])
     line = learn_line([1.0] * 50, [True] * 45 + [False] * 5, ["a"] * 50)
     assert 0.85 < line(1.0) < 0.96
 
@@ -75,9 +74,9 @@ def test_a_preset_s_line_moves_what_is_said():
     small = load_priors("small_models").stability_line
     assert 0.6 < recalibrated(0.5, small, NORM) < 0.9
     assert (
-        recalibrated(0.5, small, NORM, -DEVIATIONS)
+        recalibrated(0.5, small, NORM, -survival.DEVIATIONS)
         < 0.5
-        < recalibrated(0.5, small, NORM, DEVIATIONS)
+        < recalibrated(0.5, small, NORM, survival.DEVIATIONS)
     )
     real = load_priors("full_finetuning").stability_line
     # Seven of 154 that were given 0.995 on average died, most at rates of a LoRA run.
@@ -101,7 +100,7 @@ def test_what_kills_in_absolute_units_is_found_and_moves_what_is_said():
     norm = 1.5 * rng.standard_normal(said.size)
     own = dict(zip(np.unique(group), 0.5 * rng.standard_normal(40), strict=True))
     offsets = np.array([own[name] for name in group])
-    odds = 0.5 + offsets + 0.8 * log_odds(said) - 1.2 * norm
+    odds = 0.5 + offsets + 0.8 * survival.log_odds(said) - 1.2 * norm
     lived = rng.random(said.size) < expit(odds)
     line = learn_line(said, lived, group, log_norm=norm)
     assert line.update_norm == pytest.approx(-1.2, abs=0.1)
@@ -129,7 +128,7 @@ def test_what_is_expected_of_an_unseen_table_is_calibrated_over_tables():
         intercept=0.5, slope=0.6, spread=spread, groups=9, runs=9, source="made for this test"
     )
     said = rng.uniform(0.02, 0.98, 40_000)
-    odds = 0.5 + 0.6 * log_odds(said) + spread * rng.standard_normal(said.size)
+    odds = 0.5 + 0.6 * survival.log_odds(said) + spread * rng.standard_normal(said.size)
     lived = rng.random(said.size) < expit(odds)
     whole = np.full(said.size, "all")
     expected = np.array([recalibrated(float(p), middle, 0.0) for p in said])
@@ -139,7 +138,7 @@ def test_what_is_expected_of_an_unseen_table_is_calibrated_over_tables():
 
 
 def test_without_a_spread_the_mean_is_the_line_itself():
-    assert shrinkage(0.0) == 1.0
+    assert survival.shrinkage(0.0) == 1.0
     small = load_priors("small_models").stability_line
     same = small.model_copy(update={"spread": 0.0})
     assert recalibrated(0.7, same, NORM) == pytest.approx(recalibrated(0.7, same, NORM, 0.0))

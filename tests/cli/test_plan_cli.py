@@ -8,7 +8,7 @@ import pytest
 import yaml
 from made_plan import made_plan
 
-from advisor.advice.pilot_plan import PilotPlan
+from advisor.advice import PilotPlan
 from advisor.cli import main
 from advisor.errors import InputError
 

@@ -12,8 +12,7 @@ from undrawn import draw_nothing
 from advisor.advice import advise
 from advisor.cli import main
 from advisor.reporting import FIGURES
-from advisor.study import Study
-from advisor.study.study import check_folder
+from advisor.study import Study, check_place
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +58,7 @@ def test_figures_in_the_study_are_its_own(study: Path, plot: Any) -> None:
     assert plot(study, "posteriors", "--format", "pdf")[0] == 0
     assert "figures/posteriors.pdf" in Study.load(study).files
     # Another study may take the place of one that holds nothing but its own files.
-    check_folder(study)
+    check_place(study)
 
 
 @pytest.mark.evidence

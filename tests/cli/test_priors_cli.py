@@ -48,12 +48,9 @@ def test_a_preset_shows_every_number_and_source(capsys, name):
     assert "80 % intervals" in joined
 
 
-def test_a_narrow_terminal_gets_the_sources_below(capsys):
-    from advisor.cli.priors import show_preset
-    from advisor.cli.terminal import HarmlessConsole
-
-    show_preset(load_priors("lora"), HarmlessConsole(width=80, highlight=False))
-    joined = " ".join(capsys.readouterr().out.split())
+def test_a_narrow_terminal_gets_the_sources_below(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    joined = " ".join(run(["show", "lora"], capsys).split())
     for key, entry in prior_entries(load_priors("lora")).items():
         assert f"{key}: {entry.source}" in joined
 

@@ -13,7 +13,7 @@ SEEDS = range(200)
 MOST_FALSE = 0.02
 """Share of runs of pure noise that may fail."""
 
-FEW = settings(derandomize=True, database=None, deadline=None, max_examples=60)
+FEW = settings(max_examples=60)
 
 COLOURS = {"white": 0.0, "correlated": 0.6}
 

@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import FEW, make, noise, rising
 
-from advisor.diagnosis.sampled import advantage_degeneracy, expected_silent
+from advisor.diagnosis import JUDGES
+from advisor.diagnosis.sampled import expected_silent
+
+advantage_degeneracy = JUDGES["advantage_degeneracy"]
 
 ROWS = 60
 

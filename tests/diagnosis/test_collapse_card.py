@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
-from advisor import diagnose
-from advisor.diagnosis.collapse import collapse, floor_of, has_collapsed
+from advisor.diagnosis import JUDGES, diagnose, has_collapsed
+
+collapse = JUDGES["collapse"]
 
 
 def test_a_collapse_fails_with_its_levels_and_step():
@@ -71,15 +72,6 @@ def test_other_series_that_moved_are_witnesses():
     kl = 0.01 + 0.001 * noise(3, 60)
     card = collapse(make(falling(60, 30) + 0.02 * noise(1, 60), entropy=entropy, kl=kl))
     assert [line.split()[0] for line in card.witnesses] == ["entropy"]
-
-
-def test_floor_is_as_given_unless_rewards_say_otherwise():
-    assert floor_of(make(rising(20), reward_floor=-1.0)) == -1.0
-    assert floor_of(make(rising(20))) == 0.0
-    assert floor_of(make(rising(20) - 5)) == pytest.approx(-4.8)
-    # A floor that no reward lies above is none.
-    assert floor_of(make(rising(20) - 5, reward_floor=0.0)) == pytest.approx(-4.8)
-    assert floor_of(make(np.full(5, np.nan))) == 0.0
 
 
 def test_negative_rewards_collapse_too():

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
-from advisor.diagnosis.dynamical_instability import TIMES, dynamical_instability, find_growth
+from advisor.diagnosis import JUDGES
+
+dynamical_instability = JUDGES["dynamical_instability"]
+
+TIMES = {
+    "entropy": 3.0,
+    "gradient_norm": 5.0,
+    "mismatch_kl": 10.0,
+    "mismatch_difference": 10.0,
+    "policy_kl": 10.0,
+    "clip_share": 5.0,
+}
 
 ROWS = 100
 GROWN = np.clip((np.arange(ROWS) - 60) / 10, 0, 1)
@@ -32,11 +43,9 @@ def wild(seed, correlation=0.0):
 
 
 def test_growth_worked_out_by_hand():
-    found = find_growth(make(rising(ROWS), entropy=blown_up(0.3, 4.0)), "entropy")
-    assert found.calm == pytest.approx(0.3, rel=0.1)
-    assert found.high == pytest.approx(4.0, rel=0.1)
-    assert found.since == pytest.approx(66, abs=3)
-    assert str(found).startswith("entropy 0.29 -> 4.17 from step 66")
+    card = dynamical_instability(make(rising(ROWS), entropy=blown_up(0.3, 4.0)))
+    assert card.witnesses == ("entropy 0.29 -> 4.17 from step 66",)
+    assert (card.number, card.steps) == (pytest.approx(4.17 / 0.29, rel=0.01), (66, 100))
 
 
 def test_one_series_warns_and_beside_a_collapse_it_fails():
@@ -52,9 +61,9 @@ def test_one_series_warns_and_beside_a_collapse_it_fails():
 @pytest.mark.parametrize("name", TIMES)
 def test_every_series_has_its_own_factor(name):
     low = 0.3
-    assert find_growth(make(rising(ROWS), **{name: blown_up(low, 1.5 * TIMES[name] * low)}), name)
-    less = make(rising(ROWS), **{name: blown_up(low, 0.7 * TIMES[name] * low)})
-    assert find_growth(less, name) is None
+    for share, grows in ((1.5, True), (0.7, False)):
+        run = make(rising(ROWS), **{name: blown_up(low, share * TIMES[name] * low)})
+        assert any("from step 6" in line for line in dynamical_instability(run).witnesses) == grows
 
 
 def test_small_levels_are_harmless():
@@ -64,12 +73,13 @@ def test_small_levels_are_harmless():
 
 def test_a_wild_start_is_no_growth():
     calming = 3.0 * np.exp(-np.arange(ROWS) / 10) + 0.3
-    assert find_growth(make(rising(ROWS), entropy=calming), "entropy") is None
+    assert dynamical_instability(make(rising(ROWS), entropy=calming)).status == "PASS"
 
 
 @pytest.mark.parametrize("values", [np.zeros(ROWS), -np.ones(ROWS), np.full(ROWS, np.nan)])
 def test_what_has_no_level_has_no_growth(values):
-    assert find_growth(make(rising(ROWS), entropy=values), "entropy") is None
+    card = dynamical_instability(make(rising(ROWS), entropy=values))
+    assert card.status in ("PASS", "NOT APPLICABLE")
 
 
 def test_the_refresh_margin():

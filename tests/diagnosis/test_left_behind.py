@@ -11,9 +11,10 @@ import pytest
 from made_runs import make, noise, rate, rising
 
 from advisor import inspect
-from advisor.diagnosis.reward_hacking import other_scores, reward_hacking, stays_behind
-from advisor.runs.pilot_run import Score
-from advisor.runs.trainers.keys import is_gap, is_like_a_score
+from advisor.diagnosis import JUDGES
+from advisor.runs import keys
+
+reward_hacking = JUDGES["reward_hacking"]
 
 ROWS = 120
 STEP = np.arange(1.0, ROWS + 1)
@@ -24,7 +25,7 @@ FOLLOWS = rising(ROWS, 0.1, 0.8) + 0.03 * noise(3, ROWS)
 
 def with_score(values, name="correctness_true", train=TRAIN):
     run = make(train)
-    return run.with_updates(scores={name: Score(run.step, np.asarray(values))})
+    return run.with_updates(scores={name: (run.step, np.asarray(values))})
 
 
 @pytest.mark.parametrize("name", ["correctness_true", "ndcg_at_10", "exact_match", "gold/accuracy"])
@@ -82,7 +83,6 @@ def test_three_evaluations_at_zero_are_enough_under_a_reward_that_rose_far():
 
 def test_a_column_that_is_the_reward_again_is_nothing_beside_it():
     run = with_score(2 * TRAIN + 1, "reward_mean")
-    assert other_scores(run) == ([], ())
     assert reward_hacking(run).status == "NOT APPLICABLE"
 
 
@@ -91,8 +91,7 @@ def test_followers_in_noise_are_seldom_left_behind(correlation):
     def is_behind(seed):
         train = rising(ROWS, 0.3, 0.7) + 0.05 * noise(seed, ROWS, correlation)
         truth = rising(ROWS, 0.2, 0.5) + 0.05 * noise(seed + 1000, ROWS, correlation)
-        run = with_score(truth, train=train)
-        return stays_behind(run, other_scores(run)[0][0])
+        return "did not follow" in reward_hacking(with_score(truth, train=train)).headline
 
     assert rate(is_behind) <= 0.005
 
@@ -112,13 +111,13 @@ def test_followers_in_noise_are_seldom_left_behind(correlation):
     ],
 )
 def test_names_of_scores(key, expected):
-    assert is_like_a_score(key) == expected
+    assert keys.is_like_a_score(key) == expected
 
 
 def test_names_of_gaps():
-    assert is_gap("proxy_minus_true")
-    assert is_gap("generalization_gap")
-    assert not is_gap("gapped_reward_f")
+    assert keys.is_gap("proxy_minus_true")
+    assert keys.is_gap("generalization_gap")
+    assert not keys.is_gap("gapped_reward_f")
 
 
 def test_scores_are_read_from_a_log_beside_its_reward(tmp_path):

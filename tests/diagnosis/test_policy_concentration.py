@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, make, noise, rate
 
-from advisor.diagnosis.sampled import policy_concentration
+from advisor.diagnosis import JUDGES
+
+policy_concentration = JUDGES["policy_concentration"]
+
 
 ROWS = 100
 STALLED = np.full(ROWS, 0.4) + 0.02 * noise(1, ROWS)

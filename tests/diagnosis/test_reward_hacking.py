@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
-from advisor.diagnosis.reward_hacking import reward_hacking
+from advisor.diagnosis import JUDGES
+
+reward_hacking = JUDGES["reward_hacking"]
+
 
 TRAIN = rising(120, 0.3, 0.9) + 0.02 * noise(1, 120)
 

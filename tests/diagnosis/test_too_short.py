@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from made_runs import make, noise, rate, rising
 
-from advisor.diagnosis import diagnose
-from advisor.diagnosis.collapse import too_short
+from advisor.diagnosis import JUDGES, diagnose
+
+too_short = JUDGES["too_short"]
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 9])

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from made_runs import COLOURS, MOST_FALSE, falling, make, noise, rate, rising
 
-from advisor.diagnosis.sampled import truncation
+from advisor.diagnosis import JUDGES
+
+truncation = JUDGES["truncation"]
+
 
 ROWS = 80
 

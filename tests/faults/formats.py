@@ -133,11 +133,11 @@ def presets() -> list[Example]:
     from analogue_learning import corpus_json
     from preset_files import preset_toml
 
-    from advisor.forecast.analogues import load_corpus
+    from advisor.forecast import analogues
     from advisor.model import load_priors, preset_folder
 
     preset = preset_toml(load_priors("small_models")).encode()
-    corpus = load_corpus(preset_folder() / "analogues.json")
+    corpus = analogues.load_corpus(preset_folder() / "analogues.json")
     columns = {
         field.name: getattr(corpus, field.name)[:30]
         for field in fields(corpus)
@@ -235,9 +235,9 @@ def read_plan(folder: Path) -> str:
 
 def read_analogues(folder: Path) -> str:
     """Load the corpus."""
-    from advisor.forecast.analogues import load_corpus
+    from advisor.forecast import analogues
 
-    load_corpus(folder / "analogues.json")
+    analogues.load_corpus(folder / "analogues.json")
     return "read"
 
 
@@ -250,8 +250,7 @@ def read_code(folder: Path) -> str:
 
 def read_watched(folder: Path) -> str:
     """Look three times, the last at a longer log."""
-    from advisor.monitoring import reader
-    from advisor.monitoring.following import Follower
+    from advisor.monitoring import Follower, reader
 
     follower = Follower(folder / "run.jsonl", reader())
     found = [follower.growth()]

@@ -126,8 +126,7 @@ def _cut(text: str, chance: random.Random, pieces: int) -> list[str]:
 
 
 def _follower(path: Path) -> Any:
-    from advisor.monitoring import reader
-    from advisor.monitoring.following import Follower
+    from advisor.monitoring import Follower, reader
 
     return Follower(path, reader())
 

@@ -11,24 +11,17 @@ from simulated_runs import Plan
 from studies import modules_of
 
 from advisor.errors import InputError
-from advisor.forecast import DRAWS, Corpus, corpus_for, end_of_begun_run, final_rows
-from advisor.forecast.analogues import (
-    COLUMNS,
-    FEATURES,
-    Description,
-    RunKind,
-    describe,
-    end_of_run,
-    gain_of_siblings,
-    kind_of,
-    load_corpus,
-    mark_of,
-    shipped_corpus,
-    tabulated,
-    weighted_quantiles,
+from advisor.forecast import (
+    DRAWS,
+    Corpus,
+    analogues,
+    corpus_for,
+    end_of_begun_run,
+    final_rows,
+    local_level,
+    pooled,
 )
 from advisor.forecast.fitting import is_falling
-from advisor.forecast.run_in_progress import local_level, pooled
 from advisor.model import load_priors
 
 with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
@@ -72,36 +65,44 @@ def corpus():
 
 def test_a_long_run_of_which_one_in_three_rows_is_kept_is_described_as_if_all_were():
     run = run_of(0.4, "a", rows=1200)
-    kind = RunKind(is_share=True)
-    whole = describe(run.step, run.reward, 1200, kind)
-    kept = describe(run.step[::3], run.reward[::3], 1200, kind, thinned=3)
+    kind = analogues.RunKind(is_share=True)
+    whole = analogues.describe(run.step, run.reward, 1200, kind)
+    kept = analogues.describe(run.step[::3], run.reward[::3], 1200, kind, thinned=3)
     assert kept.error == pytest.approx(whole.error, rel=0.1)
-    rows = FEATURES.index("half_log_rows")
+    rows = analogues.FEATURES.index("half_log_rows")
     assert kept.features[rows] == whole.features[rows]
 
 
 def test_a_description_does_not_turn_on_the_scale_of_a_reward():
     run = run_of(0.4, "a")
     seen = run.step <= 40
-    one = describe(run.step[seen], run.reward[seen], ROWS, RunKind(is_share=False))
-    two = describe(run.step[seen], 50 * run.reward[seen] - 7, ROWS, RunKind(is_share=False))
+    one = analogues.describe(
+        run.step[seen], run.reward[seen], ROWS, analogues.RunKind(is_share=False)
+    )
+    two = analogues.describe(
+        run.step[seen], 50 * run.reward[seen] - 7, ROWS, analogues.RunKind(is_share=False)
+    )
     assert two.features == pytest.approx(one.features, abs=1e-6)
     assert two.level == pytest.approx(50 * one.level - 7)
     assert two.unit == pytest.approx(50 * one.unit)
     # What is a share by definition is told apart by its level.
-    share = describe(run.step[seen], run.reward[seen], ROWS, RunKind(is_share=True))
-    assert share.features[FEATURES.index("level")] == pytest.approx(2 * share.level)
-    assert len(share.features) == len(FEATURES)
+    share = analogues.describe(
+        run.step[seen], run.reward[seen], ROWS, analogues.RunKind(is_share=True)
+    )
+    assert share.features[analogues.FEATURES.index("level")] == pytest.approx(2 * share.level)
+    assert len(share.features) == len(analogues.FEATURES)
 
 
 def test_trend_and_bend_are_those_of_a_curve():
     step = np.arange(1.0, 31.0)
-    straight = describe(step, 0.1 * step, 60, RunKind(is_share=False))
-    assert straight.features[FEATURES.index("trend")] == pytest.approx(2 / 2.9, rel=0.02)
-    assert straight.features[FEATURES.index("bend")] == pytest.approx(0.0, abs=1e-9)
-    assert straight.features[FEATURES.index("log_share")] == pytest.approx(np.log(0.5))
-    saturating = describe(step, 1 - np.exp(-step / 5), 60, RunKind(is_share=False))
-    assert saturating.features[FEATURES.index("bend")] < -0.2
+    straight = analogues.describe(step, 0.1 * step, 60, analogues.RunKind(is_share=False))
+    assert straight.features[analogues.FEATURES.index("trend")] == pytest.approx(2 / 2.9, rel=0.02)
+    assert straight.features[analogues.FEATURES.index("bend")] == pytest.approx(0.0, abs=1e-9)
+    assert straight.features[analogues.FEATURES.index("log_share")] == pytest.approx(np.log(0.5))
+    saturating = analogues.describe(
+        step, 1 - np.exp(-step / 5), 60, analogues.RunKind(is_share=False)
+    )
+    assert saturating.features[analogues.FEATURES.index("bend")] < -0.2
 
 
 def test_forecast_follows_the_runs_that_were_alike(corpus):
@@ -109,8 +110,10 @@ def test_forecast_follows_the_runs_that_were_alike(corpus):
     for gain, seed in ((0.5, 77), (0.0, 78)):
         run = run_of(gain, "new", seed=seed)
         seen = run.step <= 0.25 * ROWS
-        found = describe(run.step[seen], run.reward[seen], ROWS, kind_of(run.first_part(0.25)))
-        draws = end_of_run(corpus, found, odds_share=RULES.odds_share)
+        found = analogues.describe(
+            run.step[seen], run.reward[seen], ROWS, analogues.kind_of(run.first_part(0.25))
+        )
+        draws = analogues.end_of_run(corpus, found, odds_share=RULES.odds_share)
         true = run.reward[run.step > 0.9 * ROWS].mean()
         low, high = np.quantile(draws, [0.05, 0.95])
         assert low < true < high
@@ -121,24 +124,26 @@ def test_learned_reach_beats_no_likeness_and_cannot_where_nothing_is_promised(co
     """Control: where second halves are dealt anew, what was learned must not seem to help."""
 
     def error(learned, runs):
-        rows = tabulated(runs, [0.5], learned)
+        rows = analogues.tabulated(runs, [0.5], learned)
         found = []
         for k in range(rows.gain.size):
             others = replace(
                 learned,
                 **{
                     name: getattr(learned, name)[learned.repository != rows.repository[k]]
-                    for name in COLUMNS
+                    for name in analogues.COLUMNS
                 },
             )
-            level = rows.features[k, FEATURES.index("level")] / 2
-            unit = float(np.exp(rows.features[k, FEATURES.index("log_unit")]))
-            seen = Description(rows.features[k], level, unit, 0.0, 0.0)
-            gain = (np.median(end_of_run(others, seen, odds_share=RULES.odds_share)) - level) / unit
+            level = rows.features[k, analogues.FEATURES.index("level")] / 2
+            unit = float(np.exp(rows.features[k, analogues.FEATURES.index("log_unit")]))
+            seen = analogues.Description(rows.features[k], level, unit, 0.0, 0.0)
+            gain = (
+                np.median(analogues.end_of_run(others, seen, odds_share=RULES.odds_share)) - level
+            ) / unit
             found.append(abs(gain - rows.gain[k]) / rows.span[k])
         return float(np.mean(found))
 
-    blind = replace(corpus, reach=np.full(len(FEATURES), 1e6))
+    blind = replace(corpus, reach=np.full(len(analogues.FEATURES), 1e6))
     promised = corpus_of(GAINS)
     assert error(corpus, promised) < 0.5 * error(blind, promised)
     dealt = corpus_of(GAINS, promise=False)
@@ -164,18 +169,18 @@ def test_little_that_rises_along_an_s_is_forecast_in_log_odds():
         ]
         for k in range(6)
     }
-    reach = np.where(np.array(FEATURES) == "log_share", 0.2, 1e6)
+    reach = np.where(np.array(analogues.FEATURES) == "log_share", 0.2, 1e6)
     blind = replace(learned_corpus(runs), reach=reach)
     corpora = [replace(blind, by_odds=sign * np.ones_like(blind.by_odds)) for sign in (1, -1)]
     errors = []
     for number in range(10):
         new = rising(f"new{number}", -4.0, 5.0)
         part = new.first_part(0.2)
-        seen = describe(part.step, part.reward, ROWS, kind_of(part))
+        seen = analogues.describe(part.step, part.reward, ROWS, analogues.kind_of(part))
         came = new.reward[new.step > 0.9 * ROWS].mean()
         errors.append(
             [
-                np.median(end_of_run(one, seen, odds_share=RULES.odds_share)) - came
+                np.median(analogues.end_of_run(one, seen, odds_share=RULES.odds_share)) - came
                 for one in corpora
             ]
         )
@@ -228,10 +233,10 @@ def test_a_forecast_is_that_of_siblings_and_analogues_where_both_agree():
     """Control: analogues that expect no gain pull it down, two siblings twice as far up."""
     siblings = [run_of(0.4, f"s{k}", noise=0.0) for k in range(2)]
     start = siblings[0].first_part(0.25)
-    seen = describe(start.step, start.reward, ROWS, kind_of(start))
+    seen = analogues.describe(start.step, start.reward, ROWS, analogues.kind_of(start))
     gain = siblings[0].reward[final_rows(siblings[0])].mean() - seen.level
     for expected, share in ((gain, 1.0), (0.0, 2 / 3)):
-        draws, _ = gain_of_siblings(siblings, 0.25, seen, seen.level + expected, RULES)
+        draws, _ = analogues.gain_of_siblings(siblings, 0.25, seen, seen.level + expected, RULES)
         assert np.median(draws) == pytest.approx(seen.level + share * gain, abs=1e-3)
 
 
@@ -287,18 +292,18 @@ def test_a_random_walk_knows_rows_and_not_the_unit_of_steps():
 
 def test_weighted_quantiles_are_those_of_repeated_values():
     values, weights = np.array([3.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0])
-    at = weighted_quantiles(values, weights, np.array([0.25, 0.625, 0.875]))
+    at = analogues.weighted_quantiles(values, weights, np.array([0.25, 0.625, 0.875]))
     assert at == pytest.approx([1.0, 2.0, 3.0])
 
 
 def test_a_run_that_is_known_takes_its_repository_out(corpus):
     run = corpus_of(GAINS)["r1"][0]
-    left = corpus.without([mark_of(run)])
+    left = corpus.without([analogues.mark_of(run)])
     assert "r1" in corpus.names
     assert "r1" not in left.names
     assert len(left.names) == len(corpus.names) - 1
-    assert corpus.without([mark_of(run_of(0.3, "stranger", seed=4242))]) is corpus
-    assert mark_of(run) == mark_of(run.first_part(0.5))
+    assert corpus.without([analogues.mark_of(run_of(0.3, "stranger", seed=4242))]) is corpus
+    assert analogues.mark_of(run) == analogues.mark_of(run.first_part(0.5))
 
 
 def test_few_repositories_teach_nothing():
@@ -309,8 +314,8 @@ def test_few_repositories_teach_nothing():
 def test_a_corpus_comes_back_from_its_file(corpus, tmp_path):
     path = tmp_path / "corpus.json"
     path.write_text(corpus_json(corpus, "made up"), encoding="utf-8")
-    found = load_corpus(path)
-    for name in (*COLUMNS[:5], "reach", "sibling_errors"):
+    found = analogues.load_corpus(path)
+    for name in (*analogues.COLUMNS[:5], "reach", "sibling_errors"):
         assert getattr(found, name) == pytest.approx(getattr(corpus, name), rel=1e-3, abs=1e-9)
     assert found.run.tolist() == corpus.run.tolist()
     assert (found.widening, found.sibling_weight) == (corpus.widening, corpus.sibling_weight)
@@ -318,14 +323,14 @@ def test_a_corpus_comes_back_from_its_file(corpus, tmp_path):
     del told["reach"]["trend"]
     path.write_text(json.dumps(told), encoding="utf-8")
     with pytest.raises(InputError, match="no corpus of finished runs"):
-        load_corpus(path)
+        analogues.load_corpus(path)
 
 
 def test_small_models_have_no_analogues():
     run = run_of(0.2, "a")
     assert corpus_for([run.with_updates(parameters=1e5)]) is None
     assert isinstance(corpus_for([run]), Corpus)
-    assert len(shipped_corpus().names) > 20
+    assert len(analogues.shipped_corpus().names) > 20
 
 
 def test_a_run_without_corpus_or_curve_is_refused(corpus):

@@ -8,16 +8,7 @@ import numpy as np
 import pytest
 from simulated_runs import Plan
 
-from advisor.forecast import checkpoints_of, mover
-from advisor.forecast.elsewhere import (
-    SIGNALS,
-    Outcomes,
-    moved_by,
-    p_dies,
-    share_died,
-    shipped_outcomes,
-    signals_of,
-)
+from advisor.forecast import checkpoints_of, elsewhere, mover
 from advisor.model import load_priors
 
 LAW = load_priors("theory").elsewhere
@@ -29,12 +20,14 @@ def outcomes(rates, died):
     count = len(rates)
     names = np.array([f"r{number}" for number in range(count)])
     size = np.full(count, np.log(1.5e9))
-    return Outcomes(names, names, np.log(rates), size, np.zeros(count, bool), np.array(died))
+    return elsewhere.Outcomes(
+        names, names, np.log(rates), size, np.zeros(count, bool), np.array(died)
+    )
 
 
 def died_at(rate, others, *, parameters=1.5e9, is_lora=False, expected=0.05, law=LAW):
     at = np.log(rate), np.log(parameters), np.asarray(is_lora)
-    return share_died(np.asarray(expected), at, law, others, others.weight)
+    return elsewhere.share_died(np.asarray(expected), at, law, others, others.weight)
 
 
 def run_of(reward, **series):
@@ -107,7 +100,7 @@ def test_a_project_of_many_tasks_counts_as_one():
 
 
 def test_a_repository_that_holds_a_pilot_is_left_out():
-    table = shipped_outcomes()
+    table = elsewhere.shipped_outcomes()
     mark = str(table.mark[0])
     left = table.without([mark])
     assert table.repository[0] not in left.repository
@@ -118,7 +111,7 @@ def test_a_repository_that_holds_a_pilot_is_left_out():
 def test_each_signal_has_its_own_size_and_none_is_made_up():
     rows = np.ones(ROWS)
     late = np.where(np.arange(ROWS) < 0.85 * ROWS, 1.0, 4.0)
-    calm = signals_of(run_of(rising()), 2 * ROWS)
+    calm = elsewhere.signals_of(run_of(rising()), 2 * ROWS)
     assert {name for name, value in calm.items() if not np.isfinite(value)} == {
         *("shorter_answers", "kl", "entropy_jump", "gradient_jump"),
         *("silent_groups", "held_out_lost"),
@@ -135,17 +128,19 @@ def test_each_signal_has_its_own_size_and_none_is_made_up():
     ):
         (key,) = series
         still = {key: rows * series[key][0]} if name != "silent_groups" else {key: 0.1 * rows}
-        assert signals_of(run_of(rising(), **series), ROWS)[name] > 0.1
-        control = signals_of(run_of(rising(), **still), ROWS)[name]
-        assert control < signals_of(run_of(rising(), **series), ROWS)[name]
-    falls = signals_of(run_of(rising()[::-1]), ROWS)
+        assert elsewhere.signals_of(run_of(rising(), **series), ROWS)[name] > 0.1
+        control = elsewhere.signals_of(run_of(rising(), **still), ROWS)[name]
+        assert control < elsewhere.signals_of(run_of(rising(), **series), ROWS)[name]
+    falls = elsewhere.signals_of(run_of(rising()[::-1]), ROWS)
     assert falls["trend"] < -0.9
     assert 0.2 < falls["lost"] < 0.6
 
 
 def test_a_sagging_run_is_riskier_and_a_law_without_slopes_moves_nothing():
-    rises, sags = (signals_of(run_of(one), 2 * ROWS) for one in (rising(), rising()[::-1]))
-    said = [p_dies(0.1, LAW, moved_by(LAW, one)) for one in (rises, sags)]
+    rises, sags = (
+        elsewhere.signals_of(run_of(one), 2 * ROWS) for one in (rising(), rising()[::-1])
+    )
+    said = [elsewhere.p_dies(0.1, LAW, elsewhere.moved_by(LAW, one)) for one in (rises, sags)]
     assert said[1] > 0.1 > said[0]
     blank = LAW.model_copy(
         update={
@@ -155,7 +150,7 @@ def test_a_sagging_run_is_riskier_and_a_law_without_slopes_moves_nothing():
         }
     )
     for one in (rises, sags):
-        assert p_dies(0.1, blank, moved_by(blank, one)) == pytest.approx(0.1)
+        assert elsewhere.p_dies(0.1, blank, elsewhere.moved_by(blank, one)) == pytest.approx(0.1)
 
 
 def test_odds_that_spread_between_repositories_are_averaged_over_them():
@@ -165,18 +160,18 @@ def test_odds_that_spread_between_repositories_are_averaged_over_them():
         for spread in (0.0, 1.5):
             law = LAW.model_copy(update={"spread": spread})
             share = np.mean(1 / (1 + np.exp(-odds - spread * luck)))
-            assert p_dies(0.5, law, {"intercept": odds}) == pytest.approx(share, abs=0.01)
+            assert elsewhere.p_dies(0.5, law, {"intercept": odds}) == pytest.approx(share, abs=0.01)
 
 
 def test_what_was_said_before_the_run_stays_in_what_is_said_of_it():
-    moved = moved_by(LAW, signals_of(run_of(rising()), 2 * ROWS))
-    said = [p_dies(before, LAW, moved) for before in (0.01, 0.1, 0.5)]
+    moved = elsewhere.moved_by(LAW, elsewhere.signals_of(run_of(rising()), 2 * ROWS))
+    said = [elsewhere.p_dies(before, LAW, moved) for before in (0.01, 0.1, 0.5)]
     assert said == sorted(said)
     assert said[2] > 5 * said[0]
 
 
 def test_the_signal_that_moved_most_is_named():
-    moved = dict.fromkeys(SIGNALS, 0.0) | {"intercept": 3.0, "time_left": 2.0}
+    moved = dict.fromkeys(elsewhere.SIGNALS, 0.0) | {"intercept": 3.0, "time_left": 2.0}
     assert "time" in mover(moved, is_worse=True)
     moved |= {"gradient_jump": 0.3, "trend": -1.2}
     assert mover(moved, is_worse=True) == "the gradient norm"
@@ -184,10 +179,10 @@ def test_the_signal_that_moved_most_is_named():
 
 
 def test_slopes_that_ship_keep_their_signs_and_tell_a_source():
-    for name, (sign, _) in SIGNALS.items():
+    for name, (sign, _) in elsewhere.SIGNALS.items():
         assert sign * LAW.signals[name] >= 0
     assert LAW.deaths < LAW.runs
-    assert len(shipped_outcomes().mark) <= LAW.runs
+    assert len(elsewhere.shipped_outcomes().mark) <= LAW.runs
 
 
 def test_checkpoints_begin_where_nothing_more_is_expected():

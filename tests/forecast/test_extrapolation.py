@@ -10,8 +10,7 @@ from scipy.special import logit
 from simulated_runs import Plan, made_up_posterior
 
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward
-from advisor.model import AS_THE_CURVE, load_priors
-from advisor.model.priors import Extrapolation
+from advisor.model import AS_THE_CURVE, Extrapolation, load_priors
 
 PLAN = Plan(3e-4)
 TIMES = (2.0, 3.0, 10.0)

@@ -9,8 +9,7 @@ import pytest
 from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice import stacked
-from advisor.forecast import Forecaster, RunEffect, Target, final_reward
-from advisor.forecast.analogues import describe, log_odds
+from advisor.forecast import Forecaster, RunEffect, Target, analogues, final_reward
 from advisor.forecast.new_configuration import CLEAR, HORIZONS, Continued, coordinates_of
 from advisor.model import RUN_EFFECTS, load_priors
 from advisor.runs import Settings
@@ -178,7 +177,7 @@ def test_rows_of_a_long_pilot_that_are_not_remembered_count(monkeypatch):
 
     def spied(*given, thinned):
         told.append((len(given[1]), thinned))
-        return describe(*given, thinned=thinned)
+        return analogues.describe(*given, thinned=thinned)
 
     monkeypatch.setattr("advisor.forecast.new_configuration.describe", spied)
     plan = Plan(1e-5, steps=1200, parameters=SIZE)
@@ -269,7 +268,7 @@ def test_longer_runs_are_lifted_by_the_share_of_its_headroom_that_a_pilot_gained
         meta = posterior.meta.model_copy(update={"priors": priors})
         forecaster = forecaster_of(with_rows(replace(posterior, meta=meta), reward))
         settings = at_rate(posterior, RATES[1]).planned_over(8 * ROWS)
-        return np.median(log_odds(forecaster.scaled_reward(settings, [8 * ROWS]), CLEAR))
+        return np.median(analogues.log_odds(forecaster.scaled_reward(settings, [8 * ROWS]), CLEAR))
 
     lift = (last - first) / (1 - first) * np.log(0.95 * 8 / 2)
     assert end(3.0) - end(2.0) == pytest.approx(lift, rel=0.02)
@@ -285,7 +284,9 @@ def test_small_models_that_do_not_fall_come_out_higher_far_beyond_their_pilots()
         # The curve and the analogues of a model's size are its own: only what is added is compared.
         known.corpus = replace(known.corpus, features=np.zeros_like(known.corpus.features))
         found = known.path(settings, np.array([8.0 * ROWS]), lambda *_: level[:, 1:])
-        return np.median(log_odds(found, CLEAR)) - np.median(log_odds(level[:, 1:], CLEAR))
+        return np.median(analogues.log_odds(found, CLEAR)) - np.median(
+            analogues.log_odds(level[:, 1:], CLEAR)
+        )
 
     rising, falling = np.linspace(0.4, 0.5, ROWS), np.linspace(0.5, 0.4, ROWS)
     assert shift(1.35e8, rising) - shift(SIZE, rising) > 0.2

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from advisor.runs.logfiles.records import masked_crc
-
 SMALL = Path(__file__).parent / "small"
 ROWS = 30
 GROUPS, SIZE = 8, 8
@@ -300,9 +298,24 @@ def wandb_csv(run: Simulated) -> dict[str, str]:
     return files
 
 
+def crc32c(data: bytes) -> int:
+    """Bit by bit, after RFC 3720."""
+    register = 0xFFFFFFFF
+    for byte in data:
+        register ^= byte
+        for _ in range(8):
+            register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
+    return register ^ 0xFFFFFFFF
+
+
+def masked(data: bytes) -> bytes:
+    crc = crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
 def record(data: bytes) -> bytes:
     length = struct.pack("<Q", len(data))
-    return length + masked_crc(length) + data + masked_crc(data)
+    return length + masked(length) + data + masked(data)
 
 
 def message(number: int, data: bytes) -> bytes:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from processor_time import at_most
 
+from advisor.runs import on_disk, open_archive
 from advisor.runs.logfiles.config_files import (
     ConfigSource,
     literal,
@@ -21,7 +22,6 @@ from advisor.runs.logfiles.config_files import (
     parse_overrides,
 )
 from advisor.runs.logfiles.configs import settings_beside
-from advisor.runs.logfiles.log_file import on_disk, open_archive
 
 Writer = Callable[..., Path]
 LOG = b'{"step": 1, "reward": 0.5}\n'

@@ -9,8 +9,7 @@ import pytest
 
 import advisor
 from advisor.errors import InputError
-from advisor.runs import read_runs
-from advisor.runs.logs.readers import readers
+from advisor.runs import read_runs, readers
 
 ROWS = [{"step": n, "reward": 0.5} for n in (1, 2, 3)]
 

@@ -9,10 +9,9 @@ import pytest
 from processor_time import at_most
 
 import advisor
-from advisor.runs import PilotRun
+from advisor.runs import PilotRun, on_disk
 from advisor.runs.logfiles.config_files import UNKNOWN
 from advisor.runs.logfiles.configs import launches_of
-from advisor.runs.logfiles.log_file import on_disk
 
 Writer = Callable[..., Path]
 

@@ -17,7 +17,7 @@ from advisor import inspect, read_runs
 from advisor.backtesting import finished_runs
 from advisor.errors import InputError
 from advisor.runs import PilotRun
-from advisor.runs.trainers.keys import has_reward_key, likely_reward
+from advisor.runs import keys as known
 
 REWARD = np.round(0.2 + 0.6 * (1 - np.exp(-np.arange(1, 61) / 20)), 6)
 SETTINGS = {
@@ -66,8 +66,8 @@ def table(tmp_path: Path) -> Callable[..., Path]:
     ],
 )
 def test_a_reward_is_told_by_its_words(keys: list[str], expected: int) -> None:
-    assert likely_reward(keys) == keys[expected]
-    assert has_reward_key(keys)
+    assert known.likely_reward(keys) == keys[expected]
+    assert known.has_reward_key(keys)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_a_reward_is_told_by_its_words(keys: list[str], expected: int) -> None:
     ],
 )
 def test_what_only_looks_like_a_reward_is_none(keys: list[str]) -> None:
-    assert likely_reward(keys) is None
-    assert not has_reward_key(keys)
+    assert known.likely_reward(keys) is None
+    assert not known.has_reward_key(keys)
 
 
 def test_keys_whose_slashes_an_export_replaced_are_the_trainers(table: Any) -> None:

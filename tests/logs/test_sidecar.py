@@ -7,7 +7,6 @@ import pytest
 from advisor.diagnosis import Collapse, diagnose, find_any_fall
 from advisor.errors import InputError
 from advisor.runs import inspect, read_runs
-from advisor.runs.logs.read import SIDECAR
 
 ENTRY = '[[run]]\npath = "x/trainer_state.json"\n'
 
@@ -318,7 +317,9 @@ def test_a_sidecar_above_the_folder_that_is_given_speaks(write_state, write, tmp
     sidecar = write("runs/pilots.toml", text)
     (run,) = read_runs(tmp_path / "runs" / "x")
     assert run.hyperparameters.group_size == 8
-    assert (sidecar, SIDECAR, "sidecar") in inspect(tmp_path / "runs" / "x").unread
+    assert (sidecar, "settings of the runs (sidecar)", "sidecar") in inspect(
+        tmp_path / "runs" / "x"
+    ).unread
     # Three folders above is another project.
     write_state("runs/x/a/b/trainer_state.json")
     (run,) = read_runs(tmp_path / "runs" / "x" / "a" / "b")

@@ -10,8 +10,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from advisor.errors import InputError
-from advisor.runs import PilotRun
-from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs import PilotRun, on_disk
 from advisor.runs.logfiles.logged import OPTIONS
 from advisor.runs.logs.sidecar import PLACES, read_sidecar
 from advisor.runs.logs.stated_settings import KEYS

@@ -11,9 +11,15 @@ from cohorts import simulated
 from scipy.stats import multivariate_t
 
 from advisor.forecast import fit
-from advisor.model import GROUP_EFFECTS, GROUP_LEVELS, TASK_LEVELS, Posterior, Sampling
+from advisor.model import (
+    GROUP_EFFECTS,
+    GROUP_LEVELS,
+    TASK_LEVELS,
+    Posterior,
+    Sampling,
+    import_arviz,
+)
 from advisor.model import equations as eq
-from advisor.model.compat import import_arviz
 from advisor.model.storage import inference_groups
 
 matplotlib.use("Agg")
@@ -100,7 +106,7 @@ def test_log_likelihood_of_a_run_is_that_of_its_parts(data, posterior):
 def test_bins_are_jointly_student_t(posterior):
     """By scipy's multivariate Student t, of the first draw; another tail is told apart."""
     from advisor.model import POPULATION, RUN_EFFECTS
-    from advisor.model.likelihood import covariance, expectation, run_log_density
+    from advisor.model import likelihood as law
 
     seen = posterior.observations
     names = (
@@ -112,10 +118,10 @@ def test_bins_are_jointly_student_t(posterior):
         "is_oscillator",
     )
     first = {name: posterior.flat(name)[:1].reshape(1, -1) for name in names}
-    expected = expectation(first, seen.constant, seen)
+    expected = law.expectation(first, seen.constant, seen)
     white = expected.sampling_variance + eq.LEAST_VARIANCE
     correlation = seen.constant["correlation"]
-    found = run_log_density(
+    found = law.run_log_density(
         seen.train_reward,
         expected.train_reward,
         white,
@@ -123,7 +129,7 @@ def test_bins_are_jointly_student_t(posterior):
         correlation,
         seen.is_logged,
     )[0]
-    matrices = covariance(white, expected.residual_variance, correlation)[0]
+    matrices = law.covariance(white, expected.residual_variance, correlation)[0]
     for run, bins in enumerate(seen.is_logged > 0):
         residual = (seen.train_reward[run] - expected.train_reward[0, run])[bins]
         matrix = matrices[run][np.ix_(bins, bins)]

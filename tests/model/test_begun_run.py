@@ -10,8 +10,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 from simulated_runs import PLANS, Plan, Truth, made_up_posterior, prior_means, rising
 
-from advisor.forecast import Forecaster
-from advisor.forecast.predictive import begun_run_reward, logged_mean
+from advisor.forecast import Forecaster, begun_run_reward, logged_mean
 from advisor.model import RUN_EFFECTS
 from advisor.theory import policy_steps
 

@@ -14,8 +14,8 @@ from advisor import build_model
 from advisor.common import Kind, kinds
 from advisor.errors import FlatRewardError, InputError
 from advisor.forecast import fitting
-from advisor.model import CLOCK_EXPONENTS, build_cohort, clock_table, cohort_of
-from advisor.model.cohort import Cohort, _edges
+from advisor.model import CLOCK_EXPONENTS, Cohort, build_cohort, clock_table, cohort_of
+from advisor.model.cohort import _edges
 from advisor.runs import Trainer
 from advisor.theory import policy_steps, schedule_factors
 
@@ -23,7 +23,7 @@ MAX_BINS = 14
 
 BINARY = Plan(steps=60, group_size=8, prompts=16.0)
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=60)
+LADDER = settings(max_examples=60)
 
 
 def build(*runs, collapse=None, healthy=None):

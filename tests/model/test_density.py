@@ -31,11 +31,11 @@ from advisor.model import (
     RUN_EFFECTS,
     TASK_LEVELS,
     load_priors,
+    parameters,
 )
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
-from advisor.model.fast.sampler_coordinates import start_points
-from advisor.model.parameters import DIMS, model_variables, named_draws
+from advisor.model.fast import sampler_coordinates
 
 NAMES = (*POPULATION, *TASK_LEVELS, *GROUP_LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS)
 """Parameters in the order of the flat point."""
@@ -94,7 +94,7 @@ def variables(point, cohort):
         *point["run_offset"],
     )
     draws = {name: np.asarray(row)[None, None] for name, row in zip(NAMES, rows, strict=True)}
-    return {name: values[0, 0] for name, values in model_variables(draws).items()}
+    return {name: values[0, 0] for name, values in parameters.model_variables(draws).items()}
 
 
 def jacobian(function, vector):
@@ -143,7 +143,7 @@ class Definition:
             size = int(np.prod(shape))
             by_variable[variable.name] = slope[at : at + size].reshape(shape)[None, None]
             at += size
-        named = {name: values[0, 0] for name, values in named_draws(by_variable).items()}
+        named = {name: values[0, 0] for name, values in parameters.named_draws(by_variable).items()}
         turned = np.concatenate([np.ravel(named[name]) for name in NAMES]) @ jacobian(
             self.natural, there
         )
@@ -213,10 +213,12 @@ def test_model_carries_the_labels_of_tasks_models_and_runs():
     assert tuple(model.coords["task"]) == cohort.tasks
     assert list(model.coords["group"]) == [f"{task} / {name}" for task, name in cohort.groups]
     assert list(model.coords["run"]) == [run.id for run in cohort.runs]
-    dims = {name: tuple(map(str, model.named_vars_to_dims.get(name, ()))) for name in DIMS}
-    assert dims == DIMS
+    dims = {
+        name: tuple(map(str, model.named_vars_to_dims.get(name, ()))) for name in parameters.DIMS
+    }
+    assert dims == parameters.DIMS
     free = {variable.name for variable in model.free_RVs}
-    assert free == set(model_variables({name: np.zeros((1, 1, 1)) for name in NAMES}))
+    assert free == set(parameters.model_variables({name: np.zeros((1, 1, 1)) for name in NAMES}))
     observed = {variable.name for variable in model.observed_RVs}
     assert observed == {"train_reward", "held_out_reward", "collapse_exposure"}
     kept = {variable.name for variable in model.deterministics}
@@ -334,7 +336,7 @@ def test_density_is_finite_and_alive_at_every_start(name):
     data = data_of(cohort, PRIORS)
     for seed in range(4):
         rng = np.random.default_rng([86, seed])
-        start = start_points(cohort, PRIORS)
+        start = sampler_coordinates.start_points(cohort, PRIORS)
         shapes = shapes_of(shape_of(cohort))
         point = {key: start.get(key, rng.uniform(-1, 1, size)) for key, size in shapes.items()}
         assert start.keys() <= shapes.keys()

@@ -9,12 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.model import CLOCK_EXPONENTS, LAWS, POPULATION, Covariates, clock_polynomial
+from advisor.model import (
+    CLOCK_EXPONENTS,
+    LAWS,
+    POPULATION,
+    Covariates,
+    clock_polynomial,
+    parameters,
+)
 from advisor.model import equations as eq
-from advisor.model.parameters import SCALARS
 from advisor.theory import coefficients, cumulative_clock, schedule_factors, trajectory
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=100)
+LADDER = settings(max_examples=100)
 SHARES = st.floats(0.001, 0.999)
 ODDS = st.floats(-8, 8)
 SIZE = 60
@@ -40,7 +46,7 @@ def test_designs_have_one_column_per_term_and_broadcast():
         design = getattr(eq, f"{law}_design")(many)
         assert design.shape == (4, len(terms))
         np.testing.assert_array_equal(design[:, terms.index("learning_rate")], np.arange(4))
-    assert len(set(POPULATION)) == 14 + len(SCALARS)
+    assert len(set(POPULATION)) == 14 + len(parameters.SCALARS)
 
 
 def test_at_the_reference_only_the_level_of_a_law_counts():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.findings.gates import gate
+from advisor.findings import gate
 from advisor.forecast import interval_of
 from advisor.model import NormalPrior
 

@@ -13,10 +13,9 @@ import numba
 import pytest
 
 from advisor.model.fast import density, kernel, machine_code
-from advisor.model.fast.machine_code import SOURCES, cache_folder, code_folder, compiled
 
 PACKAGE = Path(machine_code.__file__).parents[2]
-FILES = SOURCES
+FILES = machine_code.SOURCES
 
 
 @pytest.fixture
@@ -33,42 +32,42 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_copies_have_the_folder_of_the_sources(elsewhere, monkeypatch):
-    copied = cache_folder()
+    copied = machine_code.cache_folder()
     monkeypatch.setattr(
         machine_code, "__file__", str(PACKAGE / "model" / "fast" / "machine_code.py")
     )
-    assert cache_folder() == copied
+    assert machine_code.cache_folder() == copied
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_change_of_a_source_has_a_folder_of_its_own(elsewhere, name):
-    before = cache_folder()
+    before = machine_code.cache_folder()
     source = elsewhere / name
     text = source.read_text(encoding="utf-8")
     source.write_text(text + "\n# changed\n", encoding="utf-8")
-    changed = cache_folder()
+    changed = machine_code.cache_folder()
     assert changed != before
     assert changed.parent == before.parent
     source.write_text(text, encoding="utf-8")
-    assert cache_folder() == before
+    assert machine_code.cache_folder() == before
 
 
 def test_other_files_do_not_matter(elsewhere):
-    before = cache_folder()
+    before = machine_code.cache_folder()
     other = elsewhere / "findings" / "text.py"
     other.parent.mkdir()
     other.write_text("", encoding="utf-8")
-    assert cache_folder() == before
+    assert machine_code.cache_folder() == before
 
 
 def test_folder_that_numba_was_given_is_used(monkeypatch, tmp_path):
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    assert cache_folder().parent == tmp_path / "user" / "grpo-advisor"
+    assert machine_code.cache_folder().parent == tmp_path / "user" / "grpo-advisor"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_folder().parent == Path.home() / ".cache" / "grpo-advisor"
+    assert machine_code.cache_folder().parent == Path.home() / ".cache" / "grpo-advisor"
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
-    assert cache_folder().parent == tmp_path / "numba" / "grpo-advisor"
+    assert machine_code.cache_folder().parent == tmp_path / "numba" / "grpo-advisor"
 
 
 def test_code_is_kept_in_the_folder_and_numba_is_left_as_it_was(monkeypatch, tmp_path):
@@ -78,7 +77,7 @@ def test_code_is_kept_in_the_folder_and_numba_is_left_as_it_was(monkeypatch, tmp
     def twice(value: float) -> float:
         return 2.0 * value
 
-    assert compiled(twice)(1.5) == 3.0
+    assert machine_code.compiled(twice)(1.5) == 3.0
     assert given == numba.config.CACHE_DIR
     (kept,) = (tmp_path / "code").iterdir()
     assert kept.suffix == ".code"
@@ -96,7 +95,7 @@ def counted(monkeypatch, tmp_path):
         def thrice(value: float) -> float:
             return 3.0 * value
 
-        code = compiled(thrice)
+        code = machine_code.compiled(thrice)
         assert code(1.5) == 4.5
         return sum(code.stats.cache_misses.values())
 
@@ -194,14 +193,17 @@ def test_user_without_a_home_has_a_cache(monkeypatch):
     for name in ("XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", staticmethod(homeless))
-    assert code_folder("", PACKAGE).parent.parent.name == f"cache-{os.getuid()}"
+    assert machine_code.code_folder("", PACKAGE).parent.parent.name == f"cache-{os.getuid()}"
 
 
 def test_modules_that_hold_compiled_code_are_watched():
     """What is compiled, and what its constants come from, is among the sources."""
     for module in (kernel, density):
-        assert f"{module.__name__.removeprefix('advisor.').replace('.', '/')}.py" in SOURCES
-    modules = [name for name in SOURCES if name.endswith(".py")]
+        assert (
+            f"{module.__name__.removeprefix('advisor.').replace('.', '/')}.py"
+            in machine_code.SOURCES
+        )
+    modules = [name for name in machine_code.SOURCES if name.endswith(".py")]
     paths = [name.removesuffix(".py").removesuffix("/__init__") for name in modules]
     watched = {f"advisor.{path.replace('/', '.')}" for path in paths}
     for module in (kernel, density):

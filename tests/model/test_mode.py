@@ -11,23 +11,22 @@ from scipy.special import expit
 from simulated_runs import Plan
 
 from advisor.model import FAMILIES, POPULATION, cohort_of
-from advisor.model.fast import RUN_PLACES, RUN_RATE, data_of, shape_of, shapes_of
-from advisor.model.fast.density import log_density, natural
-from advisor.model.fast.sampler_coordinates import (
-    LUCK_JITTER,
-    PRIOR_JITTER,
-    SPREADS,
-    _mode,
-    place,
-    start_points,
+from advisor.model.fast import (
+    RUN_PLACES,
+    RUN_RATE,
+    data_of,
+    density,
+    sampler_coordinates,
+    shape_of,
+    shapes_of,
 )
 
-HELD = [POPULATION.index(name) for name in SPREADS]
+HELD = [POPULATION.index(name) for name in sampler_coordinates.SPREADS]
 
 
 @cache
 def placed(name, family="spectrum"):
-    return place(simulated(name), PRIORS, FAMILIES[family])
+    return sampler_coordinates.place(simulated(name), PRIORS, FAMILIES[family])
 
 
 def places(placement):
@@ -44,14 +43,14 @@ def weights_of(placement):
 def mode_of(cohort):
     """The density with runs by their luck, where the climb starts, and the mode."""
     data = data_of(cohort, PRIORS)
-    gap = 1 - expit(np.median(start_points(cohort, PRIORS)["start_logit"]))
+    gap = 1 - expit(np.median(sampler_coordinates.start_points(cohort, PRIORS)["start_logit"]))
     block = Block(cohort, data, gap)
-    start, shapes = start_points(cohort, PRIORS), shapes_of(shape_of(cohort))
+    start, shapes = sampler_coordinates.start_points(cohort, PRIORS), shapes_of(shape_of(cohort))
     point = [np.broadcast_to(start.get(name, 0.0), size).ravel() for name, size in shapes.items()]
     point = np.concatenate(point)
     point[HELD] = data["prior_mean"][HELD]
     point = block.sampled(point)
-    return block.density, point, _mode(block.density, point, HELD)
+    return block.density, point, sampler_coordinates._mode(block.density, point, HELD)
 
 
 # Mode ------------------------------------------------------------------------------------------
@@ -85,7 +84,7 @@ def test_places_do_not_move_the_point(name):
     point[HELD] = mode[HELD]
     at = point.size - 3 * len(cohort.runs)
     np.testing.assert_array_equal(point[:at], mode[:at])
-    here = unflat(natural(point, placement.block), cohort)
+    here = unflat(density.natural(point, placement.block), cohort)
     own = unflat(mode, cohort)["run_offset"]
     np.testing.assert_allclose(luck(placement.data, here), own, atol=1e-9)
     assert np.any(weights_of(placement) > 0)
@@ -130,7 +129,7 @@ def told(prompts, rows=60):
         plan.run(np.clip(TRUTH.reward(plan, steps) + noise[i], 0, 1), str(i))
         for i, plan in enumerate(plans)
     ]
-    return weights_of(place(cohort_of(runs), PRIORS))
+    return weights_of(sampler_coordinates.place(cohort_of(runs), PRIORS))
 
 
 def test_weights_rise_with_what_the_data_tell():
@@ -164,9 +163,9 @@ def test_starts_of_chains_differ_and_follow_their_seed():
 def test_chains_start_apart_by_as_much_as_is_said():
     cohort, placement = simulated("all there is"), placed("all there is")
     away = np.array([placement.start(seed) for seed in range(400)]) - placement.point
-    width = np.full(placement.point.size, PRIOR_JITTER)
+    width = np.full(placement.point.size, sampler_coordinates.PRIOR_JITTER)
     width[: placement.data["prior_sd"].size] *= placement.data["prior_sd"]
-    width[-3 * len(cohort.runs) :] = LUCK_JITTER
+    width[-3 * len(cohort.runs) :] = sampler_coordinates.LUCK_JITTER
     assert np.all(np.abs(away) <= width)
     np.testing.assert_allclose(np.abs(away).max(axis=0), width, rtol=0.05)
     np.testing.assert_allclose(away.mean(axis=0) / width, 0.0, atol=0.15)
@@ -179,7 +178,7 @@ def test_density_is_finite_and_alive_where_chains_start(name, family):
     for seed in range(4):
         start = placement.start(seed)
         gradient = np.empty_like(start)
-        assert np.isfinite(log_density(start, placement.block, gradient))
+        assert np.isfinite(density.log_density(start, placement.block, gradient))
         assert np.all(np.isfinite(gradient))
         # The sampler refuses a start at which a coordinate has no slope.
         assert np.all(gradient != 0)

@@ -7,8 +7,7 @@ import pytest
 from simulated_runs import Plan, cohort_of_plans
 
 from advisor.forecast import Forecaster, Target
-from advisor.model import load_priors, prior_posterior
-from advisor.model.equations import task_log_stiffness
+from advisor.model import equations, load_priors, prior_posterior
 
 DRAWS = 4000
 LEVELS = ("plateau_loss.level", "hazard.level")
@@ -33,7 +32,7 @@ def test_draws_are_those_of_the_preset(drawn):
 
 
 def test_levels_follow_from_how_fast_the_task_is_learned(drawn):
-    stiffness = task_log_stiffness(drawn.flat("headroom_logit"), drawn.flat("log_slope"))
+    stiffness = equations.task_log_stiffness(drawn.flat("headroom_logit"), drawn.flat("log_slope"))
     loss = drawn.flat("plateau_loss.level")
     assert np.corrcoef(stiffness, loss)[0, 1] > 0.3
 

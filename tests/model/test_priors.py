@@ -9,8 +9,15 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.errors import InputError
-from advisor.model import POPULATION, NormalPrior, Priors, load_priors, preset_folder, preset_names
-from advisor.model.priors import HalfNormalPrior
+from advisor.model import (
+    POPULATION,
+    HalfNormalPrior,
+    NormalPrior,
+    Priors,
+    load_priors,
+    preset_folder,
+    preset_names,
+)
 
 PRESETS = ("full_finetuning", "lora", "small_models", "theory", "uninformative")
 LEAST_SOURCE = 20

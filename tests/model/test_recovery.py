@@ -12,8 +12,7 @@ import pytest
 from simulated_runs import PRESET, Plan, Truth, prior_means, simulate_run
 
 from advisor.advice import advise
-from advisor.forecast import Forecaster, RunEffect, Target, fit
-from advisor.forecast.predictive import begun_run_reward
+from advisor.forecast import Forecaster, RunEffect, Target, begun_run_reward, fit
 from advisor.model import LAWS, Posterior, Reference, Sampling
 from advisor.model import compat as _compat
 from advisor.model import equations as eq

@@ -18,10 +18,10 @@ from advisor.model import (
     POPULATION,
     RUN_EFFECTS,
     TASK_LEVELS,
+    likelihood,
     misfit_caution,
     run_fit,
 )
-from advisor.model.likelihood import covariance, draw_run, expectation
 from advisor.model.run_fit import run_fits, strays, worst_fits
 
 CHECKS = ("level", "change", "swings", "spread")
@@ -33,7 +33,7 @@ def chances(wander: float, noise: float) -> dict[str, np.ndarray]:
     step = np.linspace(1, 60, BINS)
     correlation = np.exp(-np.abs(step[:, None] - step) / 30)
     rng = np.random.default_rng(3)
-    drawn = draw_run(
+    drawn = likelihood.draw_run(
         np.zeros(BINS),
         np.full(BINS, noise**2),
         np.asarray(wander**2),
@@ -42,7 +42,9 @@ def chances(wander: float, noise: float) -> dict[str, np.ndarray]:
         rng,
         size=(RUNS,),
     )
-    root = np.linalg.cholesky(covariance(np.full(BINS, 0.03**2), np.asarray(0.05**2), correlation))
+    root = np.linalg.cholesky(
+        likelihood.covariance(np.full(BINS, 0.03**2), np.asarray(0.05**2), correlation)
+    )
     white = np.linalg.solve(root, drawn[..., None])[..., 0]
     # As many equal draws as directions want; the chance of a run is the mean over them.
     many = 200
@@ -160,7 +162,7 @@ def with_tests(posterior, run: int, change) -> object:
         "is_oscillator",
     )
     draws = {name: posterior.flat(name)[:4000:40].reshape(100, -1) for name in names}
-    expected = expectation(draws, bare.constant, bare).held_out_reward.mean(axis=0)
+    expected = likelihood.expectation(draws, bare.constant, bare).held_out_reward.mean(axis=0)
     reward = expected + 0.01 * np.random.default_rng(2).standard_t(5, of.size)
     reward[of == run] = change(reward[of == run])
     return replace(posterior, observations=replace(bare, held_out_reward=reward))

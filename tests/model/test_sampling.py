@@ -16,13 +16,11 @@ from advisor.model import (
     POPULATION,
     RUN_EFFECTS,
     TASK_LEVELS,
+    likelihood,
+    parameters,
 )
 from advisor.model import compat as _compat
-from advisor.model.fast import shape_of, shapes_of
-from advisor.model.fast.density import density_of, draw_of
-from advisor.model.fast.sampler_coordinates import place
-from advisor.model.likelihood import observations
-from advisor.model.parameters import ALONE, STACKED, named_draws
+from advisor.model.fast import density, sampler_coordinates, shape_of, shapes_of
 from advisor.model.posterior import STACKS
 
 COHORT = "two tasks"
@@ -31,11 +29,11 @@ COHORT = "two tasks"
 def by_nutpie(family="spectrum", **changes):
     """Draws and statistics of the cohort by NUTS."""
     cohort = simulated(COHORT)
-    placement = place(cohort, PRIORS, FAMILIES[family])
+    placement = sampler_coordinates.place(cohort, PRIORS, FAMILIES[family])
     settings = {"draws": 800, "tune": 400, "chains": 4, "seed": 1, "target_accept": 0.9}
     return _compat.sample_density(
-        density_of(placement.block),
-        draw_of(placement.block, shape_of(cohort)),
+        density.density_of(placement.block),
+        density.draw_of(placement.block, shape_of(cohort)),
         shapes_of(shape_of(cohort)),
         placement.start,
         **{**settings, "progress": _compat.silent, **changes},
@@ -156,11 +154,13 @@ def test_definition_samples_and_predicts_in_pymc():
             trace, random_seed=4, progressbar=False, compile_kwargs={"mode": plain}
         )
     posterior = {name: np.asarray(values) for name, values in trace["posterior"].items()}
-    named = named_draws({name: posterior[name] for name in (*STACKED, *ALONE)})
+    named = parameters.named_draws(
+        {name: posterior[name] for name in (*parameters.STACKED, *parameters.ALONE)}
+    )
     assert set(NAMES) == set(named)
     assert all(np.isfinite(values).all() for values in named.values())
     rewards = np.asarray(predicted["posterior_predictive"]["train_reward"])
-    seen = observations(cohort)
+    seen = likelihood.observations(cohort)
     assert rewards.shape == (1, 4, *seen.train_reward.shape)
     assert np.all((rewards == 0) == (seen.is_logged == 0))
 
@@ -186,7 +186,9 @@ def test_definition_and_kernel_sample_the_same_posterior():
             progress_bar=False,
         )
     definition = {name: np.asarray(values) for name, values in trace["posterior"].items()}
-    definition = named_draws({name: definition[name] for name in (*STACKED, *ALONE)})
+    definition = parameters.named_draws(
+        {name: definition[name] for name in (*parameters.STACKED, *parameters.ALONE)}
+    )
     raw, _ = drawn()
     raw = {**raw, "start_logit": raw["start_logit"][:, :, None]}
     kernel = {

@@ -13,7 +13,7 @@ from scipy.stats import gamma
 
 from advisor.theory import inertial_time, spectrum_decay
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=100)
+LADDER = settings(max_examples=100)
 MOMENTA = st.floats(0, 0.999)
 DISPERSIONS = st.floats(0.01, 20)
 

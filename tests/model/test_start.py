@@ -20,7 +20,7 @@ from cohorts import (
 
 from advisor.model import POPULATION, cohort_of, load_priors
 from advisor.model import equations as eq
-from advisor.model.fast.sampler_coordinates import start_points
+from advisor.model.fast import sampler_coordinates
 
 STEADY = TRUTH.moved(
     log_misfit=-30.0,
@@ -48,13 +48,13 @@ def test_scenarios_are_what_their_names_say():
 def test_start_has_the_shapes_of_the_parameters(name):
     cohort = simulated(name)
     shapes = shapes_of(shape_of(cohort))
-    for key, values in start_points(cohort, PRIORS).items():
+    for key, values in sampler_coordinates.start_points(cohort, PRIORS).items():
         assert values.shape == shapes[key]
 
 
 @pytest.mark.parametrize("name", ["one group", "two tasks"])
 def test_start_is_near_what_the_curves_show(name):
-    points = start_points(simulated_from(STEADY, name), PRIORS)
+    points = sampler_coordinates.start_points(simulated_from(STEADY, name), PRIORS)
     np.testing.assert_allclose(points["start_logit"], -1.4, atol=0.4)
     np.testing.assert_allclose(points["task_level"][1], TRUTH.log_slope, atol=1.0)
 
@@ -65,7 +65,7 @@ def test_start_of_noiseless_curves_is_nearer(headroom):
     steps, cold = np.arange(60), TRUTH.moved(plateau_loss__level=-30.0)
     truth = replace(cold, headroom_logit=headroom)
     runs = [p.run(truth.reward(p, steps), str(i)) for i, p in enumerate(SCENARIOS["one group"])]
-    points = start_points(cohort_of(runs), PRIORS)
+    points = sampler_coordinates.start_points(cohort_of(runs), PRIORS)
     np.testing.assert_allclose(points["start_logit"], -1.4, atol=0.1)
     np.testing.assert_allclose(points["task_level"][0, 0], headroom, atol=0.2)
     np.testing.assert_allclose(points["task_level"][1, 0], TRUTH.log_slope, atol=0.75)
@@ -74,7 +74,7 @@ def test_start_of_noiseless_curves_is_nearer(headroom):
 def test_what_no_curve_shows_starts_off_its_prior_mean():
     """A little: exactly at its mean a parameter without data has no slope."""
     for name in ("only collapsed", "one that collapsed at once", "one group"):
-        points = start_points(simulated(name), PRIORS)
+        points = sampler_coordinates.start_points(simulated(name), PRIORS)
         rows = [(points["task_level"][2, 0], PRIORS.log_onset)]
         rows += [(points["eval_level"][0, 0], PRIORS.eval_start_logit)]
         rows += [(points["eval_level"][1, 0], PRIORS.log_eval_gain)]
@@ -88,7 +88,7 @@ def test_what_no_curve_shows_starts_off_its_prior_mean():
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_population_starts_off_its_prior_mean_where_priors_speak_of_it(name):
     """At the stiffness that the curves show: no prior speaks of levels at the reference."""
-    points = start_points(simulated(name), PRIORS)
+    points = sampler_coordinates.start_points(simulated(name), PRIORS)
     here = dict(zip(POPULATION, points["population"], strict=True))
     spoken = eq.at_anchor(here, eq.task_log_stiffness(*points["task_level"][:2]))
     for parameter, value in spoken.items():
@@ -101,7 +101,7 @@ def test_start_beats_the_prior_mean():
     # These runs come from near the prior means of their own preset, which is a start as good.
     priors = load_priors("full_finetuning")
     density = Block(cohort, data_of(cohort, priors)).density
-    start = start_points(cohort, priors)
+    start = sampler_coordinates.start_points(cohort, priors)
     middle = {
         **start,
         "start_logit": np.full(1, priors.start_logit.mean),

@@ -35,9 +35,7 @@ from advisor.model import (
     sampling,
 )
 from advisor.model import compat as _compat
-from advisor.model.fast import Shape, data_of, shapes_of
-from advisor.model.fast.density import density_of
-from advisor.model.fast.sampler_coordinates import place
+from advisor.model.fast import Shape, data_of, density, sampler_coordinates, shapes_of
 
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400
@@ -385,9 +383,9 @@ def test_sampler_gets_the_placed_cohort_and_starts_round_its_mode(sampler):
     runs = [Plan().run(rising(), "a"), Plan(1e-3).run(rising(40), "b")]
     posterior = fit(runs, priors=PRESET, sampling=BRIEF)
     priors = load_priors(PRESET).at(cohort_of(runs).reference)
-    placement = place(cohort_of(runs), priors)
+    placement = sampler_coordinates.place(cohort_of(runs), priors)
     here = placement.start(0)
-    assert sampler.densities[0](here)[0] == density_of(placement.block)(here)[0]
+    assert sampler.densities[0](here)[0] == density.density_of(placement.block)(here)[0]
     starts = np.array([placement.start(chain) for chain in range(4)])
     np.testing.assert_array_equal(sampler.starts[0], starts)
     unplaced = Block(cohort_of(runs), data_of(cohort_of(runs), priors))

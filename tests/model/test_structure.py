@@ -19,10 +19,10 @@ from advisor.model import (
     Priors,
     clock_polynomial,
     cohort_of,
+    likelihood,
 )
 from advisor.model import equations as eq
 from advisor.model import fast as columns
-from advisor.model.likelihood import residual_persistence
 
 # Data ------------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ def test_bins_follow_their_run_and_evaluations_its_bins():
             (columns.BIN_NOISE_KNOWN, cohort.noise_known),
             (columns.BIN_NOISE_WITHIN, cohort.noise_per_completion),
             (columns.BIN_NOISE_BETWEEN, cohort.noise_per_prompt),
-            (columns.BIN_PERSISTENCE, residual_persistence(cohort)),
+            (columns.BIN_PERSISTENCE, likelihood.residual_persistence(cohort)),
         ):
             np.testing.assert_array_equal(train[:, column], values[bins])
             assert not held_out[:, column].any()
@@ -167,7 +167,7 @@ def test_persistence_multiplies_to_the_exponential_correlation():
     """Between any two bins of a run, not neighbours only."""
     assert eq.WANDER_SHARE == 0.5
     cohort = long_runs()
-    persistence, sizes = residual_persistence(cohort), []
+    persistence, sizes = likelihood.residual_persistence(cohort), []
     for run in range(len(cohort.runs)):
         bins = np.flatnonzero(cohort.run_of_bin == run)
         step = cohort.step[bins]
@@ -183,14 +183,16 @@ def test_persistence_multiplies_to_the_exponential_correlation():
 
 def test_wander_does_not_depend_on_the_unit_of_steps():
     cohort = long_runs()
-    scaled = residual_persistence(replace(cohort, step=10 * cohort.step))
-    np.testing.assert_allclose(scaled[cohort.run_of_bin < 4], residual_persistence(cohort)[:-1])
+    scaled = likelihood.residual_persistence(replace(cohort, step=10 * cohort.step))
+    np.testing.assert_allclose(
+        scaled[cohort.run_of_bin < 4], likelihood.residual_persistence(cohort)[:-1]
+    )
 
 
 def test_steps_of_one_run_do_not_reach_another():
     cohort = long_runs()
     moved = replace(cohort, step=np.where(cohort.run_of_bin == 1, cohort.step**1.5, cohort.step))
-    same = residual_persistence(moved) == residual_persistence(cohort)
+    same = likelihood.residual_persistence(moved) == likelihood.residual_persistence(cohort)
     first = np.diff(cohort.run_of_bin, prepend=-1) > 0
     np.testing.assert_array_equal(same, (cohort.run_of_bin != 1) | first)
 
@@ -202,7 +204,7 @@ def test_wander_of_a_simulated_run_has_this_correlation(share, wrong):
     paths = np.array([wandering(200, rng)[1:] for _ in range(2000)])
     found = np.corrcoef(paths[:, np.round(cohort.step).astype(int) - 1].T)
     # Squeezed or stretched by the share of the correlation time that is asked about.
-    walk = np.cumsum(np.log(residual_persistence(cohort)[1:] ** (0.5 / share)))
+    walk = np.cumsum(np.log(likelihood.residual_persistence(cohort)[1:] ** (0.5 / share)))
     walk = np.concatenate([[0.0], walk])
     meant = np.exp(-np.abs(np.subtract.outer(walk, walk)))
     # 2000 paths: 0.022 each.

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.findings import describe
-from advisor.findings.gates import gate
+from advisor.findings import describe, gate
 from advisor.findings.text import EXPONENTS
 from advisor.model import FAMILIES, informed_share
 

@@ -9,10 +9,8 @@ from watched import PLAN
 from advisor.advice import CostModel
 from advisor.diagnosis import Card, Diagnosis, diagnose
 from advisor.forecast import Band, Interval
-from advisor.monitoring import Watch, WatchReport, watch_report
-from advisor.monitoring.decision import watch_decision
+from advisor.monitoring import Update, Watch, WatchReport, watch_decision, watch_report
 from advisor.monitoring.view import line
-from advisor.monitoring.watcher import Update
 from advisor.runs import PartialSettings
 
 LEVEL = 0.9

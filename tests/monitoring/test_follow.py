@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.monitoring import follow, reader
-from advisor.monitoring.following import Follower
+from advisor.monitoring import Follower, follow, reader
 
 SETTINGS = {"group_size": 8, "prompts_per_step": 16, "parameters": 1e5}
 

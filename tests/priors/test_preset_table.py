@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.model import INTERVAL, load_priors, preset_names, prior_entries, prior_table
+from advisor.model import (
+    INTERVAL,
+    HalfNormalPrior,
+    load_priors,
+    preset_names,
+    prior_entries,
+    prior_table,
+)
 from advisor.model.presets import natural_scale
-from advisor.model.priors import HalfNormalPrior
 
 
 @pytest.mark.parametrize("name", preset_names())

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.advice import Recommendation, number, percent
-from advisor.advice.reasons import Leader
+from advisor.advice import Leader, Recommendation, number, percent
 from advisor.forecast import Forecaster, stability
 from advisor.model import Posterior
-from advisor.reporting.figures.decision import decision_info, draw_decision
-from advisor.reporting.figures.stability_map import has_varied
+from advisor.reporting import FIGURES
 
 from .conftest import Pilot
 
 DRAWS = 1000
+
+decision_info, draw_decision = FIGURES["decision"].info, FIGURES["decision"].draw
+has_varied = FIGURES["stability"].has_meaning
 
 Build = Callable[..., Any]
 

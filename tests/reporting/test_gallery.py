@@ -14,7 +14,6 @@ from advisor.advice import Recommendation
 from advisor.errors import InputError
 from advisor.model import Posterior
 from advisor.reporting import FIGURES, plot
-from advisor.reporting.figure import render
 
 from .conftest import Pilot
 
@@ -41,7 +40,7 @@ def test_the_same_figure_gives_the_same_bytes(posterior: Posterior, advice: Reco
     spec = FIGURES["stability"]
     info = spec.info(posterior, advice)
     for kind in ("svg", "png", "pdf"):
-        assert render(spec.draw(info), kind) == render(spec.draw(info), kind)
+        assert spec.drawn(info).rendered(kind) == spec.drawn(info).rendered(kind)
 
 
 @pytest.mark.evidence
@@ -79,7 +78,7 @@ def test_hostile_names_are_drawn_without_a_warning(build: Build, advise: Build) 
         warnings.simplefilter("error")
         for spec in FIGURES.values():
             info = spec.info(posterior, advice)
-            ET.fromstring(render(spec.draw(info), "svg"))
+            ET.fromstring(spec.drawn(info).rendered("svg"))
 
 
 @pytest.mark.parametrize("name", list(FIGURES))

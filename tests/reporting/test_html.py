@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from advisor.advice import Recommendation, in_trainer_names, number, percent
-from advisor.advice.reasons import Leader
+from advisor.advice import Leader, Recommendation, in_trainer_names, number, percent
 from advisor.diagnosis import Diagnosis
 from advisor.model import Posterior
 from advisor.reporting import FIGURES, drawings_made, page, report

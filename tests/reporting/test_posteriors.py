@@ -12,12 +12,13 @@ from matplotlib.text import Text
 
 from advisor.forecast import Forecaster, RunEffect, Target
 from advisor.model import Posterior
-from advisor.reporting.figures.beliefs import draw_posteriors, posteriors_info
-from advisor.reporting.style import settings_label
+from advisor.reporting import FIGURES
 
 from .conftest import Pilot
 
 MAX_GROUPS = 10
+
+posteriors_info, draw_posteriors = FIGURES["posteriors"].info, FIGURES["posteriors"].draw
 
 Build = Callable[..., Any]
 
@@ -25,11 +26,9 @@ Build = Callable[..., Any]
 def test_intervals_are_those_of_a_setting_that_was_piloted(posterior: Posterior) -> None:
     info = posteriors_info(posterior)
     assert info.reference == "at lr 3e-4, G 16, K 2"
-    (run,) = [
-        one.settings
-        for one in posterior.meta.runs
-        if f"at {settings_label(one.settings)}" == info.reference
-    ]
+    settings = [one.settings for one in posterior.meta.runs]
+    piloted = [(one.learning_rate, one.group_size, one.refresh_interval) for one in settings]
+    run = settings[piloted.index((3e-4, 16, 2))]
     row = posterior.table.loc["curvature exponent"]
     assert [info.curvature.lower, info.curvature.upper] == pytest.approx([row.lower, row.upper])
     for index, (task, model) in enumerate(posterior.meta.groups):

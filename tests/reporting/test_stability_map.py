@@ -15,12 +15,14 @@ from processor_time import at_most
 from advisor.advice import Recommendation
 from advisor.forecast import Forecaster, Target, stability
 from advisor.model import Posterior
-from advisor.reporting import style
-from advisor.reporting.figures.stability_map import _limit, draw_stability_map, stability_map_info
+from advisor.reporting import FIGURES, style
+from advisor.reporting.figures.stability_map import _limit
 
 from .conftest import PILOTS, Pilot
 
 MAX_PANELS = 4
+
+stability_map_info, draw_stability_map = FIGURES["stability"].info, FIGURES["stability"].draw
 
 Build = Callable[..., Any]
 RATES = np.geomspace(1e-5, 1e-1, 5)

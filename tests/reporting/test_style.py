@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from advisor.advice import level_text
 from advisor.reporting import page, style
 from advisor.reporting.figures.trajectories import Trajectories, rate_scale
-from advisor.reporting.style import scientific, shorten
 
 FINITE = st.floats(-10, 10, allow_nan=False)
 
@@ -25,7 +24,7 @@ FINITE = st.floats(-10, 10, allow_nan=False)
     ("value", "text"), [(3e-4, "3e-4"), (1.2e-3, "1.2e-3"), (1e-6, "1e-6"), (1.0, "1e0")]
 )
 def test_learning_rates_are_written_as_people_write_them(value: float, text: str) -> None:
-    assert scientific(value) == text
+    assert style.scientific(value) == text
 
 
 def test_levels_are_not_rounded() -> None:
@@ -42,13 +41,13 @@ def test_levels_are_not_rounded() -> None:
     ],
 )
 def test_names_keep_their_last_part(name: str, short: str) -> None:
-    assert shorten(name) == short
+    assert style.shorten(name) == short
 
 
 @pytest.mark.evidence
 @given(st.text(max_size=200), st.integers(3, 40))
 def test_no_name_is_longer_than_its_limit(name: str, limit: int) -> None:
-    assert len(shorten(name, limit)) <= limit
+    assert len(style.shorten(name, limit)) <= limit
 
 
 @given(st.lists(FINITE, max_size=12), st.floats(0.01, 2))

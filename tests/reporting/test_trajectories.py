@@ -12,9 +12,11 @@ import pytest
 from advisor.advice import Recommendation, number
 from advisor.forecast import Forecaster, RunEffect, Target, fitted_curve
 from advisor.model import RUN_EFFECTS, Posterior
-from advisor.reporting.figures.trajectories import draw_trajectories, trajectories_info
+from advisor.reporting import FIGURES
 
 from .conftest import Pilot
+
+trajectories_info, draw_trajectories = FIGURES["trajectories"].info, FIGURES["trajectories"].draw
 
 MAX_PANELS = 6
 MAX_LABELS = 8

@@ -15,7 +15,7 @@ from advisor.theory import (
     trajectory,
 )
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=150)
+LADDER = settings(max_examples=150)
 SCHEDULES = st.sampled_from(["constant", "linear", "cosine"])
 FACTORS = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 

@@ -18,7 +18,7 @@ from theory_oracles import (
 
 from advisor.theory import PromptDifficulty, silent_group_share, temperature
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=200)
+LADDER = settings(max_examples=200)
 GROUPS = st.integers(2, 64)
 RATES = st.floats(0.01, 0.99)
 

@@ -13,7 +13,7 @@ from scipy.special import betaln
 
 from advisor.theory import PromptDifficulty, drift_factor, silent_group_share
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=200)
+LADDER = settings(max_examples=200)
 GROUPS = st.integers(2, 64)
 RATES = st.floats(0.01, 0.99)
 MIXES = [(0.3, 2.0), (0.5, 1.0), (0.8, 5.0), (0.05, 0.4), (0.5, 200.0)]

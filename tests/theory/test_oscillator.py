@@ -22,7 +22,7 @@ from advisor.theory import (
 
 TAYLOR_RADIUS = 1e-3
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=150)
+LADDER = settings(max_examples=150)
 MOMENTA = st.floats(0, 0.99)
 TIMES = np.concatenate([[0.0], np.geomspace(1e-3, 1e7, 400)])
 

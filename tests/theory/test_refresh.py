@@ -22,7 +22,7 @@ from theory_oracles import (
 
 from advisor.theory import cycle_map, oscillatory_onset, spectral_radius
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=300)
+LADDER = settings(max_examples=300)
 MOMENTA = st.floats(0, 0.99)
 INTERVALS = st.integers(1, 64)
 SHARES = st.floats(0, 1)

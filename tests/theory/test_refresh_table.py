@@ -20,7 +20,7 @@ from theory_oracles import (
 
 from advisor.theory import coefficients, lag_in_cycles
 
-LADDER = settings(derandomize=True, database=None, deadline=None, max_examples=300)
+LADDER = settings(max_examples=300)
 
 
 def limit(momentum, interval, *, share=1.0, lag_cycles=0):

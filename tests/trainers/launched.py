@@ -11,7 +11,6 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 
 from advisor.runs import PartialSettings, Settings
-from advisor.runs.settings import LossAveraging, Precision
 
 SETTINGS = PartialSettings(
     learning_rate=2.1544346900318822e-06,
@@ -34,6 +33,11 @@ ENVIRONMENT = {
 STUB = """#!/bin/sh
 for word in "$@"; do printf '%s\\0' "$word"; done
 """
+
+
+def words_for(name: str) -> tuple[str, ...]:
+    """What a setting may be, but for nothing."""
+    return get_args(get_args(Settings.model_fields[name].annotation)[0])
 
 
 def changed(**updates: Any) -> Settings:
@@ -97,8 +101,8 @@ def launches(
         advantage_scaling=draw(st.sampled_from(["group", "batch", "none"])),
         importance_ratio=True,
         adapter="full",
-        loss_averaging=draw(st.none() | st.sampled_from(get_args(LossAveraging))),
-        precision=draw(st.none() | st.sampled_from(get_args(Precision))),
+        loss_averaging=draw(st.none() | st.sampled_from(words_for("loss_averaging"))),
+        precision=draw(st.none() | st.sampled_from(words_for("precision"))),
         max_prompt_length=draw(st.none() | st.integers(1, 1 << 17)),
         max_completion_length=draw(st.none() | st.integers(1, 1 << 17)),
     )

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from advisor.runs import Derived, Table, TableBuilder, on_disk
 from advisor.runs.logfiles.config_files import parse_command_line, parse_config, parse_overrides
-from advisor.runs.logfiles.log_file import on_disk
-from advisor.runs.logfiles.logged import Table, TableBuilder
 from advisor.runs.logs.stated_settings import check_settings
-from advisor.runs.trainers import Derived
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], *, is_cut: bool = False) -> Table:

@@ -10,7 +10,6 @@ from launched import STEPS, changed, run_script, words_of
 
 from advisor.errors import InputError
 from advisor.runs import Trainer
-from advisor.runs.trainers.export import make_launch, per_device
 
 SCRIPTS = ("verl", "openrlhf")
 EVERY = ("trl", *SCRIPTS, "ms-swift")
@@ -148,7 +147,10 @@ def test_a_script_takes_further_arguments_last(framework, tmp_path):
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 4, 6, 8, 12, 16, 24, 48])
 def test_micro_steps_fill_one_optimizer_step(devices):
-    batch, accumulation = per_device(make_launch(changed(), STEPS, devices))
+    found = yaml.safe_load(Trainer.export_config(changed(), STEPS, "trl", devices=devices))
+    batch, accumulation = (
+        found[name] for name in ("per_device_train_batch_size", "gradient_accumulation_steps")
+    )
     assert batch * accumulation * devices == 6 * 8
     assert batch <= 8
     if 6 % devices == 0:

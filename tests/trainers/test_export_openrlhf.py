@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
 
 from advisor.runs import Trainer
@@ -66,7 +65,6 @@ def folder(tmp_path_factory):
 
 @pytest.mark.evidence
 @given(launch=launches())
-@rules(max_examples=100, deadline=None)
 def test_everything_comes_back_exactly(folder, launch):
     settings, steps, devices = launch
     text = Trainer.export_config(settings, steps, "openrlhf", devices=devices)

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.evidence
 @given(launch=launches())
-@rules(max_examples=150, deadline=None)
+@rules(max_examples=150)
 def test_everything_comes_back_exactly(folder, launch):
     settings, steps, devices = launch
     facts = read_back(

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 from hypothesis import given
-from hypothesis import settings as rules
 from launched import STEPS, changed, launches, told, without_words_for, words_of
 from stated import settings_in
 
@@ -59,7 +58,6 @@ def folder(tmp_path_factory):
 
 @pytest.mark.evidence
 @given(launch=launches(("constant", "cosine")))
-@rules(max_examples=100, deadline=None)
 def test_everything_comes_back_exactly(folder, launch):
     settings, steps, devices = launch
     facts = read_back(Trainer.export_config(settings, steps, "verl", devices=devices), folder)

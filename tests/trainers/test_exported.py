@@ -12,7 +12,6 @@ from launched import STEPS, changed, run_script, words_of
 
 from advisor.errors import InputError
 from advisor.runs import Trainer
-from advisor.runs.trainers.exported import _scheduler
 
 CARRIED: dict[str, Any] = {
     "adapter": "lora",
@@ -115,8 +114,9 @@ def test_nemo_rl_counts_batches_of_rollouts(tmp_path):
 
 @pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
 @pytest.mark.parametrize("warmup", [0, 8])
-def test_schedules_of_nemo_rl_follow_one_another(schedule, warmup):
-    text = _scheduler(changed(schedule=schedule), warmup, 50)
+def test_schedules_of_nemo_rl_follow_one_another(schedule, warmup, tmp_path):
+    found = overrides("nemo-rl", tmp_path, **ONCE, schedule=schedule, warmup_steps=4 * warmup)
+    text = found["policy.scheduler"]
     names = [part.split(",")[0] for part in text.split("lr_scheduler.")[1:]]
     last = {"constant": "ConstantLR", "linear": "LinearLR", "cosine": "CosineAnnealingLR"}[schedule]
     assert names == (["LinearLR", last] if warmup else [last])

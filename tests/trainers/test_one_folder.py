@@ -14,8 +14,7 @@ from made_up import TRAINER
 from advisor import InputError, read_runs
 from advisor.advice import in_trainer_names
 from advisor.diagnosis import diagnose
-from advisor.runs import Trainer
-from advisor.runs.trainers import register, trainers, unregister
+from advisor.runs import Trainer, register, unregister
 
 REWARDS = [*np.linspace(0.2, 0.8, 40).round(4).tolist(), *[0.05] * 40]
 """A run that learns and collapses, so that its diagnosis advises another learning rate."""
@@ -98,7 +97,6 @@ def test_nothing_of_it_is_left(console: Path, jsonl: Path) -> None:
     read_runs(console)
     read_runs(jsonl)
     unregister(TRAINER)
-    assert TRAINER not in trainers()
     assert "made-up" not in Trainer.exports()
     assert "made-up defaults" not in Trainer.all_recipes()
     for path in (console, jsonl):

@@ -8,7 +8,6 @@ import pytest
 from stated import Derived, arguments_in, table_of
 
 from advisor.runs import Trainer
-from advisor.runs.trainers.openrlhf import parse_namespace
 
 KEY_TABLE = Trainer.named("OpenRLHF").keys[0]
 
@@ -210,21 +209,16 @@ def test_keys() -> None:
 
 
 def test_a_namespace_as_text() -> None:
-    written = (
-        "namespace(actor=namespace(adam=namespace(lr=5e-07, betas=(0.9, 0.95)), optim='adam', "
-        "entropy_coef=None), rollout=namespace(n_samples_per_prompt=8, batch_size=128), "
-        'train=namespace(async_enable=False), data=namespace(prompt_dataset="it\'s, a (set)"), '
-        "local_rank=-1)"
-    )
-    assert parse_namespace(written) == {
-        "actor.adam.lr": 5e-07,
-        "actor.adam.betas": "0.9, 0.95",
-        "actor.optim": "adam",
-        "actor.entropy_coef": None,
-        "rollout.n_samples_per_prompt": 8,
-        "rollout.batch_size": 128,
-        "train.async_enable": False,
-        "data.prompt_dataset": "it's, a (set)",
-        "local_rank": -1,
+    actor = "namespace(adam=namespace(lr=5e-07, betas=(0.9, 0.95)), optim='adam', x=None)"
+    written = {
+        "actor": actor,
+        "rollout": "namespace(n_samples_per_prompt=8, batch_size=128)",
+        "data": 'namespace(prompt_dataset="it\'s, a (set)", max_len=-1)',
     }
-    assert parse_namespace(written[:-30]) == parse_namespace("print(n=1)") == {}
+    known = {"learning_rate": 5e-07, "momentum": 0.9, "group_size": 8, "task": "it's, a (set)"}
+    facts = KEY_TABLE.derive(written).facts
+    assert {name: facts.get(name) for name in known} == known
+    # What is cut, or no namespace, is no setting.
+    for text in (actor[:-30], "print(n_samples_per_prompt=1)"):
+        facts = KEY_TABLE.derive({"actor": text, "rollout": text}).facts
+        assert not facts.keys() & {"learning_rate", "group_size"}

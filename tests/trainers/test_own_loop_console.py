@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,6 @@ from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs import read_runs
-from advisor.runs.trainers.generic import parse_settings, parse_step
 
 LOOP = LogFormat("console of a training loop")
 
@@ -75,13 +75,11 @@ class TestWorded(ReaderConformance):
         "10:00:00 SUCCESS Step 12 |   3.2s | Reward 0.25 | Loss -1.5 | Trainable 5/8 (62.5%)",
     ],
 )
-def test_lines_that_log_a_step(line: str) -> None:
-    step = parse_step(line)
-    assert step is not None
-    assert step.step == 12
-    cells = {key.lower(): value for key, value in step.cells.items()}
-    assert cells["loss"] == -1.5
-    assert 0.25 in [value for key, value in cells.items() if "reward" in key]
+def test_lines_that_log_a_step(tmp_path: Path, line: str) -> None:
+    (run,) = runs_of(tmp_path, line + "\n")
+    cells = {key.lower(): run.table.column(key).tolist() for key in run.table.keys}
+    assert (cells["step"], cells["loss"]) == ([12], [-1.5])
+    assert [0.25] in [value for key, value in cells.items() if "reward" in key]
 
 
 @pytest.mark.parametrize(
@@ -99,16 +97,16 @@ def test_lines_that_log_a_step(line: str) -> None:
         "reward=0.25 loss=0.1",
     ],
 )
-def test_lines_that_do_not(line: str) -> None:
-    assert parse_step(line) is None
+def test_lines_that_do_not(tmp_path: Path, line: str) -> None:
+    with suppress(InputError):
+        (run,) = runs_of(tmp_path, line + "\n")
+        assert "step" not in run.table.keys
 
 
 def test_percent_becomes_a_fraction(tmp_path: Path) -> None:
     text = "[a] 1/9 | reward=0.250 | acc=25.0%\n[a] 2/9 | reward=0.500 | acc=50.0%\n"
     (run,) = runs_of(tmp_path, text)
-    step = parse_step(text.split("\n", 1)[0])
-    assert step is not None
-    assert step.cells["acc"] == 0.25
+    assert run.table.column("acc").tolist() == [0.25, 0.5]
     assert run.assumptions == ("acc: percent was divided by 100",)
 
 
@@ -131,25 +129,28 @@ def test_levels_of_loggers_are_no_tags(tmp_path: Path) -> None:
     assert run.settings == {"lr": "1e-6"}
 
 
-def test_settings_of_headers_and_reports() -> None:
-    assert parse_settings("[a_1] 7473 examples | model=Qwen/Qwen3-8B seed=42 rank=32 lr=3e-05") == (
-        "a_1",
-        {"model": "Qwen/Qwen3-8B", "seed": "42", "rank": "32", "lr": "3e-05"},
-    )
-    assert parse_settings("Model: Qwen/Qwen3-8B | Seed: 42 | LoRA rank: 32") == (
-        None,
-        {"model": "Qwen/Qwen3-8B", "seed": "42", "lora_rank": "32"},
-    )
-    assert parse_settings("Steps: 50 | Group: 4 | LR: 3e-05")[1] == {
-        "steps": "50",
-        "group": "4",
-        "lr": "3e-05",
-    }
-    assert parse_settings("GRPO, 50 steps, group=8, model=org/m-1B")[1] == {
-        "group": "8",
-        "model": "org/m-1B",
-    }
-    assert parse_settings("Zero-loss steps: 9/50 (18%) seed: unknown")[1] == {}
+@pytest.mark.parametrize(
+    ("line", "settings"),
+    [
+        (
+            "[a_1] 7473 examples | model=Qwen/Qwen3-8B seed=42 rank=32 lr=3e-05",
+            {"model": "Qwen/Qwen3-8B", "seed": "42", "rank": "32", "lr": "3e-05"},
+        ),
+        (
+            "Model: Qwen/Qwen3-8B | Seed: 42 | LoRA rank: 32",
+            {"model": "Qwen/Qwen3-8B", "seed": "42", "lora_rank": "32"},
+        ),
+        ("Steps: 50 | Group: 4 | LR: 3e-05", {"steps": "50", "group": "4", "lr": "3e-05"}),
+        ("GRPO, 50 steps, group=8, model=org/m-1B", {"group": "8", "model": "org/m-1B"}),
+        ("Zero-loss steps: 9/50 (18%) seed: unknown", {}),
+    ],
+)
+def test_settings_of_headers_and_reports(
+    tmp_path: Path, line: str, settings: dict[str, str]
+) -> None:
+    tag = "[a_1] " if line.startswith("[") else ""
+    (run,) = runs_of(tmp_path, f"{line}\n{tag}1/9 | loss=-1.5 | reward=0.25\n")
+    assert run.settings == settings
 
 
 def test_evaluations_stand_among_the_steps(tmp_path: Path) -> None:
@@ -202,12 +203,11 @@ def test_error_says_what_to_print(tmp_path: Path) -> None:
         runs_of(tmp_path, "nothing\n")
 
 
-def test_long_lines_cost_no_more_than_their_length() -> None:
+def test_long_lines_cost_no_more_than_their_length(tmp_path: Path) -> None:
     with at_most(5):
         for start in ("step 1 ", "[a] 1/2 | ", ""):
             for piece in ("reward ", "reward: ", "reward=", "1e", "a b ", "step ", " ", "[", "1/"):
-                parse_step(start + "reward" + piece * 100_000)
-                parse_settings(piece * 1_000)
+                claimed(tmp_path, f"{start}reward{piece * 100_000}\n{piece * 1_000}\n")
 
 
 def test_real_consoles(real_logs: Path) -> None:

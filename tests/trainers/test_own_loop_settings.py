@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from reader_conformance import LogFormat
 from stated import checked
 
-from advisor.runs import Trainer
-from advisor.runs.trainers import KeyTable, generic, register, unregister
+from advisor.runs import KeyTable, Trainer, register, unregister
 
 KEY_TABLE = Trainer.named("own loop").keys[0]
 
@@ -70,12 +71,18 @@ def test_keys() -> None:
     assert not KEY_TABLE.understands("peak_rewards_of_my_own")
 
 
-def test_another_trainers_keys_come_first() -> None:
+def test_another_trainers_keys_come_first(tmp_path: Path) -> None:
+    def named(other: str) -> str | None:
+        path = tmp_path / "train.log"
+        path.write_text("".join(f"step {n} | reward=0.{n} | {other}=1.5\n" for n in range(1, 9)))
+        (run,) = LogFormat("console of a training loop").read(path)
+        return run.framework
+
     another = Trainer("X", keys=(KeyTable("X", marks=("x/.+",)),))
-    assert generic.unless_another(["reward", "train/x/loss"]) == "own loop"
+    assert named("train/x/loss") == "own loop"
     register(another)
     try:
-        assert generic.unless_another(["reward", "loss"]) == "own loop"
-        assert generic.unless_another(["reward", "train/x/loss"]) is None
+        assert named("loss") == "own loop"
+        assert named("train/x/loss") is None
     finally:
         unregister(another)

@@ -13,8 +13,6 @@ from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
 from advisor.runs import read_runs
-from advisor.runs.logfiles.parsing import find_dicts
-from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
 
 TRL = LogFormat("TRL console")
 
@@ -109,27 +107,23 @@ class TestTransformers5(ReaderConformance):
         return path
 
 
-def test_numbers_in_all_their_dress() -> None:
-    (printed,) = find_dicts(
-        "INFO x {'a': 0.5, 'b': '0.25', 'c': nan, 'd': -inf, 'e': np.float64(1e-05), "
-        "'f': tensor(3., device='cuda:0'), 'g': None, 'h': [1, 2], 'i': {'a': 9}, 'j': \"it's\"} ok"
+def test_numbers_in_all_their_dress(read: Any) -> None:
+    (run,) = read(
+        "INFO x {'loss': 1, 'reward': 0.5, 'b': '0.25', 'c': nan, 'd': -inf, "
+        "'e': np.float64(1e-05), 'f': tensor(3., device='cuda:0'), 'g': None, 'h': [1, 2], "
+        "'i': {'reward': 9}, 'j': \"it's\"} ok",
+        row(0.75),
     )
-    assert printed.cells == {
-        "a": "0.5",
-        "b": "0.25",
-        "c": "nan",
-        "d": "-inf",
-        "e": "1e-05",
-        "f": "3.",
-        "j": "it's",
-    }
-    assert not printed.is_cut
+    found = {key: run.table.column(key)[0] for key in ("reward", "b", "c", "d", "e", "f")}
+    known = {"reward": 0.5, "b": 0.25, "c": np.nan, "d": -np.inf, "e": 1e-5, "f": 3.0}
+    assert found == pytest.approx(known, nan_ok=True)
+    assert not {"g", "h"} & set(run.table.keys)
 
 
-def test_the_last_number_of_a_cut_row_is_left_out() -> None:
-    (printed,) = find_dicts("{'loss': 0.5, 'reward': 0.12")
-    assert printed.is_cut
-    assert printed.cells == {"loss": "0.5"}
+def test_the_last_number_of_a_cut_row_is_left_out(read: Any) -> None:
+    (run,) = read(*map(row, (0.25, 0.5)), "{'loss': 0.5, 'kl': 0.25, 'reward': 0.12")
+    assert run.table.column("kl")[-1] == 0.25
+    assert np.isnan(run.table.column("reward")[-1])
 
 
 def test_rows_of_a_run_that_ended_give_logging_steps(read: Any) -> None:
@@ -529,15 +523,15 @@ def test_a_log_that_ends_in_its_warm_up_does_not_tell_the_peak(tmp_path: Path) -
         (r"\        /    Total batch size (2 x 2 x 2) = 8", "total_train_batch_size"),
         ("Gradient Accumulation steps = 8", "gradient_accumulation_steps"),
         ("Data Parallel GPUs = 8", "world_size"),
-        ("Total optimization steps = 8", PLANNED),
-        ("O^O/ Num Epochs = 1 | Total steps = 8", PLANNED),
+        ("Total optimization steps = 8", ""),
+        ("O^O/ Num Epochs = 1 | Total steps = 8", ""),
         ("Loading model: Qwen/Qwen2.5-0.5B", "model_name_or_path"),
     ],
 )
-def test_no_line_that_tells_a_setting_is_passed_over_for_its_words(line: str, name: str) -> None:
+def test_no_line_that_tells_a_setting_is_passed_over_for_its_words(
+    read: Any, line: str, name: str
+) -> None:
     """Lines are looked through by words first, by patterns only where one of the words stands."""
-    printed = PrintedSettings()
-    printed.feed(line)
-    assert printed.settings == {name: 8 if name != "model_name_or_path" else "Qwen/Qwen2.5-0.5B"}
-    printed.feed("Continuing training from global step 40")
-    assert printed.resumed_at == 40
+    (run,) = read(line, *map(row, (0.25, 0.5)))
+    value = 8 if name != "model_name_or_path" else "Qwen/Qwen2.5-0.5B"
+    assert run.settings.get(name, run.planned_steps) == value

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from stated import Derived, checked
 
-from advisor.runs import PilotRun, Trainer
-from advisor.runs.trainers import plain, spellings
+from advisor.runs import PilotRun, Trainer, read_runs
 
 KEY_TABLE, ASYNC_KEY_TABLE = Trainer.named("TRL").keys
 
@@ -19,8 +18,12 @@ def derive(**settings: Any) -> Derived:
     return checked(KEY_TABLE.derive({k.replace("__", "."): v for k, v in settings.items()}))
 
 
-def understands(key: str) -> bool:
-    return any(KEY_TABLE.understands(name) for name in spellings(plain(key)))
+def understands(key: str, folder: Path) -> bool:
+    """Whether a key beside those of TRL is one whose meaning is known."""
+    path = folder / "run.jsonl"
+    row = {"reward": 0.5, "reward_std": 0.1, "frac_reward_zero_std": 0.1, key: 0.25}
+    path.write_text("".join(json.dumps(row | {"step": n}) + "\n" for n in range(1, 12)))
+    return key not in read_runs(path)[0].keys_ignored
 
 
 def test_names_of_series_are_the_package_s() -> None:
@@ -58,13 +61,13 @@ def test_names_of_series_are_the_package_s() -> None:
         "number of skipped iterations",
     ],
 )
-def test_keys_that_are_understood(key: str) -> None:
-    assert understands(key)
+def test_keys_that_are_understood(tmp_path: Path, key: str) -> None:
+    assert understands(key, tmp_path)
 
 
 @pytest.mark.parametrize("key", ["my_metric", "reward_hacking_score", "step:1", "actor/lr"])
-def test_keys_that_are_not(key: str) -> None:
-    assert not understands(key)
+def test_keys_that_are_not(tmp_path: Path, key: str) -> None:
+    assert not understands(key, tmp_path)
 
 
 def test_marks_tell_trl_from_others() -> None:

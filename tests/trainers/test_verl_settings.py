@@ -12,7 +12,6 @@ from reader_conformance import LogFormat
 from stated import Derived, checked, overrides_in, table_of
 
 from advisor.runs import PartialSettings, Trainer
-from advisor.runs.trainers.verl import bare_name
 
 KEY_TABLE = Trainer.named("verl").keys[0]
 OBSERVED = KEY_TABLE.observed
@@ -433,7 +432,8 @@ def test_easyr1() -> None:
     ],
 )
 def test_names_out_of_paths(path: str, name: str) -> None:
-    assert bare_name(path) == name
+    derived = derive({"actor_rollout_ref.model.path": path, "data.train_files": path})
+    assert (derived.facts["model"], derived.facts["task"]) == (name, name)
 
 
 def test_several_train_files() -> None:

@@ -11,35 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reader_conformance import LogFormat, Logged, ReaderConformance
+from small_logs import crc32c, masked, record
 
 from advisor import inspect
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.records import masked_crc
 
 EVENTS = LogFormat("TensorBoard")
 
 ALL = {"reward": "train/reward", "kl": "train/kl", "eval_reward": "eval/reward"}
-
-
-def crc32c(data: bytes) -> int:
-    """Bit by bit, after RFC 3720."""
-    register = 0xFFFFFFFF
-    for byte in data:
-        register ^= byte
-        for _ in range(8):
-            register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
-    return register ^ 0xFFFFFFFF
-
-
-def masked(data: bytes) -> bytes:
-    crc = crc32c(data)
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-
-
-def record(data: bytes) -> bytes:
-    length = struct.pack("<Q", len(data))
-    return length + masked(length) + data + masked(data)
 
 
 def varint(value: int) -> bytes:
@@ -198,7 +178,7 @@ def test_many_layouts_of_one_length(tmp_path: Path) -> None:
 
 
 def test_records_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "BLOCK_BYTES", 37)
+    monkeypatch.setattr("advisor.runs.logfiles.limits.BLOCK_BYTES", 37)
     logged = read_one(write(tmp_path, rewards_file([n / 8 for n in range(50)])))
     assert column(logged, "train/reward") == {n + 1: n / 8 for n in range(50)}
     assert logged.warnings == ()

@@ -15,9 +15,8 @@ from advisor.advice import PLAN, PilotPlan
 from advisor.cli import main, pilots
 from advisor.errors import InputError
 from advisor.monitoring import following
-from advisor.runs.logfiles.log_file import on_disk
+from advisor.runs import on_disk
 from advisor.runs.logfiles.logged import LogCandidate
-from advisor.runs.logs import sources
 
 PLACE = "mlflow:http://here:5000#grpo/sweep"
 """A path would lose its second slash."""
@@ -42,7 +41,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         logs = sorted(folder.glob("*/log.jsonl"))
         return [LogCandidate(on_disk(log), folder, False, folder) for log in logs]
 
-    monkeypatch.setitem(sources.SOURCES, "mlflow", candidates)
+    monkeypatch.setattr("advisor.runs.logs.sources.SOURCES", {"mlflow": candidates})
     for number, rate in enumerate(RATES, start=1):
         log(folder, number, rate, ROWS)
     return folder

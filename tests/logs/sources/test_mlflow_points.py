@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.runs.logfiles.logged import Table
+from advisor.runs import Table
 from advisor.runs.logs.sources import table_of
 
 START = 1_795_271_248_000

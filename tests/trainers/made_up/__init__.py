@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.runs import Trainer
-from advisor.runs.trainers import Export
+from advisor.runs import Export, Trainer
 from made_up import console, export
 from made_up.keys import KEY_TABLE
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.log_file import LogFile
-from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
+from advisor.runs import Claim, Columns, LogFile, Logged, Reader, TableBuilder
 
 PAIR = re.compile(r"(\w+)=(\S+)")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.runs.trainers.export import Launch
+from advisor.runs import Launch
 
 
 def render(launch: Launch, model: str | None) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.runs.trainers import Derived, KeyTable
-from advisor.runs.trainers.derived import SettingsExtractor
+from advisor.runs import Derived, KeyTable, SettingsExtractor
 
 
 def derive(settings: Mapping[str, Any]) -> Derived:
