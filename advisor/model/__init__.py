@@ -31,14 +31,11 @@ from advisor.model.posterior import Meta as Meta
 from advisor.model.posterior import Posterior as Posterior
 from advisor.model.posterior import Provenance as Provenance
 from advisor.model.posterior import RunSummary as RunSummary
-from advisor.model.presets import COLLAPSE_STEPS as COLLAPSE_STEPS
-from advisor.model.presets import REFERENCE as REFERENCE
 from advisor.model.presets import SMALL as SMALL
 from advisor.model.presets import all_small as all_small
 from advisor.model.presets import outside_evidence as outside_evidence
 from advisor.model.presets import preset_for as preset_for
 from advisor.model.presets import prior_entries as prior_entries
-from advisor.model.presets import prior_predictive as prior_predictive
 from advisor.model.presets import prior_table as prior_table
 from advisor.model.priors import AS_THE_CURVE as AS_THE_CURVE
 from advisor.model.priors import FAMILIES as FAMILIES

@@ -188,8 +188,7 @@ GROUPS = (4, 8, 16, 32, 64)
 LENGTHS = (0.5, 1.0, 2.0)
 """What is offered beside the settings of the answer; lengths as shares of its own."""
 
-NEAR = 1.15
-"""Ratio up to which a learning rate of the grid counts as twice or half another."""
+NEAR = 1.15  # Ratio up to which a learning rate of the grid counts as twice or half another
 
 
 def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[str, Any]:
@@ -213,9 +212,8 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
         "start": {name: getattr(base.planned_over(advice.steps), name) for name in choices},
         # The answer's own numbers, which come from more draws: the page starts with them.
         "answer": [
-            *(advice.reward.mean, advice.reward.low, advice.reward.high),
-            *(stable.probability, stable.least),
-            *(stable.refresh, stable.tolerance, stable.fluctuation),
+            *(advice.reward.mean, advice.reward.low, advice.reward.high, stable.probability),
+            *(stable.least, stable.refresh, stable.tolerance, stable.fluctuation),
         ],
         "epochs": base.epochs_per_refresh,
         "digits": digits(advice.reward.low, advice.reward.high),

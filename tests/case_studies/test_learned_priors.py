@@ -9,6 +9,7 @@ import pytest
 from learned_priors import MODEL_SPREADS, learn_priors
 from past_studies import REFERENCE, hash_of, parameters, past, same_data
 from preset_files import write_preset
+from prior_predictive import prior_predictive
 
 from advisor.errors import InputError
 from advisor.model import (
@@ -18,7 +19,6 @@ from advisor.model import (
     Posterior,
     load_priors,
     prior_entries,
-    prior_predictive,
 )
 from advisor.model.parameters import LEVELS
 
