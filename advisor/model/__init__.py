@@ -58,7 +58,6 @@ from advisor.model.priors import preset_names as preset_names
 from advisor.model.run_fit import informed_share as informed_share
 from advisor.model.run_fit import log_prior as log_prior
 from advisor.model.run_fit import misfit_caution as misfit_caution
-from advisor.model.sampling import FitClock as FitClock
 from advisor.model.sampling import Sampling as Sampling
 from advisor.model.sampling import cohort_of as cohort_of
 from advisor.model.sampling import converged as converged
