@@ -60,10 +60,7 @@ def fitted_curve(
 
 
 def final_reward(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Held-out reward at the end of a stable run, or else train reward; shape (..., draws).
-
-    Stacked settings share one refresh interval: the rows of a step score that policy.
-    """
+    """Held-out reward at the end of a stable run, or else train reward; shape (..., draws)."""
     if forecaster.is_evaluated:
         expected = forecaster.outcome(settings, final_steps(steps)).mean(axis=-1)
         return evaluation(forecaster, expected)
