@@ -13,7 +13,9 @@ import numpy.typing as npt
 from advisor.theory import (
     FloatArray,
     Oscillator,
+    PromptDifficulty,
     cycle_map,
+    group_deviation,
     lag_in_cycles,
     spectral_radius,
     temperature,
@@ -326,3 +328,33 @@ def simulate_recursion(
             u = u + v
             out[step + 1] = u
     return out
+
+
+def _half_step(x: float) -> float:
+    """Gamma(x + 1/2) / Gamma(x); a difference of two log-gammas loses its digits at large x."""
+    if x < 100:
+        return math.exp(math.lgamma(x + 0.5) - math.lgamma(x))
+    series = 1 - 1 / (8 * x) + 1 / (128 * x**2) + 5 / (1024 * x**3) - 21 / (32768 * x**4)
+    return math.sqrt(x) * series
+
+
+def drift_factor(
+    group_size: int,
+    difficulty: float | PromptDifficulty,
+    *,
+    scaling: str = "group",
+    bessel: bool = False,
+) -> float:
+    """Drift at group size G relative to an infinite group, c_G (docs/theory, T33)."""
+    if group_size < 2:
+        raise ValueError("a group of one has no spread: group_size must be at least 2")
+    if scaling != "group":
+        return (group_size - 1) / group_size
+    spread = group_deviation(group_size, difficulty)
+    if isinstance(difficulty, PromptDifficulty):
+        a, b = difficulty.shapes
+        full = _half_step(a) * _half_step(b) / (a + b)
+    else:
+        full = math.sqrt(difficulty * (1 - difficulty))
+    correction = math.sqrt((group_size - 1) / group_size) if bessel else 1.0
+    return correction * spread / full

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advisor.cli.flags import echo
 from advisor.common import counted
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def show(preset: str | None = None, as_json: bool = False) -> None:
-    """List the presets, or show every number of one and the reward curves that it expects.
+    """List the presets, or show every number of one.
 
     [bold]Example[/]: advisor priors show lora
     """
     from advisor.cli.terminal import output, table
-    from advisor.model import load_priors, preset_names, prior_predictive
+    from advisor.model import load_priors, preset_names, prior_table
 
     if preset is None:
         if as_json:
@@ -33,13 +33,12 @@ def show(preset: str | None = None, as_json: bool = False) -> None:
             output().print(table(names, rows, title="Prior presets"))
         return
     priors = load_priors(preset)
-    predictive = prior_predictive(priors)
     if as_json:
-        echo(json.dumps(_as_dict(priors, predictive), indent=2))
-        return
-    console = output()
-    show_preset(priors, console)
-    console.say(f"\n{predictive.text}")
+        about = priors.model_dump(include={"name", "description", "evidence", "learned_from"})
+        entries = [vars(row) for row in prior_table(priors)]
+        echo(json.dumps({**about, "entries": entries}, indent=2))
+    else:
+        show_preset(priors, output())
 
 
 READ_AS = {"exp": "e^x", "logistic": "share", "as is": "x"}
@@ -72,20 +71,3 @@ def show_preset(priors: Priors, console: HarmlessConsole) -> None:
         "Intervals are on the natural scale: of e^x where the entry is a log, of the share "
         "between 0 and 1 where it is a logit."
     )
-
-
-def _as_dict(priors: Priors, predictive: Any) -> dict[str, Any]:
-    """Every number of a preset and what it predicts."""
-    from dataclasses import asdict
-
-    from advisor.model import COLLAPSE_STEPS, REFERENCE, prior_table
-
-    found: dict[str, Any] = {"reference": REFERENCE}
-    for name in ("start", "plateau", "time"):
-        found[name] = {"median": predictive.median(name), "bands": predictive.bands(name)}
-    found["collapsed"] = {"steps": COLLAPSE_STEPS, "probability": predictive.collapsed}
-    return {
-        **priors.model_dump(include={"name", "description", "evidence", "learned_from"}),
-        "entries": [asdict(row) for row in prior_table(priors)],
-        "predictive": found,
-    }

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.cli.flags import echo
-from advisor.common import SAMPLING_AGAIN, ProgressLines, harmless
+from advisor.common import SAMPLING_AGAIN, ProgressLines, TimeLeft, harmless
 from advisor.common import write_new as whole
 from advisor.errors import InputError, writing
 
@@ -129,7 +129,7 @@ class Reporter:
     def __init__(self, *, quiet: bool) -> None:
         self.console = output(stderr=True, quiet=quiet)
         self._live: Progress | None = None
-        self._last = "", ""
+        self._last, self._left = ("", ""), TimeLeft()
         self._lines = ProgressLines(self.console.say)
         if self.console.is_terminal and not quiet:
             self._live = Progress(
@@ -161,7 +161,7 @@ class Reporter:
             self._live.update(
                 self._task,
                 description=stage,
-                detail=detail,
+                detail=self._left(stage, share, detail),
                 total=None if share is None else 1.0,
                 completed=min(share or 0.0, 0.999),  # what is done stops rich's clock
             )

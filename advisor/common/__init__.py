@@ -28,6 +28,7 @@ from advisor.common.shown import SAMPLING_AGAIN as SAMPLING_AGAIN
 from advisor.common.shown import VERSION as VERSION
 from advisor.common.shown import Progress as Progress
 from advisor.common.shown import ProgressLines as ProgressLines
+from advisor.common.shown import TimeLeft as TimeLeft
 from advisor.common.shown import Words as Words
 from advisor.common.shown import progress_of as progress_of
 from advisor.common.shown import silent as silent

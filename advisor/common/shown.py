@@ -36,16 +36,41 @@ def silent(stage: str, share: float | None, detail: str) -> None:
     """Report no progress."""
 
 
+def span(seconds: float) -> str:
+    """A time in the unit that a person would use."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+class TimeLeft:
+    """What is left of a stage, at the speed that it has had."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now, self._stage, self._began = now, "", 0.0
+
+    def __call__(self, stage: str, share: float | None, detail: str) -> str:
+        """Detail of a stage, with its time left once it has lasted for a few seconds."""
+        now = self._now()
+        if stage != self._stage:
+            self._stage, self._began = stage, now
+        spent = now - self._began
+        # Its first hundredth is the slowest.
+        if share is None or not 0.01 <= share < 1 or spent < 5:
+            return detail
+        return f"{detail}, about {span(spent * (1 - share) / share)} left"
+
+
 class ProgressLines:
     """Progress as lines: one per stage, and one every few seconds while it lasts."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
-        self._write = write
+        self._write, self._left = write, TimeLeft()
         self._stage, self._written, self._started = "", 0.0, time.monotonic()
 
     def __call__(self, stage: str, share: float | None, detail: str) -> None:
         """Write a line where the stage is new or the last line old."""
-        now = time.monotonic()
+        now, detail = time.monotonic(), self._left(stage, share, detail)
         if stage != self._stage or now - self._written > 5.0:
             self._written = now
             self._write(f"[{now - self._started:5.1f} s] {stage}" + (detail and f": {detail}"))

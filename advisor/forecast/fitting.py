@@ -50,7 +50,7 @@ def fit(
     NotConvergedError
         R-hat, effective sample size or divergences failed in two attempts.
     """
-    tell = model.FitClock(progress_of(progress))
+    tell = progress_of(progress)
     runs = read_runs(runs) if isinstance(runs, str | Path) else runs
     named, why = (priors, None) if priors is not None else model.preset_for(runs)
     preset = model.load_priors(named) if isinstance(named, str) else named

@@ -83,13 +83,12 @@ class RunLaws:
 
 
 def scored_steps(settings: Settings, steps: npt.ArrayLike) -> FloatArray:
-    """Optimizer steps behind the policy that each logged row scores: that of the latest refresh."""
-    return policy_steps(
-        np.atleast_1d(np.asarray(steps, dtype=float)),
-        settings.minibatches_per_refresh,
-        settings.epochs_per_refresh,
-        settings.lag,
-    )
+    """Optimizer steps behind the policy that each logged row scores: that of the latest refresh.
+
+    Stacked settings must share one refresh interval.
+    """
+    (interval,) = np.unique(settings.refresh_interval)
+    return policy_steps(np.atleast_1d(steps), int(interval), lag=settings.lag)
 
 
 class Forecaster:

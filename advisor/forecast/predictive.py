@@ -60,15 +60,15 @@ def fitted_curve(
 
 
 def final_reward(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Held-out reward at the end of a stable run, or else train reward; shape (draws,)."""
+    """Held-out reward at the end of a stable run, or else train reward; shape (..., draws)."""
     if forecaster.is_evaluated:
-        expected = forecaster.outcome(settings, final_steps(steps)).mean(axis=1)
+        expected = forecaster.outcome(settings, final_steps(steps)).mean(axis=-1)
         return evaluation(forecaster, expected)
     return final_train_reward(forecaster, settings, steps)
 
 
 def final_train_reward(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Mean train reward that is logged over the last tenth of a stable run, shape (draws,)."""
+    """Mean train reward that is logged over the last tenth of a stable run, (..., draws)."""
     times, rows = final_steps(steps), max(1, round(FINAL_SHARE * steps))
     mean = logged_mean(forecaster, settings, times, rows, forecaster.residual)
     return forecaster.in_reward_units(mean)
@@ -107,9 +107,9 @@ def slow_residual(forecaster: Forecaster, level: FloatArray) -> FloatArray:
 def logged_mean(
     forecaster: Forecaster, settings: Settings, steps: npt.ArrayLike, rows: float, noise: FloatArray
 ) -> FloatArray:
-    """Mean of rows that a stable run logs step by step round some, shape (draws,), in [0, 1]."""
+    """Mean of rows that a stable run logs step by step round some, (..., draws), in [0, 1]."""
     # Over a part that is short against their memory, residuals move as one: one Student t.
-    expected = forecaster.logged_level(settings, steps).mean(axis=1)
+    expected = forecaster.logged_level(settings, steps).mean(axis=-1)
     variance = _sampling_variance(forecaster.population, expected, settings, rows)
     return _noisy(forecaster, expected, variance, noise)
 
@@ -213,7 +213,7 @@ def level_of_fallen_run(
     level: float, rows: float, settings: Settings, size: int, rng: np.random.Generator
 ) -> FloatArray:
     """Level of a run that has collapsed, shape (size,): that of its latest rows, with a spread."""
-    trials = _fresh_prompts(settings, rows) * settings.group_size
+    trials = float(_fresh_prompts(settings, rows)) * settings.group_size
     # Jeffreys' half a success: none seen does not mean never.
     share = (np.clip(level, 0, 1) * trials + 0.5) / (trials + 1)
     odds = np.log(share / (1 - share)) + FALLEN_SPREAD * rng.standard_normal(size)
@@ -228,16 +228,17 @@ def _noisy(
     return np.asarray(np.clip(expected + np.sqrt(variance) * noise, 0.0, 1.0))
 
 
-def _fresh_prompts(settings: Settings, rows: float) -> float:
+def _fresh_prompts(settings: Settings, rows: float) -> FloatArray:
     """Prompts of rows of one step each: those of one batch of rollouts score the same ones."""
-    return settings.prompts_per_step * max(1.0, rows / settings.epochs_per_refresh)
+    batches = np.maximum(1.0, rows / np.asarray(settings.epochs_per_refresh))
+    return np.asarray(settings.prompts_per_step * batches)
 
 
 def _counted(
     level: FloatArray, settings: Settings, rows: float, rng: np.random.Generator
 ) -> FloatArray:
     """Right answers among the completions of some rows: nothing at all is a common end."""
-    asked = max(1, round(_fresh_prompts(settings, rows) * settings.group_size))
+    asked = max(1, round(float(_fresh_prompts(settings, rows)) * settings.group_size))
     return np.asarray(rng.binomial(asked, level) / asked)
 
 
@@ -249,8 +250,8 @@ def _sampling_variance(
     chance = np.clip(level, 0.02, 0.98)
     chance = chance * (1 - chance)
     within = sigmoid(population["within_log_odds"])
-    prompts = _fresh_prompts(settings, rows)
-    completions = prompts * settings.group_size
+    prompts = _fresh_prompts(settings, rows)[..., None]
+    completions = prompts * np.asarray(settings.group_size)[..., None]
     sampling = chance * (within / completions + (1 - within) / prompts)
     return np.asarray(sampling * np.exp(2 * population["log_noise_scale"]))
 

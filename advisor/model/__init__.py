@@ -37,14 +37,11 @@ from advisor.model.posterior import Posterior as Posterior
 from advisor.model.posterior import Provenance as Provenance
 from advisor.model.posterior import RunSummary as RunSummary
 from advisor.model.posterior import make_posterior as make_posterior
-from advisor.model.presets import COLLAPSE_STEPS as COLLAPSE_STEPS
-from advisor.model.presets import REFERENCE as REFERENCE
 from advisor.model.presets import SMALL as SMALL
 from advisor.model.presets import all_small as all_small
 from advisor.model.presets import outside_evidence as outside_evidence
 from advisor.model.presets import preset_for as preset_for
 from advisor.model.presets import prior_entries as prior_entries
-from advisor.model.presets import prior_predictive as prior_predictive
 from advisor.model.presets import prior_table as prior_table
 from advisor.model.priors import AS_THE_CURVE as AS_THE_CURVE
 from advisor.model.priors import FAMILIES as FAMILIES
@@ -70,7 +67,6 @@ from advisor.model.priors import preset_names as preset_names
 from advisor.model.run_fit import informed_share as informed_share
 from advisor.model.run_fit import log_prior as log_prior
 from advisor.model.run_fit import misfit_caution as misfit_caution
-from advisor.model.sampling import FitClock as FitClock
 from advisor.model.sampling import Sampling as Sampling
 from advisor.model.sampling import cohort_of as cohort_of
 from advisor.model.sampling import converged as converged

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from pydantic import BaseModel
 
-from advisor.common import (
-    DEFAULT_SEED,
-    SAMPLING,
-    SAMPLING_AGAIN,
-    Kind,
-    Progress,
-    kinds,
-    note,
-    silent,
-)
+from advisor.common import DEFAULT_SEED, SAMPLING_AGAIN, Kind, Progress, kinds, note
 from advisor.diagnosis import Collapse
 from advisor.errors import InputError, NotConvergedError
 from advisor.model.cohort import Cohort, build_cohort
@@ -82,7 +72,7 @@ class Sampling(BaseModel, frozen=True, extra="forbid"):
 
 
 def converged(
-    cohort: Cohort, preset: Priors, family: Family, settings: Sampling, progress: FitClock
+    cohort: Cohort, preset: Priors, family: Family, settings: Sampling, progress: Progress
 ) -> Posterior:
     """Posterior of one family that passes the gate; a note says where only the loose one."""
     complaint, over, has_diverged, agrees = None, "", False, False
@@ -99,9 +89,7 @@ def converged(
                     "seed": settings.seed + 1,
                 }
             )
-        progress.begin(settings.chains * (settings.draws + settings.tune), attempt, attempts)
-        posterior = sampled(cohort, preset, family, settings, progress.heard)
-        progress.end()
+        posterior = sampled(cohort, preset, family, settings, progress)
         found = posterior.convergence
         has_diverged = found.divergent_share > DIVERGENT_SHARE
         complaint = found.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE)
@@ -210,63 +198,3 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
         {name: verdict.healthy_until for name, verdict in verdicts.items()},
         {name: verdict.fell_from for name, verdict in verdicts.items()},
     )
-
-
-LEAST_SHARE = 0.01
-"""Share of an attempt from which its speed is taken: the first draws are the slowest."""
-
-
-class FitClock:
-    """Progress of a fit, passed on with what is left of all of it."""
-
-    def __init__(self, tell: Progress, now: Callable[[], float] = time.monotonic) -> None:
-        self._tell, self._now = tell, now
-        self._started = self._begun = now()
-        self._draws = self._seconds = self._drawn = 0.0
-        self._which = ""
-
-    @property
-    def heard(self) -> Progress:
-        """What a sampler reports to: itself, or `silent` where nobody listens, which costs less."""
-        return silent if self._tell is silent else self
-
-    def begin(self, draws: int, attempt: int, most: int) -> None:
-        """Note that an attempt of so many draws over all chains begins; counted from 0."""
-        self._begun, self._draws = self._now(), float(draws)
-        self._which = f"attempt {attempt + 1} of at most {most}, " if attempt else ""
-
-    def end(self) -> None:
-        """Note that it is over: its speed is the guess of what is to come."""
-        self._seconds += self._now() - self._begun
-        self._drawn += self._draws
-
-    def __call__(self, stage: str, share: float | None, detail: str) -> None:
-        """Pass on what happens, while draws are made with the time that all of it takes."""
-        if stage != SAMPLING or share is None:
-            self._tell(stage, share, detail)
-            return
-        now = self._now()
-        left = self._left(share, now - self._begun)
-        if left is None:
-            self._tell(stage, None, f"{self._which}{detail}")
-            return
-        elapsed = now - self._started
-        # Nothing is shown as done before it is.
-        whole = min(0.999, elapsed / max(elapsed + left, 1e-9))
-        self._tell(stage, whole, f"{self._which}{detail}, about {span(left)} left of the fit")
-
-    def _left(self, share: float, seconds: float) -> float | None:
-        """Seconds of the rest, or None where nothing tells how fast draws are made."""
-        before = self._seconds / self._drawn if self._drawn else None
-        done = share * self._draws
-        each = seconds / done if share >= LEAST_SHARE and done else before
-        return None if each is None else each * (self._draws - done)
-
-
-def span(seconds: float) -> str:
-    """A time in the unit that a person would use."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

@@ -147,6 +147,7 @@ def _sliders(explorer: dict[str, Any], advice: Recommendation) -> list[dict[str,
         values, (low, high) = explorer["choices"][name], ranges[name]
         places = np.linspace(0.0, 100.0, len(values))
         left, right = (float(np.interp(end, values, places)) for end in (low, high))
+        between = _short(low) if low == high else f"{_short(low)} to {_short(high)}"
         out.append(
             {
                 "name": name,
@@ -156,7 +157,7 @@ def _sliders(explorer: dict[str, Any], advice: Recommendation) -> list[dict[str,
                 "shown": _short(explorer["start"][name]),
                 "left": f"{left:.1f}",
                 "width": f"{right - left:.1f}",
-                "piloted": f"up to {high:g}" if low == 0 < high else _range(low, high),
+                "piloted": f"up to {high:g}" if low == 0 < high else between,
             }
         )
     return out
@@ -166,10 +167,6 @@ def _short(value: float) -> str:
     """A setting as the sliders write it."""
     is_plain = value == 0 or 1e-3 <= abs(value) < 1000 or value == int(value) < 1e4
     return f"{value:.3g}" if is_plain else style.scientific(value)
-
-
-def _range(low: float, high: float) -> str:
-    return _short(low) if low == high else f"{_short(low)} to {_short(high)}"
 
 
 def _figure(one: Drawn | Missing) -> dict[str, str]:
@@ -191,8 +188,7 @@ GROUPS = (4, 8, 16, 32, 64)
 LENGTHS = (0.5, 1.0, 2.0)
 """What is offered beside the settings of the answer; lengths as shares of its own."""
 
-NEAR = 1.15
-"""Ratio up to which a learning rate of the grid counts as twice or half another."""
+NEAR = 1.15  # Ratio up to which a learning rate of the grid counts as twice or half another
 
 
 def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[str, Any]:
@@ -216,9 +212,8 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
         "start": {name: getattr(base.planned_over(advice.steps), name) for name in choices},
         # The answer's own numbers, which come from more draws: the page starts with them.
         "answer": [
-            *(advice.reward.mean, advice.reward.low, advice.reward.high),
-            *(stable.probability, stable.least),
-            *(stable.refresh, stable.tolerance, stable.fluctuation),
+            *(advice.reward.mean, advice.reward.low, advice.reward.high, stable.probability),
+            *(stable.least, stable.refresh, stable.tolerance, stable.fluctuation),
         ],
         "epochs": base.epochs_per_refresh,
         "digits": digits(advice.reward.low, advice.reward.high),
@@ -278,13 +273,18 @@ def choices_of(posterior: Posterior, advice: Recommendation) -> dict[str, list[f
 
 def numbers(forecaster: Forecaster, plans: Sequence[Settings]) -> FloatArray:
     """Reward with its interval, P(stable), what decides of it, its three parts: (plans, 8)."""
-    found, lengths = np.empty((len(plans), 8)), [int(plan.planned_steps or 0) for plan in plans]
-    for places, together, steps in stacked(plans, lengths, forecaster.size):
-        ended, _, chances, _ = run_ends(forecaster, together, steps)
-        for place, own, chance in zip(places, ended, chances, strict=True):
-            low, _, high = central(final_reward(forecaster, plans[place], steps))
-            found[place] = (
-                *(own.mean(), low, high, chance.probability, chance.least),
-                *(chance.refresh, chance.tolerance, chance.fluctuation),
-            )
+    found = np.empty((len(plans), 8))
+    intervals = np.array([plan.refresh_interval for plan in plans])
+    for interval in set(intervals.tolist()):
+        places = np.flatnonzero(intervals == interval)
+        own = [plans[place] for place in places.tolist()]
+        lengths = [int(plan.planned_steps or 0) for plan in own]
+        for chosen, together, steps in stacked(own, lengths, 5 * forecaster.size):
+            ended, _, chances, _ = run_ends(forecaster, together, steps)
+            low, _, high = central(final_reward(forecaster, together, steps).T)
+            rewards = np.stack([ended.mean(axis=-1), low, high], axis=1)
+            parts = [
+                (c.probability, c.least, c.refresh, c.tolerance, c.fluctuation) for c in chances
+            ]
+            found[places[chosen]] = np.hstack([rewards, parts])
     return found

@@ -29,8 +29,7 @@ IN_NO_RUN = "part of no run"  # How a warning ends of rows or files that became 
 IN_WARMUP = "the log stops within the warm-up, at a learning rate of"
 """How a warning begins of runs that never had the learning rate that was set."""
 
-PASSED_OVER = "cannot be read:"
-"""How a warning begins of files and folders that could not be read."""
+PASSED_OVER = "cannot be read:"  # How a warning begins of files and folders that could not be read
 
 NOT_GRPO = "PPO with a value model, not GRPO: what is advised of groups was not learned from it"
 """How a warning ends of runs of the older method."""

@@ -8,7 +8,6 @@ from advisor.theory.clock import cumulative_clock as cumulative_clock
 from advisor.theory.clock import policy_steps as policy_steps
 from advisor.theory.clock import schedule_factors as schedule_factors
 from advisor.theory.fluctuation import PromptDifficulty as PromptDifficulty
-from advisor.theory.fluctuation import drift_factor as drift_factor
 from advisor.theory.fluctuation import group_deviation as group_deviation
 from advisor.theory.fluctuation import silent_group_share as silent_group_share
 from advisor.theory.fluctuation import temperature as temperature

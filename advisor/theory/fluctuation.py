@@ -1,4 +1,4 @@
-"""Noise and group size: the temperature, the logged noise, silent groups and the drift factor.
+"""Noise and group size: the temperature, the logged noise and silent groups.
 
 arXiv:2606.30789 lets the group size G enter as a temperature: the stationary fluctuation falls as
 1/G while the mean curve does not move, to leading order. Two effects hide that and are computed
@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from advisor.theory.arrays import FloatArray
-
-AdvantageScaling = Literal["group", "batch", "none"]
 
 
 def temperature(
@@ -103,24 +101,6 @@ class PromptDifficulty:
         """Both shape parameters of the Beta distribution."""
         return self.mean * self.concentration, (1 - self.mean) * self.concentration
 
-    @property
-    def within(self) -> float:
-        """E[p (1 - p)]."""
-        return self.mean * (1 - self.mean) * self.concentration / (self.concentration + 1)
-
-    @property
-    def between(self) -> float:
-        """Var(p)."""
-        return self.mean * (1 - self.mean) / (self.concentration + 1)
-
-
-def _half_step(x: float) -> float:
-    """Gamma(x + 1/2) / Gamma(x); a difference of two log-gammas loses its digits at large x."""
-    if x < 100:
-        return math.exp(math.lgamma(x + 0.5) - math.lgamma(x))
-    series = 1 - 1 / (8 * x) + 1 / (128 * x**2) + 5 / (1024 * x**3) - 21 / (32768 * x**4)
-    return math.sqrt(x) * series
-
 
 def _success_counts(group_size: int, difficulty: float | PromptDifficulty) -> FloatArray:
     """Distribution of right answers in a group, shape (G + 1,): binomial or beta-binomial."""
@@ -184,49 +164,3 @@ def group_deviation(group_size: int, difficulty: float | PromptDifficulty) -> fl
     """
     share = np.arange(group_size + 1) / group_size
     return float(_success_counts(group_size, difficulty) @ np.sqrt(share * (1 - share)))
-
-
-def drift_factor(
-    group_size: int,
-    difficulty: float | PromptDifficulty,
-    *,
-    scaling: AdvantageScaling = "group",
-    bessel: bool = False,
-) -> float:
-    """Drift at group size G relative to an infinite group, c_G: the residual G-dependence.
-
-    Parameters
-    ----------
-    group_size : int
-        G >= 2.
-    difficulty : float or PromptDifficulty
-        One pass rate, or its distribution over prompts.
-    scaling : {"group", "batch", "none"}
-        What the centred rewards are divided by. With "batch" or "none" the divisor does not depend
-        on the group, and centring alone leaves ``(G - 1) / G``.
-    bessel : bool
-        Whether the trainer divides by the Bessel-corrected group deviation (``torch.std``, as TRL
-        does): a further factor ``sqrt((G - 1) / G)``.
-
-    Returns
-    -------
-    factor : float
-        ``E[population group std] / E[sqrt(p (1 - p))]`` for group scaling.
-
-    Examples
-    --------
-    >>> round(drift_factor(4, 0.5), 2), round(drift_factor(16, 0.5), 2)
-    (0.81, 0.97)
-    """
-    if group_size < 2:
-        raise ValueError("a group of one has no spread: group_size must be at least 2")
-    if scaling != "group":
-        return (group_size - 1) / group_size
-    spread = group_deviation(group_size, difficulty)
-    if isinstance(difficulty, PromptDifficulty):
-        a, b = difficulty.shapes
-        full = _half_step(a) * _half_step(b) / (a + b)
-    else:
-        full = math.sqrt(difficulty * (1 - difficulty))
-    correction = math.sqrt((group_size - 1) / group_size) if bessel else 1.0
-    return correction * spread / full

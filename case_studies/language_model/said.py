@@ -41,7 +41,7 @@ from advisor.forecast.forecaster import Forecaster, Target  # noqa: E402
 from advisor.forecast.predictive import final_reward  # noqa: E402
 from advisor.forecast.run_in_progress import EXPONENTIAL, curve_fit  # noqa: E402
 from advisor.forecast.survival import stability  # noqa: E402
-from advisor.runs.settings import PartialSettings  # noqa: E402
+from advisor.runs import PartialSettings  # noqa: E402
 
 PILOT_SETS: dict[str, tuple[tuple[float, ...], int]] = {
     "four of 12": ((3e-6, 1e-5, 3e-5, 1e-4), 12),

@@ -41,3 +41,18 @@ def test_configurations_of_an_answer_are_evaluated_together():
     walk = json.loads(run.stdout)
     assert walk["kind"] == "recommendation"
     assert walk["switches"] <= MOST_SWITCHES_OF_AN_ANSWER, walk["switches_by_pair"]
+
+
+MOST_SWITCHES_OF_A_PAGE = 3_000
+"""The sliders' grid asked plan by plan for its rewards made 55,890; stacked, 2,370."""
+
+
+@pytest.mark.evidence
+def test_configurations_of_a_page_are_evaluated_together():
+    run = subprocess.run(
+        [sys.executable, str(WALK), "--page"], capture_output=True, text=True, check=True
+    )
+    walk = json.loads(run.stdout)
+    # A grid that fails leaves a page without sliders, and few switches.
+    assert walk["has_sliders"]
+    assert walk["switches"] <= MOST_SWITCHES_OF_A_PAGE, walk["switches_by_pair"]

@@ -1,7 +1,8 @@
 """How many rooms one log passes: modules and functions of `advisor` entered while it is read.
 
 Run as ``python tests/architecture/walk_of_a_log.py [trainer_state.json]``; prints JSON. With
-``--advise`` in place of a log it counts the same of one answer from a made-up posterior.
+``--advise`` in place of a log it counts the same of one answer from a made-up posterior, with
+``--page`` of the page of that answer.
 
 Counting. The package is imported first; caches are as empty as in a fresh process. While
 `advisor.read_runs` reads the file, `sys.setprofile` reports each call of a Python function. Of
@@ -111,18 +112,22 @@ def walk(path: Path) -> dict[str, object]:
     return {"runs": len(runs), "rows": int(runs[0].step.size), **counts}
 
 
-def walk_of_an_answer() -> dict[str, object]:
-    """Advise from a made-up posterior and count what is entered on the way."""
+def walk_of_an_answer(*, page: bool = False) -> dict[str, object]:
+    """Advise from a made-up posterior, or write the page, and count what is entered on the way."""
     from simulated_runs import made_up_posterior
 
-    advise, posterior = advisor.advise, made_up_posterior()
+    advise, report, posterior = advisor.advise, advisor.report, made_up_posterior()
     answer, counts = walked(lambda: advise(posterior))
-    return {"kind": answer.kind, **counts}
+    if not page:
+        return {"kind": answer.kind, **counts}
+    file = Path(tempfile.mkdtemp()) / "report.html"
+    _, counts = walked(lambda: report(posterior, answer, file))
+    return {"has_sliders": 'type="range"' in file.read_text(encoding="utf-8"), **counts}
 
 
 if __name__ == "__main__":
-    if "--advise" in sys.argv:
-        found = walk_of_an_answer()
+    if {"--advise", "--page"} & set(sys.argv):
+        found = walk_of_an_answer(page="--page" in sys.argv)
     elif len(sys.argv) > 1:
         found = walk(Path(sys.argv[1]))
     else:

@@ -9,6 +9,7 @@ import pytest
 from learned_priors import MODEL_SPREADS, learn_priors
 from past_studies import REFERENCE, hash_of, parameters, past, same_data
 from preset_files import write_preset
+from prior_predictive import prior_predictive
 
 from advisor import model
 from advisor.errors import InputError
@@ -19,7 +20,6 @@ from advisor.model import (
     Posterior,
     load_priors,
     prior_entries,
-    prior_predictive,
 )
 
 BASE = load_priors("small_models")

@@ -44,8 +44,7 @@ def test_a_preset_shows_every_number_and_source(capsys, name):
     for key, entry in prior_entries(priors).items():
         assert key in joined
         assert entry.source.split()[0] in joined
-    assert "G 8, K 1, momentum 0.9" in joined
-    assert "80 % intervals" in joined
+    assert "80% interval" in joined
 
 
 def test_a_narrow_terminal_gets_the_sources_below(capsys, monkeypatch):
@@ -55,15 +54,13 @@ def test_a_narrow_terminal_gets_the_sources_below(capsys, monkeypatch):
         assert f"{key}: {entry.source}" in joined
 
 
-def test_json_holds_entries_and_curves(capsys):
+def test_json_holds_entries(capsys):
     told = json.loads(run(["show", "uninformative", "--json"], capsys))
     entries = {entry["name"]: entry for entry in told["entries"]}
     assert entries.keys() == prior_entries(load_priors("uninformative")).keys()
     assert entries["log_slope"]["scale"] == "exp"
     assert entries["log_slope"]["lower"] < np.exp(entries["log_slope"]["mean"])
     assert entries["log_stiffness_ratio"]["mean"] is None
-    low, high = told["predictive"]["plateau"]["bands"]["0.8"]
-    assert 0 < low < told["predictive"]["plateau"]["median"] < high < 1
 
 
 @pytest.mark.parametrize(

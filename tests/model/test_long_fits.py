@@ -1,4 +1,4 @@
-"""Fits that take long: one clock for all of it, and runs that are named where it is refused."""
+"""Fits that take long: what is left of them, and runs that are named where one is refused."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import pytest
 from simulated_runs import PRESET, Plan, rising
 
 import advisor
-from advisor.common import SAMPLING, silent
+from advisor.common import SAMPLING, TimeLeft
+from advisor.common.shown import span
 from advisor.errors import NotConvergedError
 from advisor.forecast import fit
-from advisor.model import FitClock, Sampling
+from advisor.model import Sampling
 from advisor.model import run_fit as residuals
-from advisor.model.sampling import span
 
 BRIEF = Sampling(draws=300, tune=50, target_accept=0.8, seed=5)
 
@@ -20,65 +20,42 @@ def runs():
     return [Plan(rate).run(rising(end=0.6), name) for rate, name in ((1e-4, "one"), (3e-4, "two"))]
 
 
-# One clock ---------------------------------------------------------------------------------------
+# What is left -----------------------------------------------------------------------------------
 
 
 class Told:
-    """What a clock passes on, while its time is set by hand."""
+    """Details of stages, while the time is set by hand."""
 
     def __init__(self) -> None:
         self.time = 0.0
-        self.lines: list[tuple[str, float | None, str]] = []
-        self.clock = FitClock(lambda *line: self.lines.append(line), lambda: self.time)
+        self.left = TimeLeft(lambda: self.time)
 
-    def at(self, seconds: float, share: float) -> tuple[float | None, str]:
+    def at(self, seconds: float, share: float | None, stage: str = SAMPLING) -> str:
         self.time = seconds
-        self.clock(SAMPLING, share, "4 chains")
-        return self.lines[-1][1:]
+        return self.left(stage, share, "4 chains")
 
 
-def test_what_is_left_is_that_of_the_attempt_at_its_own_speed():
+def test_what_is_left_is_that_of_the_stage_at_its_own_speed():
     told = Told()
-    told.clock.begin(6000, 0, 3)
-    share, detail = told.at(20, 0.25)
-    assert detail == "4 chains, about 60 s left of the fit"
-    assert share == pytest.approx(20 / 80)
+    assert told.at(100, 0.0) == "4 chains"
+    assert told.at(120, 0.25) == "4 chains, about 60 s left"
+    # The next stage has its own speed, and begins when it is first told.
+    assert told.at(130, None, "Sampling again") == "4 chains"
+    assert told.at(140, 0.0) == "4 chains"
+    assert told.at(340, 0.5) == "4 chains, about 3 min left"
 
 
-def test_time_goes_on_over_attempts():
-    """The second attempt is five times as long: it is known from its first moment, and counted."""
+@pytest.mark.parametrize("share", [None, 0.0, 0.009, 1.0])
+def test_nothing_is_guessed_where_nothing_shows_it(share):
     told = Told()
-    told.clock.begin(1000, 0, 3)
-    first, _ = told.at(90, 0.9)
-    told.time = 100
-    told.clock.end()
-    told.clock.begin(5000, 1, 3)
-    share, detail = told.at(100, 0.0)
-    # At ten draws a second 500 s are left, of 600 in all.
-    assert detail == "attempt 2 of at most 3, 4 chains, about 8 min left of the fit"
-    assert share == pytest.approx(100 / 600)
-    assert 0 < share < first
-    # A sampler with smaller steps is slower: its own speed counts as soon as it shows.
-    share, detail = told.at(300, 0.2)
-    assert detail.endswith("about 13 min left of the fit")
-    assert share == pytest.approx(300 / 1100)
+    told.at(0, 0.0)
+    assert told.at(60, share) == "4 chains"
 
 
-def test_nothing_is_guessed_before_a_draw_was_made():
+def test_short_stages_pass_as_they_are():
     told = Told()
-    told.clock.begin(1000, 0, 3)
-    assert told.at(5, 0.0) == (None, "4 chains")
-
-
-def test_other_stages_pass_as_they_are():
-    told = Told()
-    told.clock("Checking convergence", None, "")
-    assert told.lines == [("Checking convergence", None, "")]
-
-
-def test_a_sampler_that_nobody_listens_to_counts_no_draws():
-    assert FitClock(silent).heard is silent
-    assert Told().clock.heard is not silent
+    told.at(0, 0.0)
+    assert told.at(4, 0.5) == "4 chains"
 
 
 @pytest.mark.parametrize(

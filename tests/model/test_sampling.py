@@ -114,7 +114,7 @@ def test_progress_counts_the_draws(monkeypatch):
     assert all(0 <= share <= 1 for share in shares)
     assert max(shares) > 0
     assert all("of 5000 draws over all chains" in detail for detail in details)
-    # What is left of the fit is the clock's to say: an attempt knows of itself alone.
+    # What is left is said by who shows it.
     assert not any("left" in detail for detail in details)
 
 

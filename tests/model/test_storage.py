@@ -27,7 +27,6 @@ from advisor.model import (
     POPULATION,
     RUN_EFFECTS,
     SPECTRUM,
-    FitClock,
     Posterior,
     Sampling,
     cohort_of,
@@ -304,7 +303,7 @@ def test_bounds_that_were_read_off_the_logs_are_asked_for(bounds, notes, is_aske
     monkeypatch.setattr(sampling, "sampled", lambda *_: apart)
     cohort = replace(cohort_of_plans(PLANS, bounds), notes=notes)
     with pytest.raises(NotConvergedError) as no:
-        sampling.converged(cohort, apart.meta.priors, SPECTRUM, BRIEF, FitClock(silent))
+        sampling.converged(cohort, apart.meta.priors, SPECTRUM, BRIEF, silent)
     wanted = "bounds, -20 to 30, were read off the logs, where odd rows may stretch them: give"
     assert (wanted in str(no.value)) == is_asked
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from prior_predictive import prior_predictive
 
-from advisor.model import Priors, load_priors, preset_names, prior_entries, prior_predictive
+from advisor.model import Priors, load_priors, preset_names, prior_entries
 
 OTHERS = sorted(set(preset_names()) - {"uninformative"})
 LEARNED = ("full_finetuning", "lora")

@@ -52,7 +52,7 @@ def test_importing_the_theory_imports_numpy_only():
 
 def test_using_the_theory_imports_numpy_only():
     use = "from advisor.theory import *; trajectory(3.0, 0.2, 0.7, coefficients(0.01, 0.9))"
-    assert loaded_after(f"{use}; drift_factor(4, PromptDifficulty(0.3, 2.0))") == []
+    assert loaded_after(f"{use}; silent_group_share(4, PromptDifficulty(0.3, 2.0))") == []
 
 
 def test_import_check_sees_a_package_that_is_imported():

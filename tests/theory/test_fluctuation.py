@@ -134,8 +134,9 @@ def test_logged_noise_has_a_floor_that_the_group_does_not_move(group, prompts, r
     rng = np.random.default_rng(42)
     mix = PromptDifficulty(0.4, 3.0)
     measured = simulated_reward_variance(rng, mix, group, prompts, rows)
-    right = reward_noise_variance(mix.within, mix.between, group, prompts, rows)
-    all_by_group = (mix.within + mix.between) / (group * prompts * rows)
+    within, between = 0.24 * 3 / 4, 0.24 / 4  # E[p (1 - p)] and Var(p) of the mix
+    right = reward_noise_variance(within, between, group, prompts, rows)
+    all_by_group = (within + between) / (group * prompts * rows)
     assert abs(measured / right - 1) < 0.05
     assert abs(measured / all_by_group - 1) > 0.3
 
@@ -146,8 +147,7 @@ def test_difficulty_moments_are_those_of_the_beta_distribution(mean, log_c):
     mix = PromptDifficulty(mean, 10**log_c)
     beta = stats.beta(*mix.shapes)
     assert beta.mean() == pytest.approx(mean)
-    assert mix.between == pytest.approx(beta.var(), rel=1e-9)
-    assert mix.within + mix.between == pytest.approx(mean * (1 - mean))
+    assert beta.var() == pytest.approx(mean * (1 - mean) / (1 + 10**log_c), rel=1e-9)
 
 
 @pytest.mark.parametrize(("mean", "concentration"), [(0, 1), (1, 1), (0.5, 0), (0.5, -1)])

