@@ -101,7 +101,7 @@ def test_json_of_an_answer_is_short_and_names_the_rest():
 def test_json_of_an_answer_stays_short_whichever_part_is_long(place, length):
     answer = json.loads((STUDY.parent / place).read_text())
     for name in (*answer, *(("every",) if length else ())):
-        longer = dict.fromkeys(answer if name == "every" else [name], ["x" * length])
+        longer = {key: ["x" * length] for key in (answer if name == "every" else [name])}
         given = {**answer, **longer, "settings": answer["settings"]}
         text = brief(given)
         assert len(text) <= 4000, name
