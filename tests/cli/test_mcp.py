@@ -96,6 +96,22 @@ def test_json_of_an_answer_is_short_and_names_the_rest():
     assert "reward" in long
 
 
+@pytest.mark.parametrize("place", ["study/recommendation.json", "saved/infeasible.json"])
+@pytest.mark.parametrize("length", [0, 900, 5000])
+def test_json_of_an_answer_stays_short_whichever_part_is_long(place, length):
+    answer = json.loads((STUDY.parent / place).read_text())
+    for name in (*answer, *(("every",) if length else ())):
+        longer = {key: ["x" * length] for key in (answer if name == "every" else [name])}
+        given = {**answer, **longer, "settings": answer["settings"]}
+        text = brief(given)
+        assert len(text) <= 4000, name
+        short = json.loads(text)
+        left_out = short.pop("answer_part")
+        assert {*short, *left_out} == answer.keys()
+        settings = {key: value for key, value in answer["settings"].items() if value is not None}
+        assert {**given, "settings": settings, **short} == {**given, "settings": settings}
+
+
 @pytest.fixture
 def asked(tmp_path):
     """Answers of a server that a client starts, to calls one after the other."""
