@@ -171,6 +171,7 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         lattice = default_lattice(
             posterior,
             fixed,
+            target=target,
             group_sizes=request.group_sizes,
             learning_rates=request.learning_rates,
             devices=request.devices,

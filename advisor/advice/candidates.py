@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from advisor.errors import InputError
+from advisor.forecast import Target, pilots_of
 from advisor.model import Meta, Posterior
 from advisor.runs import Settings
 from advisor.theory import IntArray
@@ -137,16 +138,18 @@ def default_lattice(
     posterior: Posterior,
     fixed: Settings,
     *,
+    target: Target | None = None,
     group_sizes: Sequence[float] | None = None,
     learning_rates: Sequence[float] | None = None,
     prompts_per_step: Sequence[float] | None = None,
     devices: int = 1,
 ) -> Lattice:
-    """Lattice around what the pilots covered."""
+    """Lattice around what the pilots covered, with the learning rates that the target's ran."""
     pilots = [run.settings for run in posterior.meta.runs]
     prompts = fixed.prompts_per_step
     if learning_rates is None:
-        learning_rates = _rate_ladder(posterior.meta)
+        runs = [] if target is None else pilots_of(posterior, target)
+        learning_rates = _rate_ladder(posterior.meta, {r.settings.learning_rate for r in runs})
     if group_sizes is None:
         sizes = [one.group_size for one in pilots]
         least, most = max(2, min(sizes) / GROUP_REACH), max(sizes) * GROUP_REACH
@@ -189,9 +192,9 @@ def within_reach(lattice: Lattice, meta: Meta) -> Lattice:
     return lattice.up_to(RATE_REACH * 1.001 * surviving)
 
 
-def _rate_ladder(meta: Meta) -> tuple[float, ...]:
-    piloted = sorted({run.settings.learning_rate for run in meta.runs})
-    lowest = piloted[0]
+def _rate_ladder(meta: Meta, run: Set[float]) -> tuple[float, ...]:
+    """Geometric ladder; rates that were run take the place of those next to them."""
+    lowest = min(one.settings.learning_rate for one in meta.runs)
     surviving = meta.largest_surviving_rate
     low, high = lowest / RATE_REACH, (surviving or 0.0) * RATE_REACH
     if surviving is None:  # then the way is down: two decades below the lowest rate
@@ -200,10 +203,9 @@ def _rate_ladder(meta: Meta) -> tuple[float, ...]:
     between = [
         float(f"{rate:.2g}")
         for rate in np.geomspace(low, high, count)
-        if np.abs(np.log(rate / np.array(piloted))).min() > np.log(RATE_RATIO) / 2
+        if all(abs(np.log(rate / one)) > np.log(RATE_RATIO) / 2 for one in run)
     ]
-    # What was run is offered as it was run.
-    return tuple(sorted({*between, *(rate for rate in piloted if rate <= high)}))
+    return tuple(sorted({*between, *(rate for rate in run if rate <= high)}))
 
 
 def _varied(piloted: Sequence[Any], low: float, high: float, kept: Any) -> list[Any]:

@@ -260,7 +260,7 @@ def bench_of(
     target = Target(task, plan.model, plan.parameters, start)
     lattice = Lattice(ladder(plan.settings))
     if is_fitted:
-        lattice = default_lattice(posterior, plan.settings, devices=plan.devices)
+        lattice = default_lattice(posterior, plan.settings, target=target, devices=plan.devices)
         sizes = [run.parameters for run in runs]
         if outside_evidence(meta.priors, plan.settings, plan.parameters, sizes) is not None:
             lattice = within_reach(lattice, meta)

@@ -40,6 +40,9 @@ OWN, ADVICE = "advice, own pilots", "advice, the small models' pilots"
 MENDED = f"{ADVICE} (mended, in sight of the first six)"
 """What a later advisor answers on the same pilots; of loops it had seen, so in sample."""
 
+AGAIN = f"{ADVICE} (prior of the best rate, in sight of all seven)"
+"""The same of 1.1; its rates are read from the ladder."""
+
 NEAR = 0.02
 """Decades of rate within which a trained run stands for an answer that no run was trained for."""
 TARGETS = (
@@ -197,7 +200,7 @@ def launched(answer: dict[str, Any], target: Cell) -> tuple[Cell, float] | None:
 def methods(loop: Loop, answers: dict[str, Any]) -> dict[str, tuple[Cell, float]]:
     """What each method launches."""
     known = rules(loop.target)
-    said = [name for name in (ADVICE, MENDED, OWN) if name in answers]
+    said = [name for name in (ADVICE, MENDED, AGAIN, OWN) if name in answers]
     found = {name: launched(answers[name], loop.target) for name in said}
     rates = {
         "the small models' best pilot": answers["best pilot"]["rate"],
@@ -262,7 +265,7 @@ def told(loop: Loop, answers: dict[str, Any]) -> dict[str, Any]:
         else:
             nearest = min(target.rates, key=lambda own: abs(np.log(own / rate)))
             runs = runs_at(target, nearest)
-            row |= of_advice(runs, cell, answers[name]) if name == OWN else {}
+            row |= of_advice(runs, cell, answers[name]) if name in (AGAIN, OWN) else {}
             row["end"] = round(ladder.at(rate), 4)
         if runs:
             row["regret"] = round(ladder.means[best] - row["end"], 4)

@@ -1,7 +1,5 @@
 """Where the best learning rate lies: the shape of ladders, and what rules of choice lose.
 
-    python case_studies/language_model/optimum.py [--out optimum.json]
-
 Nothing is forecast again: kept forecasts of whole ladders are chosen from by each rule. The shape
 is learned by least squares, from all ladders and without one kind of ladder at a time. Rules that
 need it are scored with both.
@@ -9,7 +7,6 @@ need it are scored with both.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -21,7 +18,6 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
 from compared import difference, kept  # noqa: E402
-from manifest import write_result  # noqa: E402
 from said import named  # noqa: E402
 
 from advisor.forecast import HEIGHTS, OPTIMA, shifts_of  # noqa: E402
@@ -115,11 +111,8 @@ def nearest(ladder: Ladder, rate: float) -> int:
     return int(np.abs(np.log(ladder.rates / rate)).argmin())
 
 
-def main() -> None:
-    """Learn the shape, choose by every rule, score, write the result."""
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=HERE / "optimum.json")
-    out = parser.parse_args().out
+def result() -> dict[str, Any]:
+    """Shape of ladders, and regret of every rule of choice."""
     found = [one for kind in KEPT for one in ladders(kind)]
     rule = load_priors("theory").decision
     shapes = {"all": shape_of(found)}
@@ -149,8 +142,4 @@ def main() -> None:
             lost[name] = {task: float(np.mean(each)) for task, each in regrets.items()}
         mine, *others = lost
         document["regret"][kind] = {name: difference(lost[mine], lost[name]) for name in others}
-    write_result(out, document, Path(__file__), [])
-
-
-if __name__ == "__main__":
-    main()
+    return document

@@ -16,15 +16,16 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from manifest import write_result  # noqa: E402
 from run_store import TABLES  # noqa: E402
 
-FORECASTS = HERE.glob("*.predictions.jsonl.gz")
+FORECASTS = sorted(HERE.glob("*.predictions.jsonl.gz"))
 MADE = {
     "across": sorted(HERE.glob("cells_first*.json")),
     "cells": sorted(TABLES.glob("*/*.jsonl.gz")),
-    "compared": [HERE / "loop.json", *sorted(FORECASTS)],
+    "compared": [HERE / "loop.json", *FORECASTS],
     "equal_completions": sorted(TABLES.glob("*.jsonl.gz")),
     "group_sizes": sorted(TABLES.glob("**/*.jsonl.gz")),
     "live_across": sorted(TABLES.glob("*/*.jsonl.gz")),
     "refresh": sorted(TABLES.glob("*.jsonl.gz")),
+    "optimum": FORECASTS,
     "rising": sorted(TABLES.glob("**/*.jsonl.gz")),
     "silent_groups": sorted(TABLES.glob("*.jsonl.gz")),
 }
