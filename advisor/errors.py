@@ -104,11 +104,10 @@ def writing(what: str, path: str | Path, key: str, place: str = "folder") -> Ite
     try:
         yield
     except OSError as error:
+        problem = f"{what} cannot be written ({error.strerror or error})"
+        advice = f"Choose a {place} you may write to"
         raise InputError(
-            f"{what} cannot be written ({error.strerror or error})",
-            path=path,
-            argument=key.removeprefix("--"),
-            advice=f"Choose a {place} you may write to",
+            problem, path=path, argument=key.removeprefix("--"), advice=advice
         ) from error
 
 

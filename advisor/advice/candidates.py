@@ -39,11 +39,9 @@ class Lattice:
         _refuse_none(offered)
         self._by_place = {place_of(point): point for point in offered}
         if len(self._by_place) < len(offered):
-            raise InputError(
-                "two configurations to choose from differ in nothing that is chosen",
-                argument="choose_from",
-                advice="Give each once; what is not chosen must be the same for all",
-            )
+            problem = "two configurations to choose from differ in nothing that is chosen"
+            advice = "Give each once; what is not chosen must be the same for all"
+            raise InputError(problem, argument="choose_from", advice=advice)
 
     @cached_property
     def axes(self) -> dict[str, tuple[float | int, ...]]:
@@ -117,11 +115,9 @@ class Grid(Lattice):
 
 def _refuse_none(choices: Sequence[object]) -> None:
     if not choices:
-        raise InputError(
-            "no configuration is left to choose from",
-            argument="group_sizes, learning_rates, devices",
-            advice="Widen the choices, or name fewer devices",
-        )
+        problem = "no configuration is left to choose from"
+        advice = "Widen the choices, or name fewer devices"
+        raise InputError(problem, argument="group_sizes, learning_rates, devices", advice=advice)
 
 
 def _evenly(size: int, most: int) -> IntArray:

@@ -289,11 +289,9 @@ def what_if_rows(
         columns = np.broadcast_arrays(*named.values())
     except ValueError as error:
         shapes = ", ".join(f"{name} {value.shape}" for name, value in named.items())
-        raise InputError(
-            f"the settings do not broadcast: {shapes}",
-            argument=", ".join(named),
-            advice="Give one value or as many as the others",
-        ) from error
+        problem = f"the settings do not broadcast: {shapes}"
+        advice = "Give one value or as many as the others"
+        raise InputError(problem, argument=", ".join(named), advice=advice) from error
     each = zip(*(column.ravel().tolist() for column in columns), strict=True)
     return [
         _row(forecaster, cost, _changed(base, dict(zip(named, values, strict=True))), base, at_step)
@@ -364,14 +362,9 @@ def _row(
 def _check_change(settings: Settings, at_step: int) -> None:
     """Refuse a change on the way that no run can make or that nothing tells the effect of."""
     if not 0 < at_step < (settings.planned_steps or 0):
-        raise InputError(
-            f"no run of {settings.planned_steps} steps can change at step {at_step}",
-            argument="at_step",
-            advice="Give a step before its end",
-        )
+        problem = f"no run of {settings.planned_steps} steps can change at step {at_step}"
+        raise InputError(problem, argument="at_step", advice="Give a step before its end")
     if settings.schedule != "constant":
-        raise InputError(
-            f"the schedule is {settings.schedule}: a trainer that resumes plans it again",
-            argument="at_step",
-            advice="Ask for the rest as a run of its own, or for one with a constant schedule",
-        )
+        problem = f"the schedule is {settings.schedule}: a trainer that resumes plans it again"
+        advice = "Ask for the rest as a run of its own, or for one with a constant schedule"
+        raise InputError(problem, argument="at_step", advice=advice)

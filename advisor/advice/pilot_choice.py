@@ -298,11 +298,8 @@ def next_pilot(
     pilot : NextPilot
     """
     if steps is not None and not 2 <= steps <= recommendation.steps:
-        raise InputError(
-            f"a pilot of {counted(steps, 'step')}",
-            argument="steps",
-            advice=f"Give at least 2 and no more than the run, {recommendation.steps}",
-        )
+        advice = f"Give at least 2 and no more than the run, {recommendation.steps}"
+        raise InputError(f"a pilot of {counted(steps, 'step')}", argument="steps", advice=advice)
     return weighed_pilot(
         *decision_of(posterior, recommendation),
         recommendation.settings,

@@ -131,11 +131,9 @@ def planned_settings(stated: Mapping[str, Any]) -> tuple[Settings, list[str]]:
     partial = PartialSettings.checked(stated, argument="overrides")
     lacking = list(partial.lacking)
     if lacking:
-        raise InputError(
-            f"the run that is planned lacks {', '.join(lacking)}",
-            argument="overrides",
-            advice="Give them as you would launch the run now, each as name=value",
-        )
+        problem = f"the run that is planned lacks {', '.join(lacking)}"
+        advice = "Give them as you would launch the run now, each as name=value"
+        raise InputError(problem, argument="overrides", advice=advice)
     return partial.completed(), [str(line) for line in partial.assumptions()]
 
 

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.advice.answer_fields import AnswerFields, NextPilot
 from advisor.advice.promotion import goes_on
-from advisor.advice.wording import (
-    details_text,
-    in_trainer_names,
-    percent,
-    summary_text,
-    title_of,
-)
+from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text, title_of
 from advisor.common import Kind, kinds
 from advisor.errors import InputError
 from advisor.runs import PartialSettings, PilotRun, Settings, Trainer
@@ -184,10 +178,9 @@ def _config(
     own = Trainer.named(advice.trainer).export
     name = name or (own.name if own else None)
     if name is None:
+        problem = f"the pilots were trained with {advice.trainer}, for which no config is written"
         raise InputError(
-            f"the pilots were trained with {advice.trainer}, for which no config is written",
-            argument="to",
-            advice=f"Choose one of {', '.join(Trainer.exports())}",
+            problem, argument="to", advice=f"Choose one of {', '.join(Trainer.exports())}"
         )
     if schedule not in (None, settings.schedule):
         asked = PartialSettings.checked({"schedule": schedule}, argument="schedule")

@@ -31,10 +31,9 @@ class _Asked(BaseModel, frozen=True, extra="forbid"):
             problem = str(first["msg"])
             if first["type"] == "extra_forbidden":
                 problem = f"there is no argument '{name}'"
+            advice = f"The arguments are {', '.join(cls.model_fields)}"
             raise InputError(
-                problem[:1].lower() + problem[1:],
-                argument=name,
-                advice=f"The arguments are {', '.join(cls.model_fields)}",
+                problem[:1].lower() + problem[1:], argument=name, advice=advice
             ) from error
 
 
@@ -162,11 +161,9 @@ class Request(_Asked):
         try:
             return KnownOptimum.model_validate(given)
         except ValidationError as error:
-            raise InputError(
-                f"what is known, {dict(self.known)} from {self.projects} projects, cannot be",
-                argument="known, projects",
-                advice=f"Give positive numbers for {', '.join(names)}, and at least 1 project",
-            ) from error
+            problem = f"what is known, {dict(self.known)} from {self.projects} projects, cannot be"
+            advice = f"Give positive numbers for {', '.join(names)}, and at least 1 project"
+            raise InputError(problem, argument="known, projects", advice=advice) from error
 
     def target_in(self, posterior: Posterior) -> Target:
         """Target that is named; by default the largest piloted model, on its task."""
@@ -181,22 +178,16 @@ class Request(_Asked):
         by_worst = "0.1 to compare configurations by their worst tenth"
         _refuse_probability("risk", self.risk, "in (0, 0.5]", by_worst, most=0.5)
         if self.to_reward is not None and self.to_share is not None:
-            raise InputError(
-                "a run has one goal, but two were given",
-                argument="to_reward, to_share",
-                advice="Give one of them",
-            )
+            problem = "a run has one goal, but two were given"
+            raise InputError(problem, argument="to_reward, to_share", advice="Give one of them")
         _refuse_probability(
             "to_share", self.to_share, "of the gain strictly between 0 and 1", "one like 0.95"
         )
         for name in ("gpus", "seconds_per_step"):
             value = getattr(self, name)
             if value is not None and not 0 < value < np.inf:
-                raise InputError(
-                    f"{value:g} is not positive and finite",
-                    argument=name,
-                    advice="Give a positive number",
-                )
+                problem = f"{value:g} is not positive and finite"
+                raise InputError(problem, argument=name, advice="Give a positive number")
         if self.devices < 1:
             raise InputError(f"{self.devices} devices", argument="devices", advice="Give 1 or more")
         for name, wanted, least in (
@@ -205,22 +196,16 @@ class Request(_Asked):
         ):
             given = getattr(self, name)
             if given is not None and not (given and all(_is_choice(one, least) for one in given)):
-                raise InputError(
-                    f"the choices {list(given)} are empty or hold what cannot be",
-                    argument=name,
-                    advice=f"Give {wanted}",
-                )
+                problem = f"the choices {list(given)} are empty or hold what cannot be"
+                raise InputError(problem, argument=name, advice=f"Give {wanted}")
         return self
 
     def _check_budget(self) -> None:
         names = ("steps", "batches", "completions", "gpu_hours")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if len(given) > 1:
-            raise InputError(
-                f"a run has one budget, but {' and '.join(sorted(given))} were given",
-                argument=", ".join(names),
-                advice="Give one of them",
-            )
+            problem = f"a run has one budget, but {' and '.join(sorted(given))} were given"
+            raise InputError(problem, argument=", ".join(names), advice="Give one of them")
         for name, value in given.items():
             if not 0 < value < np.inf:
                 raise InputError(
@@ -299,11 +284,9 @@ class Budget(BaseModel, frozen=True, extra="forbid"):
             return whole_batches(steps, interval)
         seconds = cost.seconds_per_step(settings)
         if seconds is None or self.gpu_hours is None:
-            raise InputError(
-                "GPU-hours cannot be turned into steps: no pilot logged its step times",
-                argument="gpu_hours",
-                advice="Give `seconds_per_step`, or plan in `steps` or `completions`",
-            )
+            problem = "GPU-hours cannot be turned into steps: no pilot logged its step times"
+            advice = "Give `seconds_per_step`, or plan in `steps` or `completions`"
+            raise InputError(problem, argument="gpu_hours", advice=advice)
         steps = min(int(self.gpu_hours * 3600 / cost.gpus / seconds), MOST_STEPS)
         return whole_batches(steps, interval)
 

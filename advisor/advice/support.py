@@ -116,10 +116,7 @@ def reach_of(forecaster: Forecaster) -> float:
 
 
 def cautions(
-    forecaster: Forecaster,
-    steps: int,
-    silent: Mapping[int, float],
-    beyond: Sequence[str] = (),
+    forecaster: Forecaster, steps: int, silent: Mapping[int, float], beyond: Sequence[str] = ()
 ) -> list[Note]:
     """Cautions about a run of so many steps; `silent_groups` and `beyond_pilots` are given."""
     meta, target = forecaster.posterior.meta, forecaster.target

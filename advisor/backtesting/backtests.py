@@ -99,11 +99,9 @@ def check_shares(seen: float | Sequence[float]) -> list[float]:
     shares = list(dict.fromkeys([seen] if isinstance(seen, int | float) else seen))
     for share in shares:
         if not 0 < share < 1:
-            raise InputError(
-                f"{share:g} is no share of a run that leaves something to forecast",
-                argument="seen",
-                advice="Give a number between 0 and 1, such as 0.25",
-            )
+            problem = f"{share:g} is no share of a run that leaves something to forecast"
+            advice = "Give a number between 0 and 1, such as 0.25"
+            raise InputError(problem, argument="seen", advice=advice)
     if not shares:
         raise InputError("no share of the runs is given", argument="seen", advice="Give 0.25")
     return shares

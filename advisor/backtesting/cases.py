@@ -85,10 +85,8 @@ def finished_runs(
 def nothing_to_ask(left_out: Sequence[str]) -> InputError:
     """What to say where every run was left out."""
     example = f" ({len(left_out)} left out; for example {left_out[0]})" if left_out else ""
-    return InputError(
-        f"no run can be asked about{example}",
-        advice=f"Give finished runs with settings and {LEAST_ROWS} or more logged rewards",
-    )
+    advice = f"Give finished runs with settings and {LEAST_ROWS} or more logged rewards"
+    return InputError(f"no run can be asked about{example}", advice=advice)
 
 
 def cut(run: PilotRun, seen: float) -> Case:

@@ -96,12 +96,7 @@ def advise(
     )
 
 
-def demo(
-    out: Path = Path("advisor-study-demo"),
-    seed: int = DEFAULT_SEED,
-    *,
-    shown: Shown,
-) -> None:
+def demo(out: Path = Path("advisor-study-demo"), seed: int = DEFAULT_SEED, *, shown: Shown) -> None:
     """Advise on four short pilots of tiny transformers, and show how such runs ended."""
     from advisor import demo_folder
     from advisor.advice import Request

@@ -48,10 +48,9 @@ def mcp() -> None:
         from mcp.server.mcpserver.resources import FileResource
         from mcp.types import ResourceLink
     except ImportError as error:
-        raise InputError(
-            "the Python SDK of the Model Context Protocol is not installed",
-            advice="Install it with: pip install 'grpo-advisor[mcp]'",
-        ) from error
+        problem = "the Python SDK of the Model Context Protocol is not installed"
+        advice = "Install it with: pip install 'grpo-advisor[mcp]'"
+        raise InputError(problem, advice=advice) from error
 
     def linked(study: str) -> list[Any]:
         """Links to the page and the figures of a study, which can be read from now on."""

@@ -106,12 +106,8 @@ def load(study: Path, *, quiet: bool = False) -> Study:
 def refuse_existing(file: Path) -> None:
     """Raise an ``InputError`` where a file that would be written exists."""
     if os.path.lexists(file):
-        raise InputError(
-            "it exists: nothing was overwritten",
-            path=file,
-            key="--out",
-            advice="Move it, or choose another name",
-        )
+        problem = "it exists: nothing was overwritten"
+        raise InputError(problem, path=file, key="--out", advice="Move it, or choose another name")
 
 
 def write_new(file: Path, data: bytes, *, with_folder: bool = False) -> None:

@@ -151,11 +151,9 @@ def _outcomes(jobs: int, calls: Sequence[Any]) -> Generator[tuple[int, Outcome]]
                     yield from parallel(wave)
     except Exception as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(". ")
-        raise InputError(
-            f"{counted(jobs, 'process')} was lost ({first})",
-            argument="jobs",
-            advice="Call again: it continues from what `keep` contains (no memory: fewer `jobs`)",
-        ) from error
+        problem = f"{counted(jobs, 'process')} was lost ({first})"
+        advice = "Call again: it continues from what `keep` contains (no memory: fewer `jobs`)"
+        raise InputError(problem, argument="jobs", advice=advice) from error
 
 
 def _read(path: Path) -> dict[str, Outcome]:

@@ -13,13 +13,7 @@ import numpy.typing as npt
 
 from advisor.diagnosis import levels
 from advisor.diagnosis.card import CARDS, Card, Finding, Status, card_of, filled, finding
-from advisor.diagnosis.collapse import (
-    UNSURE,
-    find_final_fall,
-    has_collapsed,
-    judged,
-    judged_series,
-)
+from advisor.diagnosis.collapse import UNSURE, find_final_fall, has_collapsed, judged, judged_series
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 

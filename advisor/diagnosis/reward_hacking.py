@@ -65,10 +65,7 @@ def _falls_apart(run: PilotRun, scores: list[OtherScore]) -> list[Parting]:
 
 
 def _findings(
-    run: PilotRun,
-    scores: list[OtherScore],
-    behind: list[OtherScore],
-    ignored: tuple[str, ...],
+    run: PilotRun, scores: list[OtherScore], behind: list[OtherScore], ignored: tuple[str, ...]
 ) -> Iterator[card.Finding]:
     """What parts from the train reward, the surest first; then what nobody could judge."""
     times = np.concatenate([run.step, run.eval_step])

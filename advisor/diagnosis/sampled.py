@@ -13,12 +13,7 @@ import numpy as np
 from advisor.diagnosis import card, levels
 from advisor.diagnosis.collapse import has_collapsed, judged_series
 from advisor.runs import PilotRun
-from advisor.theory import (
-    FloatArray,
-    PromptDifficulty,
-    group_deviation,
-    silent_group_share,
-)
+from advisor.theory import FloatArray, PromptDifficulty, group_deviation, silent_group_share
 
 SILENT_WARNING = 0.6
 FEWEST = 10  # Rows from which on a run that shows no signal fails

@@ -254,9 +254,5 @@ def at_pilot(
 
 
 say = Words(
-    "advisor.findings",
-    "describe.txt.j2",
-    counted=counted,
-    number=_number,
-    rounded_up=_rounded_up,
+    "advisor.findings", "describe.txt.j2", counted=counted, number=_number, rounded_up=_rounded_up
 )

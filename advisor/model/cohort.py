@@ -47,10 +47,7 @@ ASSUMED_KINDS = {
 }
 """Settings whose assumed value weighs more than that of others."""
 
-DOUBTED = {
-    "adapter": (Kind.ADAPTER_DOUBTED, "full"),
-    "kl_coefficient": (Kind.KL_DOUBTED, "0"),
-}
+DOUBTED = {"adapter": (Kind.ADAPTER_DOUBTED, "full"), "kl_coefficient": (Kind.KL_DOUBTED, "0")}
 """Settings of which a log may show that the assumed value, stated here, is wrong."""
 
 
@@ -347,12 +344,9 @@ def _fit_for_use(runs: Sequence[PilotRun], notes: _Notes) -> list[PilotRun]:
         raise InputError(problem, path=kept[0].path, key="gradient_norm", advice=advice)
     kept = moving if kept else []
     if not kept:
-        raise InputError(
-            "no run has a train reward",
-            path=runs[0].path,
-            key="reward",
-            advice="Give the training logs, not only evaluations of checkpoints",
-        )
+        problem = "no run has a train reward"
+        advice = "Give the training logs, not only evaluations of checkpoints"
+        raise InputError(problem, path=runs[0].path, key="reward", advice=advice)
     groups: dict[tuple[str | None, str | None], list[PilotRun]] = {}
     for run in kept:
         groups.setdefault((run.task, run.model), []).append(run)
@@ -385,11 +379,9 @@ def _bounds(runs: Sequence[PilotRun], notes: _Notes) -> tuple[float, float]:
     ceilings = {run.reward_ceiling for run in runs} - {None}
     for name, values in (("reward_floor", floors), ("reward_ceiling", ceilings)):
         if len(values) > 1:
-            raise InputError(
-                f"runs differ in {name}: {sorted(v for v in values if v is not None)}",
-                key=name,
-                advice="Fit runs on one reward scale together, others apart",
-            )
+            problem = f"runs differ in {name}: {sorted(v for v in values if v is not None)}"
+            advice = "Fit runs on one reward scale together, others apart"
+            raise InputError(problem, key=name, advice=advice)
     floor, ceiling = next(iter(floors), None), next(iter(ceilings), None)
     if floor is None:
         floor = 0.0 if low >= 0 else low

@@ -330,12 +330,9 @@ def load_priors(name: str | Path) -> Priors:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise InputError(
-            f"the preset entry is wrong: {first['msg']}",
-            path=path,
-            key=key,
-            advice="Compare it with a preset that comes with the package",
-        ) from error
+        problem = f"the preset entry is wrong: {first['msg']}"
+        advice = "Compare it with a preset that comes with the package"
+        raise InputError(problem, path=path, key=key, advice=advice) from error
     except ValueError as error:  # of TOML, of text, of whole numbers with thousands of digits
         raise InputError(f"the preset is not valid TOML ({error!s:.200})", path=path) from error
 
@@ -354,11 +351,8 @@ def _preset_file(name: str | Path, **where: Any) -> Path:
     """File of a preset that exists; ``where`` says what named it."""
     path = Path(name) if str(name).endswith(".toml") else preset_folder() / f"{name}.toml"
     if not path.is_file():
-        raise InputError(
-            f"there is no prior preset '{name}'",
-            **where,
-            advice=f"Choose one of {', '.join(preset_names())}, or give a path to a .toml file",
-        )
+        advice = f"Choose one of {', '.join(preset_names())}, or give a path to a .toml file"
+        raise InputError(f"there is no prior preset '{name}'", **where, advice=advice)
     return path
 
 
@@ -397,9 +391,6 @@ one damped mode, which overshoots when it is underdamped."""
 def family_of(name: str) -> Family:
     """Family of a name."""
     if name not in FAMILIES:
-        raise InputError(
-            f"there is no family of curves '{name}'",
-            argument="family",
-            advice=f"Choose among {', '.join(FAMILIES)}",
-        )
+        advice = f"Choose among {', '.join(FAMILIES)}"
+        raise InputError(f"there is no family of curves '{name}'", argument="family", advice=advice)
     return FAMILIES[name]

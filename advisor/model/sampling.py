@@ -184,12 +184,9 @@ def cohort_of(runs: Sequence[PilotRun]) -> Cohort:
     seen: set[str] = set()
     for run in (run for run in runs if not run.is_eval_only):
         if run.id in seen:
-            raise InputError(
-                f"two runs have the id '{run.id}'",
-                path=run.path,
-                key="id",
-                advice="Read both folders with one read_runs, or give each run another id",
-            )
+            problem = f"two runs have the id '{run.id}'"
+            advice = "Read both folders with one read_runs, or give each run another id"
+            raise InputError(problem, path=run.path, key="id", advice=advice)
         seen.add(run.id)
     verdicts = Collapse.of_cohort(runs)
     return build_cohort(

@@ -311,10 +311,9 @@ def from_netcdf(
             meta = _text(file)
             found = json.loads(meta)["provenance"]["schema_version"]
             if found != schema:
+                problem = f"the posterior has schema {found!s:.20}, this version reads {schema}"
                 raise StudyError(
-                    f"the posterior has schema {found!s:.20}, this version reads {schema}",
-                    path=path,
-                    advice="Fit the pilots again with this version",
+                    problem, path=path, advice="Fit the pilots again with this version"
                 )
             has = ["posterior", "pilots"]
             has += [name for name in ("sample_stats", "observations") if name in file]

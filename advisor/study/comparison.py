@@ -112,11 +112,8 @@ def _only_run(path: str, runs: list[PilotRun]) -> PilotRun:
     if len(runs) > 1:
         named = ", ".join(run.id for run in runs[:5])
         more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
-        raise InputError(
-            f"there are {len(runs)} runs ({named}{more})",
-            path=path,
-            advice="Give the log of one of them; advisor inspect lists them with their paths",
-        )
+        advice = "Give the log of one of them; advisor inspect lists them with their paths"
+        raise InputError(f"there are {len(runs)} runs ({named}{more})", path=path, advice=advice)
     return runs[0]
 
 

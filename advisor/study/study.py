@@ -122,11 +122,8 @@ class Study:
         at = common.standing(path)
         manifest = _manifest(at)
         if manifest is None:
-            raise StudyError(
-                "it is no study",
-                path=path,
-                advice="Give the folder that advisor advise or advisor demo wrote",
-            )
+            advice = "Give the folder that advisor advise or advisor demo wrote"
+            raise StudyError("it is no study", path=path, advice=advice)
         held = {name: _held(at / name, manifest) for name in TOGETHER}
         recommendation = _answer(at / ANSWER, held[ANSWER])
         draws = held[POSTERIOR]
@@ -348,12 +345,8 @@ def check_folder(folder: Path) -> None:
         return
     manifest = _manifest(folder)
     if manifest is None:
-        raise InputError(
-            "it exists and is no study: nothing was overwritten",
-            path=folder,
-            argument="out",
-            advice="Choose another folder",
-        )
+        problem = "it exists and is no study: nothing was overwritten"
+        raise InputError(problem, path=folder, argument="out", advice="Choose another folder")
     own = {MANIFEST, *manifest["files"]}
     held = {
         path.relative_to(folder).as_posix()

@@ -130,12 +130,10 @@ def _parameters(
     if size is not None:
         found.assume(f"parameters = {size:g} assumed (read off the name '{model}')")
     elif given:
+        problem = f"the size of model '{model}' is not known"
+        advice = "Add 'parameters = 7e9' (all parameters of the base model) beside it"
         raise InputError(
-            f"the size of model '{model}' is not known",
-            path=given.path or raw.path,
-            row=given.row,
-            key="model",
-            advice="Add 'parameters = 7e9' (all parameters of the base model) beside it",
+            problem, path=given.path or raw.path, row=given.row, key="model", advice=advice
         )
     return size
 

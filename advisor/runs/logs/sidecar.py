@@ -97,11 +97,9 @@ def read_sidecar(file: LogFile) -> Sidecar:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         line = re.search(r"line (\d+)", str(error))
-        raise wrong(
-            f"this is not valid TOML ({error})",
-            row=int(line.group(1)) if line else None,
-            advice="Text needs quotes, and tables are written [defaults] and [[run]]",
-        ) from None
+        problem = f"this is not valid TOML ({error})"
+        advice = "Text needs quotes, and tables are written [defaults] and [[run]]"
+        raise wrong(problem, row=int(line.group(1)) if line else None, advice=advice) from None
     for name, table in document.items():
         if name not in TABLES:
             problem = "this table or key is not one that the package reads"
