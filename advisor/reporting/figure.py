@@ -70,9 +70,8 @@ class FigureKind:
     name: str
     info: Callable[..., Info]  # collects what is shown, from posterior, answer and finished runs
     draw: Callable[..., Figure]
-    has_meaning: Callable[[Posterior], bool] = lambda _: (
-        True
-    )  # whether these pilots give it a meaning
+    # Whether these pilots give it a meaning.
+    has_meaning: Callable[[Posterior], bool] = lambda _: True
 
     @property
     def title(self) -> str:
