@@ -8,6 +8,7 @@ import pytest
 from advisor.model import (
     INTERVAL,
     HalfNormalPrior,
+    Priors,
     load_priors,
     preset_names,
     prior_entries,
@@ -63,3 +64,14 @@ def test_a_name_says_its_scale(name, scale):
 def test_a_stiffness_ratio_is_at_least_one():
     row = next(r for r in prior_table(load_priors("lora")) if r.name == "log_stiffness_ratio")
     assert row.lower >= 1
+
+
+def test_an_earlier_rule_of_a_saved_study_gives_way_to_todays():
+    saved = load_priors("lora").model_dump(mode="json")
+    rule = {"loss_per_decade": 0.15, "surely": 0.8, "worthwhile": 0.6, "source": "chosen by eye"}
+    loaded = Priors.model_validate({**saved, "decision": rule})
+    assert loaded.decision == load_priors("theory").decision
+    # One that lacks a number is not guessed.
+    del rule["surely"]
+    with pytest.raises(ValueError, match="loss_below"):
+        Priors.model_validate({**saved, "decision": rule})
