@@ -23,6 +23,7 @@ from advisor.advice.promotion import goes_on
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Objective
 from advisor.advice.support import SAME
+from advisor.advice.wording import say_of_pilots
 from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import Forecaster, RunEffect, rest_stable, stability, stability_draws
@@ -431,35 +432,16 @@ def choose_pilot(
 
 
 def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> str:
-    if gain < IDLE:
-        return (
-            "No pilot is expected to change the decision by a thousandth of the reward's range. "
-            "Of those that could, this one is the cheapest."
-        )
-    surviving, rate = posterior.meta.largest_surviving_rate, pilot.learning_rate
-    rates = [run.highest_rate for run in posterior.meta.runs]
-    if surviving is None:
-        place = "is lower" if rate < 0.95 * min(rates) else "is no higher"
-        where = (
-            f"Every pilot collapsed, the gentlest at learning rate {min(rates):.3g}. This {place}."
-        )
-    elif rate > 1.05 * surviving:
-        alive = [run for run in posterior.meta.runs if run.collapse_step is None]
-        steps = max(run.steps for run in alive if run.highest_rate == surviving)
-        where = (
-            f"Learning rate {surviving:.3g} survived {steps:g} steps. This is "
-            f"{rate / surviving:.2g} times as much and shows what the model tolerates."
-        )
-    elif rate < 0.95 * min(rates):
-        where = "A lower learning rate than any so far shows what safety costs."
-    else:
-        where = "It lies between the pilots so far."
+    """Why a pilot is named: its rate beside those that ran, what is new, and what it gains."""
+    runs, surviving = posterior.meta.runs, posterior.meta.largest_surviving_rate
+    lived = [one for one in runs if one.collapse_step is None and one.highest_rate == surviving]
     new = [
         f"{word} {value}"
         for word, name in (("group size", "group_size"), ("K", "refresh_interval"))
         for value in [getattr(pilot, name)]
-        if value not in {getattr(run.settings, name) for run in posterior.meta.runs}
+        if value not in {getattr(run.settings, name) for run in runs}
     ]
-    where += f" No pilot ran {' or '.join(new)}." if new else ""
-    worth = f"It is expected to raise the final reward by {100 * gain:.1f} % of its range{over}."
-    return f"{where} {worth}"
+    least = min(run.highest_rate for run in runs)
+    steps = max((one.steps for one in lived), default=0)
+    rates = pilot.learning_rate, least, surviving, steps
+    return say_of_pilots("why", gain < IDLE, *rates, new, gain, over)
