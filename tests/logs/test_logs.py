@@ -70,7 +70,10 @@ def test_what_is_read(title: str, write: Callable[..., Path], tmp_path: Path) ->
                 runs: list[Any] = reader.read(*paths, columns=ask.get("columns"))
             else:
                 asked = {name: ask[name] for name in ("columns", "overrides") if name in ask}
-                runs = read_runs(paths[0] if len(paths) == 1 else tmp_path, **asked)
+                if "sidecar" in ask:
+                    asked["sidecar"] = tmp_path / ask["sidecar"]
+                alone = paths[0].name if len(paths) == 1 and paths[0].parent == tmp_path else "."
+                runs = read_runs(tmp_path / ask.get("of", alone), **asked)
             assert len(runs) == len(ask["runs"])
             for run, wanted in zip(runs, ask["runs"], strict=True):
                 check(run, wanted)
