@@ -20,6 +20,7 @@ from advisor.runs.logs.recovered import (
     groups_per_row,
     kl_coefficient_from_loss,
     print_error,
+    rounded,
 )
 from advisor.theory import FloatArray
 
@@ -380,3 +381,18 @@ def test_the_chance_of_a_count_is_the_poisson_tail(least, mean):
     from scipy.special import pdtrc
 
     assert _poisson_tail(least, mean) == pytest.approx(pdtrc(least - 1, mean), rel=1e-9)
+
+
+def test_a_penalty_that_is_logged_with_its_weight_tells_none() -> None:
+    kl = np.random.default_rng(3).lognormal(-5, 1, 60)
+    assert kl_coefficient_from_loss(kl, kl) is None
+    found = kl_coefficient_from_loss(0.04 * kl, kl)
+    assert found is not None
+    assert found.value == pytest.approx(0.04)
+
+
+def test_rates_near_a_round_number_are_that_number() -> None:
+    assert rounded(4.99916e-6) == 5e-6
+    assert rounded(1.0004e-5) == 1e-5
+    assert rounded(9.8e-7) == 9.8e-7
+    assert rounded(1.234e-5) == 1.234e-5

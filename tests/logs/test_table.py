@@ -19,19 +19,7 @@ KNOWN = {
     "hyperparameters": PartialSettings(learning_rate=1e-6, group_size=8, prompts_per_step=4),
     "parameters": 1e9,
 }
-K1 = {"minibatches_per_refresh": 1, "epochs_per_refresh": 1}
 K4 = {"minibatches_per_refresh": 2, "epochs_per_refresh": 2}
-
-
-def test_csv(write):
-    path = write("a.csv", "step,reward,grad_norm,note\r\n1,0.1,2,hello\r\n2,0.2,,\r\n3,0.3,1,\r\n")
-    (run,) = read_runs(path)
-    assert run.id == "a"
-    assert run.reward.tolist() == [0.1, 0.2, 0.3]
-    assert np.isnan(run.series["gradient_norm"][1])
-    assert run.missing["gradient_norm"] == "not logged"
-    assert run.missing["kl"] == "not logged"
-    assert run.keys_ignored == ("note",)
 
 
 @pytest.mark.parametrize("separator", [";", "\t"])
@@ -42,14 +30,6 @@ def test_other_separators_and_quoted_lines(write, separator):
     assert read_runs(path)[0].reward.tolist() == [0.5, 0.75, 1]
 
 
-def test_notebook_headers(write):
-    header = "Step,Training Loss,reward,completions / mean_length\n"
-    path = write("a.csv", header + "1,0,0.5,80\n2,0,0.5,81\n3,0,0.5,82\n")
-    (run,) = read_runs(path)
-    assert run.keys_read["step"] == "Step"
-    assert run.series["completion_length"].tolist() == [80, 81, 82]
-
-
 def test_json_list_of_trl_rows(write, make_rows):
     rows = [*make_rows([5, 10, 15, 20]), {"step": 20, "train_loss": 0.1}]
     (run,) = read_runs(write("logs.json", rows))
@@ -57,53 +37,6 @@ def test_json_list_of_trl_rows(write, make_rows):
     assert run.logging_steps == 5
     assert any("logging_steps = 5 assumed" in line for line in run.assumptions)
     assert run.hyperparameters.learning_rate == pytest.approx(3e-4)
-
-
-def test_rows_far_apart_are_single_steps_unless_at_multiples(write):
-    path = write("a.csv", "step,reward\n1,0.1\n6,0.2\n11,0.3\n")
-    (run,) = read_runs(path)
-    assert run.logging_steps == 1
-    assert run.assumptions == ()
-
-
-def test_steps_from_zero_move_up(write):
-    (run,) = read_runs(write("a.jsonl", [{"step": s, "reward": 0.1} for s in range(3)]))
-    assert run.step.tolist() == [1, 2, 3]
-    assert any("moved up by one" in line for line in run.assumptions)
-
-
-def test_without_a_step_rows_are_counted(write):
-    path = write("a.jsonl", [{"reward": 0.1}, {"reward": 0.2}, {"reward": 0.3}])
-    (run,) = read_runs(path)
-    assert run.step.tolist() == [1, 2, 3]
-    assert run.logging_steps == 1
-    assert any("row number" in line for line in run.assumptions)
-    (run,) = read_runs(path, overrides={"logging_steps": 5})
-    assert run.step.tolist() == [5, 10, 15]
-    assert run.logging_steps == 5
-    (run,) = read_runs(path, columns={"step_unit": "refresh"}, overrides=K4)
-    assert run.step.tolist() == [4, 8, 12]
-    assert run.logging_steps == 4
-    assert run.assumptions == ("step = row number assumed (no step is logged)",)
-
-
-def test_descending_rows_are_reversed(write):
-    (run,) = read_runs(write("a.csv", "step,reward\n3,0.3\n2,0.2\n1,0.1\n"))
-    assert run.reward.tolist() == [0.1, 0.2, 0.3]
-    assert run.warnings
-
-
-def test_column_map_from_the_caller_and_from_the_sidecar(write, tmp_path):
-    rows = [{"it": n, "train/acc": n / 10, "H": 1.0} for n in (1, 2, 3)]
-    path = write("a.jsonl", rows)
-    columns = {"reward": "train/acc", "step": "it", "entropy": "H"}
-    (run,) = read_runs(path, columns=columns)
-    assert run.reward.tolist() == [0.1, 0.2, 0.3]
-    assert run.keys_read["entropy"] == "H"
-    sidecar = write("pilots.toml", '[columns]\nreward = "train/acc"\nstep = "it"\n')
-    assert read_runs(tmp_path)[0].reward.tolist() == [0.1, 0.2, 0.3]
-    sidecar.write_text('[[run]]\npath = "a.jsonl"\ncolumns = {reward = "H"}\n')
-    assert read_runs(tmp_path)[0].reward.tolist() == [1, 1, 1]
 
 
 ROLLOUTS = [
@@ -139,22 +72,6 @@ def test_steps_that_count_refreshes(write):
     assert used.tolist() == [[n] * 4 for n in (0, 4, 8)]
 
 
-def test_the_user_knows_the_window_of_a_refresh_better(write):
-    path = write("a.jsonl", ROLLOUTS)
-    (run,) = read_runs(path, columns=REFRESH, overrides={**K4, "logging_steps": 1})
-    assert run.step.tolist() == [4, 8, 12]
-    assert run.logging_steps == 1
-
-
-@pytest.mark.parametrize("interval", [1, 4])
-def test_rows_some_refreshes_apart_average_one_each(write, interval):
-    path = write("a.jsonl", [{"step": n, "reward": 0.1} for n in (5, 10, 15)])
-    given = {"minibatches_per_refresh": interval, "epochs_per_refresh": 1}
-    (run,) = read_runs(path, columns={"step_unit": "refresh"}, overrides=given)
-    assert run.step.tolist() == [5 * interval, 10 * interval, 15 * interval]
-    assert run.logging_steps == interval
-
-
 @pytest.mark.parametrize("start", [0, 1])
 def test_rates_by_refresh_stand_at_its_last_step(write, start):
     factors = schedule_factors("linear", 160, warmup_steps=16, planned_steps=160)
@@ -178,18 +95,6 @@ def test_rates_of_rows_without_a_step_stand_where_the_rows_do(write):
     assert settings.schedule == "linear"
     assert settings.warmup_steps == pytest.approx(20, abs=1)
     assert settings.planned_steps == pytest.approx(200, abs=1)
-
-
-def test_an_interval_given_by_id(write, tmp_path):
-    write("a.jsonl", [{"step": n, "reward": 0.1} for n in (1, 2, 3)])
-    factors = "minibatches_per_refresh = {}\nepochs_per_refresh = 1\n"
-    by_id = '[columns]\nstep_unit = "refresh"\n[[run]]\nid = "a"\n' + factors.format(8)
-    write("pilots.toml", by_id)
-    assert read_runs(tmp_path)[0].step.tolist() == [8, 16, 24]
-    write("pilots.toml", by_id + "[defaults]\n" + factors.format(4))
-    assert read_runs(tmp_path)[0].step.tolist() == [8, 16, 24]
-    write("pilots.toml", by_id.replace("id =", "path =").replace('"a"', '"a.jsonl"'))
-    assert read_runs(tmp_path)[0].step.tolist() == [8, 16, 24]
 
 
 def test_refreshes_without_a_known_interval(write):
@@ -218,42 +123,6 @@ def test_a_counter_of_unsure_unit(write):
     assert run.step.tolist() == [4, 8, 12]
 
 
-def test_kinds_of_rows_are_not_mixed(write):
-    path = write("a.jsonl", ROLLOUTS)
-    (run,) = read_runs(path, overrides={"minibatches_per_refresh": 1, "epochs_per_refresh": 1})
-    only = read_runs(path, columns=REFRESH, overrides=K1)[0]
-    np.testing.assert_array_equal(run.reward, only.reward)
-    assert run.eval_reward.tolist() == only.eval_reward.tolist() != []
-    odd = [{"step": n, "reward": 0.1, "type": f"kind {n % 2}"} for n in range(1, 9)]
-    with pytest.raises(InputError, match=r"key 'type'.*kind 1, kind 0.*filter = \"type="):
-        read_runs(write("odd.jsonl", odd))
-    with pytest.raises(InputError, match=r"no row passes.*type=rollout, type=train"):
-        read_runs(path, columns={"filter": "type=rollouts"})
-
-
-def test_filters_compare_numbers_and_switches(write):
-    rows = [{"step": n, "reward": 0.1, "rank": n % 2, "ok": True} for n in range(1, 7)]
-    path = write("a.jsonl", rows)
-    (run,) = read_runs(path, columns={"filter": "rank=1.0, ok=true"})
-    assert run.step.tolist() == [1, 3, 5]
-
-
-def test_several_rows_per_step(write):
-    rows = [{"step": step, "reward": 0.1} for step in (1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4)]
-    (run,) = read_runs(write("a.jsonl", rows))
-    assert run.step.tolist() == [1, 2, 3, 4]
-    assert "13 rows at 4 steps: averaged by step" in run.assumptions
-    path = write("b.jsonl", [{"step": n, "reward": 0.1} for n in (10, 20, 10, 20, 10, 20)])
-    with pytest.raises(InputError, match=r"row 3, key 'step': 4 of 6 rows stand at.*Split"):
-        read_runs(path)
-
-
-def test_samples_of_a_step_are_not_its_rewards(write):
-    rows = [{"step": n // 2, "reward": n / 8, "completion": "x"} for n in range(8)]
-    with pytest.raises(InputError, match="rows repeat the step: each is a completion"):
-        read_runs(write("a.jsonl", rows))
-
-
 @pytest.mark.parametrize("key", ["action", "chosen_action", "observation", "done"])
 def test_the_actions_of_an_agent_are_no_training(write, key):
     what = {"tool": 1} if "action" in key else True
@@ -280,93 +149,12 @@ def test_methods_and_seeds_name_runs_together(write):
     assert [run.id for run in runs] == ["grpo-0", "grpo-1", "rloo-0", "rloo-1"]
 
 
-def test_results_of_runs_are_no_steps(write):
-    rows = [{"run": f"seed {n // 2}", "model": "a", "reward": n / 8} for n in range(8)]
-    path = write("a.jsonl", rows)
-    with pytest.raises(InputError, match="each row is the result of a run"):
-        read_runs(path)
-    (run,) = read_runs(path, columns={"reward": "reward"})
-    assert run.reward.size == 8
-
-
-def test_equally_good_rewards(write):
-    path = write("a.csv", "step,reward_mean,rewards/mean\n1,0.1,0.2\n2,0.1,0.3\n3,0.1,0.4\n")
-    with pytest.raises(
-        InputError, match=r"reward_mean and rewards/mean.*--column reward=reward_mean"
-    ):
-        read_runs(path)
-    (run,) = read_runs(path, columns={"reward": "rewards/mean"})
-    assert run.reward.tolist() == [0.2, 0.3, 0.4]
-
-
-def test_a_spread_is_never_the_reward(write):
-    path = write("a.csv", "step,reward_std,rewards/f/std,rewards/f/mean\n1,0.1,0.2,0.3\n")
-    with pytest.raises(InputError, match=r"no key holds the train reward.*rewards/f/std"):
-        read_runs(path)
-
-
-def test_a_penalised_reward_is_not_the_score(write):
-    rows = [
-        {"step": n, "critic/rewards/mean": -13.0, "critic/score/mean": -1.0 / n} for n in (1, 2, 4)
-    ]
-    (run,) = read_runs(write("a.jsonl", rows))
-    assert run.reward.tolist() == [-1.0, -0.5, -0.25]
-
-
-def test_nan_literals(write):
-    rows = [{"step": n, "reward": float("nan") if n == 2 else 0.1} for n in (1, 2, 3, 4)]
-    (run,) = read_runs(write("a.jsonl", rows))
-    assert np.isnan(run.reward).tolist() == [False, True, False, False]
-    assert run.missing["reward"] == "not finite"
-    path = write("b.csv", "step,reward\n1,0.5\n2,nan\n3,-inf\n4,1\n5,1\n")
-    assert np.isfinite(read_runs(path)[0].reward).tolist() == [True, False, False, True, True]
-
-
-def test_a_null_reward_is_no_row(write):
-    rows = [{"step": n, "reward": None if n == 2 else 0.1} for n in (1, 2, 3, 4)]
-    (run,) = read_runs(write("a.jsonl", rows))
-    assert run.step.tolist() == [1, 3, 4]
-
-
-def test_an_empty_column_is_passed_over(write):
-    path = write("a.csv", "step,reward,mean_reward\n1,,0.1\n2,,0.2\n3,,0.3\n")
-    (run,) = read_runs(path)
-    assert run.keys_read["reward"] == "mean_reward"
-    with pytest.raises(InputError, match=r"key 'reward': no row has a reward"):
-        read_runs(path, columns={"reward": "reward"})
-
-
-def test_a_line_that_is_being_written(write):
-    whole = "".join(json.dumps({"step": n, "reward": 0.1}) + "\n" for n in (1, 2, 3))
-    path = write("a.jsonl", whole + '{"step": 4, "rew')
-    (run,) = read_runs(path)
-    assert run.step.tolist() == [1, 2, 3]
-    assert "cut" in run.warnings[0]
-    path = write("b.csv", "step,reward,kl\n1,0.5,0.1\n2,0.5,0.1\n3,0.5,0.1\n4,0.")
-    (run,) = read_runs(path)
-    assert run.step.tolist() == [1, 2, 3]
-    assert "cut" in run.warnings[0]
-
-
-def test_odd_line_ends_inside_json_text(write):
-    rows = [{"step": n, "reward": 0.5, "text": "a\u2028b\x85c"} for n in (1, 2, 3)]
-    text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    assert read_runs(write("a.jsonl", text))[0].step.tolist() == [1, 2, 3]
-
-
 def test_utf16_and_marks(write, tmp_path):
     text = "step,reward\n1,0.5\n2,0.6\n3,0.7\n"
     path = write("a.csv", text.encode("utf-16"))
     assert read_runs(path)[0].reward.tolist() == [0.5, 0.6, 0.7]
     assert read_runs(tmp_path)[0].reward.tolist() == [0.5, 0.6, 0.7]  # found in a folder too
     assert read_runs(write("b.csv", text.encode("utf-8-sig")))[0].keys_read["step"] == "step"
-
-
-def test_wandb_prefix(write):
-    rows = [{"train/global_step": n, "train/reward": 0.5, "train/entropy": 1.0} for n in (1, 2, 3)]
-    (run,) = read_runs(write("a.jsonl", rows))
-    assert run.step.tolist() == [1, 2, 3]
-    assert run.series["entropy"].tolist() == [1, 1, 1]
 
 
 LEVELS = [round(0.2 + 0.005 * n + 0.01 * ((n * 7) % 5), 4) for n in range(1, 61)]

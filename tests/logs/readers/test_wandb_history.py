@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from reader_conformance import LogFormat, Logged, ReaderConformance
-
-from advisor.errors import InputError
 
 HISTORY = LogFormat("W&B history")
 
@@ -64,60 +61,10 @@ class TestWandbHistoryAsCsv(ReaderConformance):
         return path
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("metrics.jsonl", '{"step": 1, "reward": 0.5}\n'),
-        ("runs.jsonl", '{"_step": [1, 2], "reward": [0.1, 0.2]}\n'),
-        ("wandb-summary.json", '{"_step": 5, "train/reward": 0.5}'),
-        ("notes.txt", '{"_step": 5, "train/reward": 0.5}\n'),
-        ("rows.csv", "step,reward\n1,0.5\n"),
-        ("rows.csv", "_step,reward\n1,0.5\n"),
-    ],
-)
-def test_other_files_are_not_claimed(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
-    assert not HISTORY.claims(tmp_path / name)
-
-
-def test_the_trainers_counter_comes_before_that_of_wandb(tmp_path: Path) -> None:
-    rows = [row(3 * n, **{"critic/score/mean": n / 10, "training/global_step": n}) for n in (1, 2)]
-    run = read(write(tmp_path / "h.jsonl", rows))
-    assert run.table.column("step").tolist() == [1, 2]
-    assert run.assumptions[0].startswith("steps are training/global_step, not W&B's own")
-
-
-def test_without_a_counter_that_of_wandb_is_taken_and_named(tmp_path: Path) -> None:
-    run = read(write(tmp_path / "h.jsonl", [row(n, reward=0.5) for n in range(4)]))
-    assert run.table.column("step").tolist() == [0, 1, 2, 3]
-    assert "only where each one was logged" in run.assumptions[0]
-
-
-def test_a_counter_of_rollouts_is_not_overruled(tmp_path: Path) -> None:
-    run = read(write(tmp_path / "h.jsonl", [row(n, reward=0.5, rollout_step=n) for n in range(4)]))
-    assert "step" not in run.table.keys
-    assert run.table.column("rollout_step").tolist() == [0, 1, 2, 3]
-
-
-def test_a_step_of_the_loop_itself_stays(tmp_path: Path) -> None:
-    run = read(write(tmp_path / "h.jsonl", [row(n, reward=0.5, step=10 * n) for n in range(4)]))
-    assert run.table.column("step").tolist() == [0, 10, 20, 30]
-    assert run.assumptions == ()
-
-
 def test_long_histories_settle_on_one_counter(tmp_path: Path) -> None:
     rows = [row(n, reward=0.5, **{"train/global_step": 2 * n}) for n in range(500)]
     run = read(write(tmp_path / "h.jsonl", rows))
     assert run.table.column("step").tolist() == list(range(0, 1000, 2))
-
-
-def test_typed_objects_are_passed_over(tmp_path: Path) -> None:
-    histogram = {"_type": "histogram", "values": [1, 2], "bins": [0, 1, 2], "kl": 3.0}
-    run = read(
-        write(tmp_path / "h.jsonl", [row(1, reward=0.5, weights=histogram, eval={"reward": 0.25})])
-    )
-    assert run.table.column("eval/reward").tolist() == [0.25]
-    assert not any(key.startswith("weights") for key in run.table.keys)
 
 
 def test_values_that_are_not_finite_stay(tmp_path: Path) -> None:
@@ -130,25 +77,3 @@ def test_values_that_are_not_finite_stay(tmp_path: Path) -> None:
 def test_a_sample_is_told_of(tmp_path: Path) -> None:
     rows = [row(n * n, reward=0.5) for n in range(100)]
     assert "sample of the run" in read(write(tmp_path / "h.jsonl", rows)).warnings[0]
-
-
-def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
-    path = write(tmp_path / "h.jsonl", [row(n, reward=0.5) for n in range(3)])
-    path.write_text(path.read_text()[:-20])
-    run = read(path)
-    assert len(run.table) == 2
-    assert run.warnings == ("the last line, row 3, is cut: part of no run",)
-
-
-def test_a_broken_line_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "h.jsonl"
-    path.write_text('{"_step": 1, "reward": 0.5}\n{"_step": 2, "rew\n{"_step": 3, "reward": 0.5}\n')
-    with pytest.raises(InputError, match="row 2"):
-        read(path)
-
-
-def test_a_history_without_rows_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "history.json"
-    path.write_text("[]")
-    with pytest.raises(InputError, match="no rows"):
-        read(path)
