@@ -32,15 +32,15 @@ from advisor.common import Item  # noqa: E402
 from advisor.forecast import elsewhere  # noqa: E402
 
 PILOTS = "four of 12"
+TABLE = elsewhere.shipped_outcomes()
 CONSTANT = {False: 1e-5, True: 1e-4}
 
 
 def leave_out(task: str) -> None:
     """From here on P(stable) counts no run of a task."""
-    table = elsewhere.shipped_outcomes.__wrapped__()
-    tasks = np.array([name.partition(": ")[2] for name in table.repository])
+    tasks = np.array([name.partition(": ")[2] for name in TABLE.repository])
     kept = ~np.isin(tasks, (task, f"cells/{task}"))
-    others = elsewhere.Outcomes(*(column[kept] for column in table))
+    others = elsewhere.Outcomes(*(column[kept] for column in TABLE))
     elsewhere._of_others.cache_clear()
     elsewhere.shipped_outcomes = lambda: others
 
