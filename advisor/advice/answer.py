@@ -458,6 +458,6 @@ def _cheapest_equal(
 
     def order(found: Evaluation) -> tuple[float, bool, float, float]:
         is_new = place_of(found.settings) not in piloted
-        return price(found), is_new, -round(found.stability.probability, 3), -found.value
+        return price(found), is_new, -round(found.stability.probability, 2), -found.value
 
     return min(equal, key=order)

@@ -64,7 +64,8 @@ def decision(
         cost,
         goal,
     )
-    return evaluate, default_lattice(posterior, pilots_of(posterior, target)[0].settings, **choices)
+    fixed = pilots_of(posterior, target)[0].settings
+    return evaluate, default_lattice(posterior, fixed, target=target, **choices)
 
 
 def again(evaluate: Evaluator) -> Evaluator:

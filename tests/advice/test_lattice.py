@@ -29,7 +29,9 @@ def test_lattice_reaches_a_little_beyond_the_pilots(posterior):
     # From a third of the gentlest pilot to three times the largest that survived (not the 3e-3
     # that collapsed), six to a decade.
     assert (rates[0], rates[-1]) == (3.3e-5, 3e-3)
-    np.testing.assert_allclose(np.diff(np.log(rates)), np.log(RATE_RATIO), atol=0.06)
+    np.testing.assert_allclose(
+        np.diff(np.log(rates)), np.log(RATE_RATIO), atol=0.08
+    )  # piloted rates in their places
     assert lattice.axes["group_size"] == (4, 8, 16, 32, 64)
     assert lattice.axes["minibatches_per_refresh"] == (1, 2, 4, 8)
     assert lattice.axes["epochs_per_refresh"] == (1, 2)

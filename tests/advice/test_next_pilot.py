@@ -105,8 +105,11 @@ def test_cheaper_of_two_that_tell_alike_is_chosen():
         {"learning_rate": 5e-4, "group_size": 8},
         seed=0,
     )
-    found = choose_pilot(evaluate, lattice, steps=30, candidates=[wide, narrow], seed=0)
-    assert found.settings == narrow
+    found = [
+        choose_pilot(evaluate, lattice, steps=30, candidates=[wide, narrow], seed=seed).settings
+        for seed in range(5)
+    ]
+    assert found.count(narrow) >= 4  # both gains are small, and simulated
     # In time the wide one is nearly free, and of equal price the one that tells more wins.
     timed, lattice = decision(
         made_up_posterior(width=0.6, moved=useless),
