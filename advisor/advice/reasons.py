@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import tomllib
-from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel
@@ -23,18 +22,9 @@ CLEARLY = 4.0
 fallen: that one is the highest of some ten, so it lies two above their mean by chance (ours)."""
 
 
-class Limit(StrEnum):
-    """Kinds of constraints that an answer meets."""
-
-    NONE = "none"
-    STABILITY = "stability"
-    EDGE_OF_RATES = "edge_of_rates"
-    BUDGET = "budget"
-    GOAL = "goal"
-    REWARD = "reward"
-    TOO_FEW_PILOTS = "too_few_pilots"
-    KNOWN = "known"
-    STATED = "stated"
+Reached = Literal["none", "stability", "edge_of_rates", "budget", "goal", "reward"]
+Limit = Reached | Literal["too_few_pilots", "known", "stated"]
+"""Kinds of constraints that an answer meets."""
 
 
 @cache
@@ -70,7 +60,7 @@ def binding(
     **values: Any,
 ) -> Binding:
     """Constraint of a case of ``limits.toml``, with the values of its sentence by name."""
-    kind = Limit(_limits()[case]["kind"])
+    kind: Any = _limits()[case]["kind"]
     own = {"axis": axis, "value": value, "gain": gain, "freed_by": freed_by}
     return Binding(kind=kind, case=case, values=values, **own)
 
