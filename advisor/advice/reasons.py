@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import tomllib
-from functools import cache
-from importlib.resources import files
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +14,7 @@ from advisor.diagnosis import Level
 from advisor.forecast import Forecaster, ended_lower, pilots_of
 from advisor.model import RunSummary
 from advisor.runs import Settings
+from advisor.text import read_toml
 
 CLEARLY = 4.0
 """Standard errors by which a reward must lie below the highest of its earlier levels to count as
@@ -27,10 +26,7 @@ Limit = Reached | Literal["too_few_pilots", "known", "stated"]
 """Kinds of constraints that an answer meets."""
 
 
-@cache
-def _limits() -> dict[str, dict[str, str]]:
-    """Kind and sentence of every case: ``limits.toml``."""
-    return tomllib.loads((files("advisor.advice") / "limits.toml").read_text("utf-8"))
+_limits = partial(read_toml, __file__, "limits.toml")  # Kind and sentence of every case
 
 
 class Binding(BaseModel, frozen=True):
@@ -47,7 +43,7 @@ class Binding(BaseModel, frozen=True):
     def __str__(self) -> str:
         """Sentence of its case."""
         own = {"value": self.value, "gain": self.gain}
-        return _limits()[self.case]["text"].format(**own | self.values)
+        return str(_limits()[self.case]["text"]).format(**own | self.values)
 
 
 def binding(

@@ -6,21 +6,16 @@ reads a sentence back.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
-from importlib.resources import files
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from advisor.text import read_toml
 
-@cache
-def words() -> dict[str, Any]:
-    """Audience and sentence of every kind, by weight: ``notes.toml``."""
-    return tomllib.loads((files("advisor.common") / "notes.toml").read_text("utf-8"))
-
+words = partial(read_toml, __file__, "notes.toml")  # Audience and sentence of every kind, by weight
 
 if TYPE_CHECKING:
 
