@@ -1,10 +1,14 @@
-"""Text that people read: counted, safe to print, in few characters."""
+"""Text that people read: counted, safe to print, in few characters, or in tables of TOML."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable
+from functools import cache
 from html import escape
+from pathlib import Path
+from typing import Any
 
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line end
@@ -45,3 +49,9 @@ def scientific(value: float, digits: int = 1) -> str:
     """A learning rate or a size in few characters: ``3e-4``, ``1.2e-3``."""
     lead, power = f"{value:.{digits}e}".split("e")
     return f"{lead.removesuffix('.0')}e{int(power)}"
+
+
+@cache
+def read_toml(beside: str, name: str) -> dict[str, Any]:
+    """Content of a TOML file that lies next to a module of the package, read once."""
+    return tomllib.loads(Path(beside).with_name(name).read_text(encoding="utf-8"))

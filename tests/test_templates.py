@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from jinja2.meta import find_undeclared_variables
 
 import advisor
-from advisor.common import Words
+from advisor.common import Kind, Words
 
 FOLDER = Path(advisor.__file__).parent
 SPOKEN = {
@@ -55,3 +56,12 @@ def test_macros_of_words_that_a_command_makes(file: str) -> None:
 def test_every_text_template_is_listed() -> None:
     found = {file.relative_to(FOLDER).as_posix() for file in FOLDER.rglob("*.j2")}
     assert found - {"reporting/assets/report.html.j2"} == {*SPOKEN, *MADE_WHEN_CALLED}
+
+
+def test_kinds_of_remarks_are_those_that_the_program_names() -> None:
+    """The table gives the names: no type checker sees one that is misspelt."""
+    code = [file.read_text(encoding="utf-8") for file in FOLDER.rglob("*.py")]
+    named = {name for text in code for name in re.findall(r"\bKind\.([A-Z_]+)\b", text)}
+    assert named == {kind.name for kind in Kind}
+    with pytest.raises(AttributeError):
+        Kind.FIRST_LOKO  # noqa: B018

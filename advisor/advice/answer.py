@@ -21,7 +21,7 @@ from advisor.advice.evaluate import (
 )
 from advisor.advice.pilot_choice import further_pilots, is_first_contact, weighed_pilot
 from advisor.advice.promotion import Promotion, promotion
-from advisor.advice.reasons import Binding, Limit, binding, leader_of, leading
+from advisor.advice.reasons import Binding, binding, leader_of, leading
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.search import search as search_best
@@ -403,7 +403,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
     except CannotTellError as error:
         return None, [stated(str(error), Kind.NO_PILOT)]
     shows_too_little = Kind.NONE_MOVED in kinds(question.forecaster.posterior.meta.notes)
-    at_edge = decision.limit.kind is Limit.EDGE_OF_RATES
+    at_edge = decision.limit.kind == "edge_of_rates"
     is_named = pilot.is_worth_its_price or decision.kind != "recommendation"
     return (pilot if is_named or shows_too_little or at_edge else None), []
 

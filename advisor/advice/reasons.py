@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import tomllib
-from enum import StrEnum
-from functools import cache
-from importlib.resources import files
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel
@@ -17,30 +14,19 @@ from advisor.diagnosis import Level
 from advisor.forecast import Forecaster, ended_lower, pilots_of
 from advisor.model import RunSummary
 from advisor.runs import Settings
+from advisor.text import read_toml
 
 CLEARLY = 4.0
 """Standard errors by which a reward must lie below the highest of its earlier levels to count as
 fallen: that one is the highest of some ten, so it lies two above their mean by chance (ours)."""
 
 
-class Limit(StrEnum):
-    """Kinds of constraints that an answer meets."""
-
-    NONE = "none"
-    STABILITY = "stability"
-    EDGE_OF_RATES = "edge_of_rates"
-    BUDGET = "budget"
-    GOAL = "goal"
-    REWARD = "reward"
-    TOO_FEW_PILOTS = "too_few_pilots"
-    KNOWN = "known"
-    STATED = "stated"
+Reached = Literal["none", "stability", "edge_of_rates", "budget", "goal", "reward"]
+Limit = Reached | Literal["too_few_pilots", "known", "stated"]
+"""Kinds of constraints that an answer meets."""
 
 
-@cache
-def _limits() -> dict[str, dict[str, str]]:
-    """Kind and sentence of every case: ``limits.toml``."""
-    return tomllib.loads((files("advisor.advice") / "limits.toml").read_text("utf-8"))
+_limits = partial(read_toml, __file__, "limits.toml")  # Kind and sentence of every case
 
 
 class Binding(BaseModel, frozen=True):
@@ -57,7 +43,7 @@ class Binding(BaseModel, frozen=True):
     def __str__(self) -> str:
         """Sentence of its case."""
         own = {"value": self.value, "gain": self.gain}
-        return _limits()[self.case]["text"].format(**own | self.values)
+        return str(_limits()[self.case]["text"]).format(**own | self.values)
 
 
 def binding(
@@ -70,7 +56,7 @@ def binding(
     **values: Any,
 ) -> Binding:
     """Constraint of a case of ``limits.toml``, with the values of its sentence by name."""
-    kind = Limit(_limits()[case]["kind"])
+    kind: Any = _limits()[case]["kind"]
     own = {"axis": axis, "value": value, "gain": gain, "freed_by": freed_by}
     return Binding(kind=kind, case=case, values=values, **own)
 

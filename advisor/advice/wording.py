@@ -12,7 +12,7 @@ from typing import Any
 from advisor.advice.answer_fields import AnswerFields, NextPilot, PriorCheck
 from advisor.advice.candidates import place_of
 from advisor.advice.cost import Cost
-from advisor.advice.reasons import Limit, level_flag
+from advisor.advice.reasons import level_flag
 from advisor.common import Kind, Note, Words, counted, kinds
 from advisor.forecast import SUPPORT, Stability
 from advisor.model import TRUSTED_K
@@ -178,7 +178,7 @@ def title_of(advice: AnswerFields) -> str:
     if Kind.UNPILOTED_LANGUAGE_MODEL in kinds(advice.notes) and advice.kind == "recommendation":
         return "Best guess from another model's pilots"
     if advice.kind == "recommendation":
-        is_edge = advice.limit.kind is Limit.EDGE_OF_RATES
+        is_edge = advice.limit.kind == "edge_of_rates"
         is_outside = advice.beyond_pilots or is_edge or Kind.NONE_MOVED in kinds(advice.notes)
         return (
             "Best setting found, outside your pilots" if is_outside else "Recommended configuration"

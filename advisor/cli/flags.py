@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -16,9 +14,12 @@ from typer import echo as typer_echo
 
 from advisor.common import harmless
 from advisor.errors import InputError
+from advisor.text import read_toml
 
 if TYPE_CHECKING:
     from advisor.common import EngineSettings
+
+words = partial(read_toml, __file__, "flags.toml")
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
@@ -90,24 +91,17 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 def _worded(command: str, parameter: str, kind: Any) -> Any:
     """Typer's description of a parameter."""
-    known = words()
-    found = known.get(command, {}).get(parameter) or known["shared"][parameter]
+    found = words().get(command, {}).get(parameter) or words()["shared"][parameter]
     given = {"help": found} if isinstance(found, str) else dict(found)
     given["help"] = given["help"].replace("[default", r"\[default")  # no markup
     argument, flag = given.pop("argument", None), given.pop("flag", None)
     if argument is not None:
         return Argument(metavar=argument if isinstance(argument, str) else None, **given)
-    if parameter in known["panels"]["advanced"]:
+    if parameter in words()["panels"]["advanced"]:
         given["rich_help_panel"] = "Advanced"
     # With its name a flag has no --no-...
     named = flag or f"--{parameter.replace('_', '-')}"
     return Option(*([named] if isinstance(named, str) else named), **given)
-
-
-@cache
-def words() -> dict[str, dict[str, Any]]:
-    """Tables of flags.toml."""
-    return tomllib.loads((files("advisor.cli") / "flags.toml").read_text(encoding="utf-8"))
 
 
 def meant(typed: str, commands: Iterable[str]) -> str | None:

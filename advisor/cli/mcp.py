@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
+from functools import partial
 from inspect import Signature, signature
 from pathlib import Path
 from subprocess import DEVNULL
@@ -25,6 +23,9 @@ from advisor.cli.logs import FAILED, diagnose, inspect, watch
 from advisor.cli.study import export, next_pilot, what_if
 from advisor.common import VERSION
 from advisor.errors import CannotTellError, InputError
+from advisor.text import read_toml
+
+_table = partial(read_toml, __file__, "agents.toml")
 
 COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__: command
@@ -67,11 +68,6 @@ def mcp() -> None:
     about = {"version": VERSION, "instructions": _table()["use"], "log_level": "WARNING"}
     server = MCPServer("grpo-advisor", tools=tools, warn_on_duplicate_resources=False, **about)
     server.run()
-
-
-@cache
-def _table() -> dict[str, Any]:
-    return tomllib.loads((files("advisor.cli") / "agents.toml").read_text(encoding="utf-8"))
 
 
 def _tool(name: str, linked: Callable[[str], list[Any]]) -> Any:

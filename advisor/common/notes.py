@@ -6,80 +6,28 @@ reads a sentence back.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
-from importlib.resources import files
+from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from advisor.text import read_toml
 
-class Kind(StrEnum):
-    """Kinds of remarks, in the order of ``notes.toml``."""
+words = partial(read_toml, __file__, "notes.toml")  # Audience and sentence of every kind, by weight
 
-    FIRST_LOOK = "first_look"
-    PRESET_SWAPPED = "preset_swapped"
-    CHAINS_LOOSE = "chains_loose"
-    LOST_REWARDS = "lost_rewards"
-    ADAPTER_DOUBTED = "adapter_doubted"
-    KL_DOUBTED = "kl_doubted"
-    CEILING_DOUBTED = "ceiling_doubted"
-    ADAPTER_ASSUMED = "adapter_assumed"
-    PRESET_UNSURE = "preset_unsure"
-    REWARD_CEILING = "reward_ceiling"
-    PLANNED_STEPS = "planned_steps"
-    KNOWN_OPTIMUM = "known_optimum"
-    KNOWN_RATE_DOES = "known_rate_does"
-    KNOWN_RATE_BEATEN = "known_rate_beaten"
-    RATES_CAPPED = "rates_capped"
-    FIRST_PILOTS = "first_pilots"
-    REFRESH_ASSUMED = "refresh_assumed"
-    REWARD_FLOOR = "reward_floor"
-    PRICE = "price"
-    FITS_AS_PILOTED = "fits_as_piloted"
-    PRESET_CHOSEN = "preset_chosen"
-    TARGET = "target"
-    RUN_WARNING = "run_warning"
-    RUN_REMARK = "run_remark"
-    SETTING_ASSUMED = "setting_assumed"
-    NAME_ASSUMED = "name_assumed"
-    ONLY_EVALUATIONS = "only_evaluations"
-    COPY = "copy"
-    FROZEN = "frozen"
-    HELD_OUT_APART = "held_out_apart"
-    ONE_SCALE = "one_scale"
-    CHAINS_AGREE = "chains_agree"
-    NO_PILOT = "no_pilot"
-    ASSUMPTION = "assumption"
-    WEIGHTY_WARNING = "weighty_warning"
-    NONE_MOVED = "none_moved"
-    ALL_COLLAPSED = "all_collapsed"
-    BEYOND_PILOTS = "beyond_pilots"
-    MAY_NOT_FIT = "may_not_fit"
-    MISFIT = "misfit"
-    SILENT_GROUPS = "silent_groups"
-    DOUBTED_PILOT = "doubted_pilot"
-    UNPILOTED_TARGET = "unpiloted_target"
-    UNPILOTED_LANGUAGE_MODEL = "unpiloted_language_model"
-    PENALTIES_DIFFER = "penalties_differ"
-    TOO_LONG = "too_long"
-    LONG_BY_PUBLIC_RUNS = "long_by_public_runs"
-    LONG_BY_SIMULATION = "long_by_simulation"
-    LONG_UNMEASURED = "long_unmeasured"
-    NONE_COLLAPSED = "none_collapsed"
-    ONE_RATE = "one_rate"
-    ONE_GROUP = "one_group"
-    NO_RATIO = "no_ratio"
-    SGD = "sgd"
-    CAUTION = "caution"
+if TYPE_CHECKING:
 
+    class _Named(type):
+        def __getattr__(cls, name: str) -> Kind: ...
 
-@cache
-def words() -> dict[str, Any]:
-    """Weight, audience and sentence of every kind: ``notes.toml``."""
-    return tomllib.loads((files("advisor.common") / "notes.toml").read_text("utf-8"))
+    class Kind(str, metaclass=_Named):
+        """For type checkers; a test holds every kind that the program names to the table."""
+
+else:
+    Kind = StrEnum("Kind", {name.upper(): name for name in words()})
+    Kind.__doc__ = "Kinds of remarks, in the order of ``notes.toml``: `Kind.FIRST_LOOK`."
 
 
 @dataclass(frozen=True)
@@ -98,7 +46,7 @@ class Note:
     @property
     def weight(self) -> int:
         """Place among the remarks: 0 is shown first."""
-        return list(Kind).index(self.kind)
+        return list(words()).index(self.kind)
 
     @property
     def sentence(self) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
 from string import Formatter
 from typing import Any, Literal, NamedTuple
 
@@ -11,10 +9,11 @@ import numpy as np
 from pydantic import BaseModel, field_validator
 
 from advisor.runs import PilotRun, Trainer
+from advisor.text import read_toml
 
 Status = Literal["PASS", "INFO", "WARNING", "FAIL", "NOT APPLICABLE"]
 
-CARDS = tomllib.loads(Path(__file__).with_name("cards.toml").read_text(encoding="utf-8"))
+CARDS = read_toml(__file__, "cards.toml")
 MODES = tuple(CARDS)  # Failure modes: causes before their consequences
 
 SEVERITY: dict[Status, int] = {"NOT APPLICABLE": 0, "PASS": 1, "INFO": 2, "WARNING": 3, "FAIL": 4}

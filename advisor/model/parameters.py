@@ -6,13 +6,12 @@ a source in `priors/theory.toml` and `priors/uninformative.toml`.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
 
+from advisor.text import read_toml
 from advisor.theory import FloatArray
 
 
@@ -37,9 +36,7 @@ class Parameter(NamedTuple):
 
 PARAMETERS = tuple(
     Parameter(name, level, *row)
-    for level, rows in tomllib.loads(
-        (files("advisor.model") / "parameters.toml").read_text(encoding="utf-8")
-    ).items()
+    for level, rows in read_toml(__file__, "parameters.toml").items()
     for name, row in rows.items()
 )
 """In the order of the vector that the fast path samples."""

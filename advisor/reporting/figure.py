@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-import tomllib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,6 +14,7 @@ import numpy as np
 from advisor.advice import level_text
 from advisor.common import Words, counted, scientific
 from advisor.reporting import style
+from advisor.text import read_toml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,10 +25,7 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg", "pdf")
 
 
-@cache
-def words() -> dict[str, Any]:
-    """Titles and captions of figures: figures.toml."""
-    return tomllib.loads((files("advisor.reporting") / "figures.toml").read_text("utf-8"))
+words = partial(read_toml, __file__, "figures.toml")  # Titles and captions
 
 
 class Info:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 from advisor.errors import InputError
+from advisor.text import read_toml
 
-TABLES = tomllib.loads(Path(__file__).with_name("run.toml").read_text("utf-8"))
+TABLES = read_toml(__file__, "run.toml")
 ASSUMED: dict[str, tuple[Any, str]] = {n: (v, why) for n, (v, why) in TABLES["assumed"].items()}
 REQUIRED: dict[str, str] = TABLES["required"]
 

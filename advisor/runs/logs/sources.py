@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
 from advisor.errors import InputError, SourceError
-from advisor.runs.logfiles import read_toml
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import LogCandidate, Logged, Reader, Table, TableBuilder
 from advisor.runs.logfiles.records import OWN_COUNTER
 from advisor.runs.logs.trackers.wandb import COUNTER, tracked
+from advisor.text import read_toml
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from advisor.runs.logfiles.config_files import UNKNOWN
+from advisor.text import read_toml
 
 FOLDER = Path(__file__).parent / "data"
 
@@ -26,10 +26,9 @@ LEAST = {
 """Settings that are whole numbers, and the least of each."""
 
 
-@cache
 def read_data(name: str) -> Mapping[str, Any]:
     """Content of one file of `data`."""
-    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return read_toml(str(FOLDER / name), f"{name}.toml")
 
 
 @cache
