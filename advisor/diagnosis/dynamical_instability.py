@@ -94,7 +94,7 @@ def _too_high(run: PilotRun) -> Iterator[Finding]:
             yield finding(kind, run, span, level=level, highest=highest)
     for name in ("kl_max", "kl"):
         step, values = levels.series_of(run, name) or (np.zeros(1), np.zeros(1))
-        usual, at = float(np.median(values[values > 0])) if values.any() else 1.0, values.argmax()
+        usual, at = np.median(values[values > 0]) if (values > 0).any() else 1.0, values.argmax()
         if (highest := float(values[at])) > max(1.0, 100 * usual):
             kind, span, times = "dynamical_instability.spike", (step[at], step[at]), highest / usual
             named = {"name": _words(name), "highest": highest, "step": step[at], "times": times}

@@ -315,14 +315,6 @@ def test_run_whose_end_was_lost_cannot_be_asked_about():
     assert ids(cohorts[0]) == {f"run{index}" for index in range(FEWEST)}
 
 
-def test_a_copy_that_is_left_out_is_no_member():
-    runs = finished(FEWEST)
-    runs[0] = runs[0].with_updates(copy_of="run1")
-    (cohort,), left_out = make_cases(runs, 0.25)
-    assert ids(cohort) == {f"run{index}" for index in range(1, FEWEST)}
-    assert left_out == ["run0: a copy of run1"]
-
-
 def test_runs_with_an_importance_ratio_or_an_unknown_one_are_asked_about():
     for ratio in (True, None):
         cohorts, left_out = make_cases(finished(4, plan=Plan(ratio=ratio)), 0.25)

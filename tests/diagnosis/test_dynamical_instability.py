@@ -174,6 +174,11 @@ def test_a_spike_of_the_kl_is_named(name):
         assert dynamical_instability(make(rising(ROWS), **{name: kl})).status != "INFO"
 
 
+def test_an_estimate_of_the_kl_may_be_below_0_throughout():
+    card = dynamical_instability(make(rising(ROWS), kl=np.full(ROWS, -0.01), entropy=GROWN * 0 + 1))
+    assert card.status == "PASS"
+
+
 def test_a_kl_that_no_policy_has_warns():
     for level, status in ((20.0, "PASS"), (1e30, "WARNING")):
         kl = level * np.exp(0.1 * noise(3, ROWS))

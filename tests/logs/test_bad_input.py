@@ -5,106 +5,35 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 
 from advisor.errors import InputError
 from advisor.runs import LogFile, inspect, read_runs, readers
 
 TABLE = "step,reward\n1,0.1\n2,0.2\n3,0.3\n"
 GOOD = {"log_history": [{"step": 1, "reward": 0.5}]}
+TABLES = yaml.safe_load(Path(__file__).with_name("errors.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("trainer_state.json", "", r"the file is empty. Give a log"),
-        ("a.csv", " \n\n", r"the file is empty"),
+        *TABLES["logs"],
         ("a.jsonl", b"\xef\xbb\xbf", r"the file is empty"),
-        ("a.log", "", r"the file is empty"),
         ("trainer_state.json", b"\x80\x02\0\1", r"the file is binary.*trainer_state.json"),
         ("a.csv", b"reward\n\xff\xfe\xfd", r"the file is binary"),
         ("training_args.bin", b"\x80\x02\0", r"the file is binary"),
-        ("trainer_state.json", "version https://git-lfs.github.com/spec/v1\n", r"git lfs pull"),
-        ("trainer_state.json", json.dumps(GOOD, indent=1)[:-9], r"row \d+: this is not valid JSON"),
-        ("trainer_state.json", "\n\n{'step': 1}", r"row 3: this is not valid JSON.*column 2"),
         ("trainer_state.json", "[" * 100_000, r"this JSON cannot be read"),
         ("trainer_state.json", '{"log_history": ' + "9" * 5000 + "}", r"this JSON cannot be read"),
-        ("trainer_state.json", "[1, 2]", r"key 'log_history': the file has no list"),
-        ("trainer_state.json", '{"log_history": 3}', r"key 'log_history': the file has no list"),
-        ("trainer_state.json", '{"log_history": [3]}', r"key 'log_history'"),
-        ("trainer_state.json", '{"log_history": []}', r"the run logged no row yet. Lower"),
-        (
-            "trainer_state.json",
-            '{"log_history": [{"step": 1, "a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1,'
-            ' "h": 1, "i": 1}]}',
-            r"key 'reward': no key holds the train reward \(keys seen: (\w, |step, ){7}\w and 2 m",
-        ),
-        ("trainer_state.json", '{"log_history": [{"reward": null}]}', r"no row has a reward"),
-        (
-            "trainer_state.json",
-            '{"log_history": [{"reward": [1]}]}',
-            r"key 'reward': no row has a reward",
-        ),
-        (
-            "trainer_state.json",
-            '{"log_history": [{"reward": true}]}',
-            r"row 1.*'true', not a number",
-        ),
-        (
-            "trainer_state.json",
-            '{"log_history": [{"step": 1, "reward": 1}, {"reward": 1}]}',
-            r"row 2, key 'step': the step of this row is None",
-        ),
-        ("a.csv", "step,reward\n1,0.5\n2.5,0.5\n", r"row 3, key 'step'.* is 2.5, not a whole"),
-        ("a.csv", "step,reward\n-1,0.5\n", r"row 2, key 'step'.* is -1, not a whole"),
-        ("a.csv", "step,reward\n1700000000000,0.5\n", r"row 2, key 'step'.*below 1e8"),
-        ("a.csv", "step,reward\n1e400,0.5\n", r"row 2, key 'step'"),
-        ("a.csv", "step,reward\n1,good\n", r"row 2, key 'reward': .*'good', not a number"),
-        ("a.csv", "step,reward\n1,0.5,7\n", r"row 2: the row has 3 cells and the header 2"),
-        ("a.csv", "step,reward,reward\n1,0.5,7\n", r"row 1, key 'reward': two columns"),
-        ("a.csv", "step,reward\n", r"the table has a header and no rows"),
-        ("a.csv", 'step,reward\n1,"0.5\n', r"row \d: the table cannot be read"),
-        ("a.csv", "step,reward\n1,nan\n2,inf\n3,1\n", r"row 2, key 'reward': 2 of 3 rewards"),
-        ("a.csv", "loss,acc\n1,2\n", r"key 'reward': no key holds.*keys seen: .*loss"),
-        ("a.jsonl", '{"step": 1, "reward": 1}\n[1]\n{}\n', r"row 2: the line holds a list"),
-        ("a.jsonl", '{"step": 1, "reward": 1}\nx\n{}\n', r"row 2: this is not valid JSON"),
-        ("a.jsonl", '{"step": 1, "rew', r"row 1: this is not valid JSON.*Copy the file again"),
-        ("a.json", "[]", r"the file holds no list of rows"),
-        ("a.json", "3", r"the file holds no list of rows"),
-        ("a.json", "[1]", r"row 1: the entry is a int"),
-        ("a.json", '{\n"lr": 1,\n"G": 2}', r"one JSON object, not a list.*keys seen: lr, G"),
-        ("a.txt", "hello\n", r"not a log that any reader knows. Give one of: TRL"),
         ("a.jsonl", bytes(range(256)), r"the file is binary.*CSV or JSONL in UTF-8"),
         ("a.jsonl", b"\x80\xab\xfe" * 99, r"the file is binary.*CSV or JSONL in UTF-8"),
         ("a.csv", TABLE.encode("utf-16-le"), r"odd encoding.*CSV or JSONL in UTF-8"),
         ("a.csv", TABLE.encode("utf-16")[:-1], r"odd encoding.*CSV or JSONL in UTF-8"),
         ("a.csv", (TABLE + "4,ä\n").encode("latin-1"), r"odd encoding.*CSV or JSONL in UTF-8"),
-        ("a.csv", "step,reward", r"row 1: the table has a header and no rows. Give a log with"),
-        ("a.csv", "step,reward\n1,\n2,\n", r"key 'reward': no row has a reward. Log the mean"),
-        ("a.csv", "step,reward\n1,nan\n2,nan\n", r"row 2, key 'reward': 2 of 2 rewards"),
-        ("a.csv", "step,reward\n1,0\n1,1\n1,1\n", r"row 3, key 'step': 2 of 3 rows"),
-        (
-            "a.csv",
-            "step,reward\n1,0.5\n",
-            r"key 'reward': run 'a' has only 1 row with a reward. Lo",
-        ),
-        ("a.csv", "step,reward\n1,1\n2,1\n", r"key 'reward': .*only 2 rows.*at least 3 rows"),
-        (
-            "a.csv",
-            "step,reward\n1,1\n2,1\n3,nan\n4,nan\n",
-            r"key 'reward': .*only 2 rows with a finite reward \(of 4\). Log at least 3 rows",
-        ),
-        (
-            "a.csv",
-            TABLE + "4,0.3\n2,nan\n3,nan\n",
-            r"key 'reward': .*only 1 row with a finite reward \(of 3\). Log at least 3 rows",
-        ),
-        ("trainer_state.json", json.dumps(GOOD), r"key 'reward': .*only 1 row with a reward. Log"),
         ("a.csv", "x" * 9999 + ",y\n1,2\n", r"key 'reward': no key holds.*xxx\.\.\., y\)"),
-        ("other.toml", "[defaults]\n", r"this holds settings.*not a log. Give the logs, and this"),
-        ("pilots.toml", "[defaults]\n", r"this holds settings.*not a log. Give the logs, and this"),
-        ("pilots.csv", "path\n", r"this holds settings.*not a log. Give the logs, and this"),
     ],
 )
 def test_one_error_that_helps(write, name, content, message):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from advisor.diagnosis import Collapse, diagnose, find_any_fall
 from advisor.errors import InputError
 from advisor.runs import inspect, read_runs
 
 ENTRY = '[[run]]\npath = "x/trainer_state.json"\n'
+TABLES = yaml.safe_load(Path(__file__).with_name("errors.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -33,54 +37,9 @@ def test_a_collapse_that_is_stated_is_one(write, tmp_path, stated, onset):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            ENTRY + "learning_rate = 1e-3\n",
-            r"learning_rate'.*says 0.001, .*peaks at 0.0003.*remove",
-        ),
-        (ENTRY + "logging_steps = 5\n", r"key 'logging_steps'.*says 5, but the log says 1"),
-        (ENTRY + ENTRY, r"row 2, key 'path': entries 1 and 2 both name the run 'x'.*Keep one"),
-        (ENTRY + '[[run]]\nid = "x"\n', r"row 2, key 'id': entries 1 and 2 both name.*Keep one"),
-        (ENTRY + "refresh_interval = 2\n", r"key 'refresh_interval'.*epochs_per_refresh, "),
-        (ENTRY + "learning_rte = 1e-3\n", r"row 1, key 'learning_rte'.*'learning_rate'"),
-        ("[defaults]\ngroup_sise = 4\n", r"key 'group_sise'.*The nearest is 'group_size'"),
-        ("[default]\ngroup_size = 4\n", r"key 'default'.*The nearest is 'defaults'"),
-        ("group_size = 4\n", r"pilots.toml, key 'group_size'"),
-        ("[[run]]\ngroup_size = 4\n", r"row 1, key 'path': the entry names no run"),
-        (ENTRY + "group_size = 0\n", r"row 1, key 'group_size': 0 is not allowed.*greater"),
-        (ENTRY + "group_size = true\n", r"key 'group_size': True is not allowed"),
-        (ENTRY + "learning_rate = nan\n", r"key 'learning_rate': nan is not allowed"),
-        (ENTRY + 'schedule = "wsd"\n', r"'wsd' is not allowed: should be 'constant'"),
-        (ENTRY + "parameters = -1\n", r"key 'parameters': -1 is not allowed"),
-        (ENTRY + 'parameters = "many"\n', r"key 'parameters': 'many' is not allowed"),
-        (ENTRY + "seed = 0.5\n", r"key 'seed': 0.5 is not allowed"),
-        (ENTRY + "reward_floor = inf\n", r"key 'reward_floor': inf is not allowed"),
-        (ENTRY + "reward_floor = 1\nreward_ceiling = 0\n", r"'reward_ceiling'.*not below"),
-        (ENTRY + "collapsed = 1\n", r"key 'collapsed': 1 is not allowed: should be true or false"),
-        (ENTRY + "collapsed_at = 0\n", r"key 'collapsed_at': 0 is not allowed"),
-        (ENTRY + "collapsed = false\ncollapsed_at = 3\n", r"'collapsed_at'.*Keep one of them"),
-        (ENTRY + 'model = "mystery"\n', r"row 1, key 'model': the size.*Add 'parameters"),
-        (ENTRY + "model = 7\n", r"row 1, key 'model': 7 is not allowed: should be a valid string"),
-        ("[[run]]\npath = 7\n", r"row 1, key 'path': 7 is not text"),
-        ('[[run]]\npath = "a\\u0000b"\n', r"row 1, key 'path': .* is not text"),
-        ('[defaults]\npath = "x"\n', r"key 'path': this key belongs to one run"),
-        ("[run]\npath = 'x'\n", r"key 'run'.*two brackets"),
-        ("run = [1]\n", r"row 1, key 'run'.*\[\[run\]\]"),
-        (ENTRY + "columns = 3\n", r"key 'columns': 3 is no column map"),
-        (ENTRY + "columns = {rewards = 'a'}\n", r"key 'columns.rewards'.*The nearest is 'reward'"),
-        ("[columns]\nreward = 3\n", r"key 'columns.reward': the column map needs"),
-        ("[columns]\nstep_unit = 'epoch'\n", r"key 'columns.step_unit'.*'refresh'"),
-        ("[columns]\nfilter = 'rollout'\n", r"key 'columns.filter'.*key=value"),
-        ("[columns]\nreward = 'acc'\n", r"from 'acc', which the log lacks. Keys seen"),
-        ("[defaults\n", r"pilots.toml, row 1: this is not valid TOML"),
-        ("[defaults]\ntask = sort\n", r"pilots.toml, row 2: this is not valid TOML.*quotes"),
-        ("", r"pilots.toml: the file is empty. Write \[defaults\]"),
+        *TABLES["sidecars"],
         (b"\0\1", r"pilots.toml: the file is binary.*Write \[defaults\]"),
         ("[defaults]\ntask = 'ä'\n".encode("latin-1"), r"odd encoding. Write \[defa.* UTF-8"),
-        ('[defaults]\nmodel = "mystery"\n', r"pilots.toml, key 'model': the size.*Add 'param"),
-        ("[defaults]\nlearning_rate = 1e-3\n", r"'learning_rate'.*says 0.001, .* 0.0003.*remove"),
-        ('[[run]]\npath = "z/trainer_state.json"\n', r"row 1, key 'path': no log is 'z.*'x/tr"),
-        ('[[run]]\npath = "z*"\n', r"row 1, key 'path': no log is 'z\*'"),
-        ('[[run]]\nid = "xy"\n', r"row 1, key 'id': no run has the id 'xy'"),
     ],
 )
 def test_bad_sidecars(write_state, write, tmp_path, text, message):

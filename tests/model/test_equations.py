@@ -197,25 +197,6 @@ ANY = st.floats(-50, 50)
 SPOKEN = {"plateau_loss.level": -5.0, "plateau_loss.learning_rate": 1.5, "hazard.level": -6.0}
 
 
-@LADDER
-@given(loss=ANY, by_rate=ANY, hazard=ANY, other=ANY, log_stiffness=ANY)
-def test_levels_have_a_way_back_to_their_anchors(loss, by_rate, hazard, other, log_stiffness):
-    population = {
-        "rate.learning_rate": other,
-        "plateau_loss.level": loss,
-        "plateau_loss.learning_rate": by_rate,
-        "hazard.level": hazard,
-    }
-    there = eq.at_reference(population, log_stiffness)
-    assert list(there) == list(population)
-    back = eq.at_anchor(there, log_stiffness)
-    assert back == pytest.approx(population, rel=1e-9, abs=1e-9)
-    forth = eq.at_reference(eq.at_anchor(population, log_stiffness), log_stiffness)
-    assert forth == pytest.approx(population, rel=1e-9, abs=1e-9)
-    kept = ("rate.learning_rate", "plateau_loss.learning_rate")
-    assert [there[name] for name in kept] == [population[name] for name in kept]
-
-
 def test_levels_have_a_way_back_for_many_draws_at_once():
     rng = np.random.default_rng(95)
     names, stiffness = POPULATION, rng.normal(-4, 2, 500)

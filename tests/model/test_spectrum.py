@@ -112,39 +112,6 @@ def test_spectrum_check_rejects_a_wrong_exponent():
 
 
 @LADDER
-@given(x=st.floats(0, 30))
-def test_a_narrow_spectrum_is_one_exponential(x):
-    left = spectrum_decay(100.0, x / 100, 1.0, 0.0, np.array([1e-3, 1e-6]))
-    error = np.abs(left - np.exp(-x))
-    # First order: exp(-x) (1 + dispersion x^2 / 2).
-    assert error[0] <= 1e-3
-    assert error[1] <= 1e-6
-
-
-@LADDER
-@given(
-    stiffness=st.floats(1e-4, 1),
-    damping=st.floats(0.1, 1),
-    momentum=MOMENTA,
-    dispersion=DISPERSIONS,
-)
-def test_decay_falls_from_one_with_time_and_stiffness_and_rises_with_dispersion(
-    stiffness, damping, momentum, dispersion
-):
-    time = np.arange(0, 400, 7.0)
-    left = spectrum_decay(time, stiffness, damping, momentum, dispersion)
-    assert left[0] == 1
-    assert np.all(left >= 0)
-    assert np.all(np.diff(left) < 0) or left[-1] < 1e-12
-    stiffer = spectrum_decay(time, 1.5 * stiffness, damping, momentum, dispersion)
-    staler = spectrum_decay(time, stiffness, 0.9 * damping, momentum, dispersion)
-    assert np.all(stiffer <= left)
-    assert np.all(staler <= left)
-    wider = spectrum_decay(time, stiffness, damping, momentum, 1.5 * dispersion)
-    assert np.all(wider >= left - 1e-12)
-
-
-@LADDER
 @given(x=st.floats(0.01, 30), dispersion=DISPERSIONS, onset=st.floats(0.5, 2))
 def test_onset_counts_progress_by_a_power_of_it(x, dispersion, onset):
     left = spectrum_decay(100.0, x / 100, 1.0, 0.0, dispersion, onset)
