@@ -65,7 +65,8 @@ def examples() -> list[Example]:
 
 def logs(place: Path) -> list[Example]:
     """Sample logs of every reader's conformance test."""
-    sys.path += [str(ROOT / "tests/trainers"), str(ROOT / "tests")]  # what the tests there share
+    # What the tests there share.
+    sys.path += [str(ROOT / one) for one in ("tests/trainers", "tests/logs", "tests")]
     from reader_conformance import REWARDS, ReaderConformance
 
     found = []
