@@ -121,17 +121,16 @@ def render_prime_rl(launch: Launch, model: str | None) -> str:
     if settings.lag != int(settings.lag):
         refuse("lag", "prime_rl_export", lag=settings.lag)
     launch.check_corrected("prime-rl")
-    # Its constant schedule has no warm-up, and its linear one decays at the end only where told.
+    # Its constant schedule has no warm-up; its linear one decays at the end where asked to.
     warmup, modules = settings.warmup_steps, settings.adapter_targets or "all-linear"
     kind = "linear" if settings.schedule == "constant" and warmup else settings.schedule
     ends = {"linear": launch.steps - warmup, "constant": 0 if warmup else None}
-    is_lora = settings.adapter == "lora"
+    is_lora, rank = settings.adapter == "lora", settings.adapter_rank or '"RANK"'
     text = fill_template(
         "prime_rl_export",
         launch,
         unknown=("max_prompt_length",) if settings.max_completion_length is None else (),
-        **_shared(settings)
-        | ({"adapter_rank": settings.adapter_rank or '"RANK"'} if is_lora else {}),
+        **_shared(settings) | ({"adapter_rank": rank} if is_lora else {}),
         model=json.dumps(model) if model else '"MODEL"',
         lag_steps=int(settings.lag),
         train_gpus=launch.devices if (is_one := launch.devices < 8) else None,
