@@ -94,7 +94,7 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
     devices: int  # among which the completions of a step divide
     priors: str
     projects: PositiveInt = 1  # from which the settings are known
-    reach: PositiveFloat = SUPPORT  # times as long a run as intervals were tested for elsewhere
+    reach: float = Field(SUPPORT, ge=1)  # times as long a run as intervals were tested for
 
     @classmethod
     def load(cls, path: str | Path) -> PilotPlan:

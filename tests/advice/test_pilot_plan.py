@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from advisor.advice import PilotPlan, planned_settings, size_of
 from advisor.advice import plan as plan_pilots
-from advisor.advice import planned_settings, size_of
 from advisor.advice.pilot_choice import Action
 from advisor.advice.pilot_plan import _varied
 from advisor.errors import InputError
@@ -72,6 +72,16 @@ def test_text_says_how_far_the_answer_will_extrapolate(plan, settings):
     assert "Pilots of 167 steps would avoid that" in longer.text
     near = longer.model_copy(update={"steps": 3 * longer.pilots[0].steps})
     assert "extrapolate" not in near.text
+
+
+@pytest.mark.parametrize("reach", [0.99, 1e-320])
+def test_a_plan_whose_intervals_reach_less_than_its_pilots_is_refused(plan, reach, tmp_path):
+    damaged = plan.model_copy(update={"reach": reach})
+    (tmp_path / "plan.json").write_text(damaged.model_dump_json())
+    with pytest.raises(InputError, match="reach"):
+        PilotPlan.load(tmp_path)
+    (tmp_path / "plan.json").write_text(plan.model_dump_json())
+    assert PilotPlan.load(tmp_path).text == plan.text
 
 
 def test_pilots_are_as_long_as_they_can_be_where_none_is_long_enough(plan):

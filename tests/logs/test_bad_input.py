@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -141,8 +142,9 @@ def test_a_sidecar_that_names_a_path_of_any_length_is_refused(tmp_path):
     assert raised.value.row == 1
 
 
-def test_counts_of_any_size_are_no_fault_of_ours(tmp_path):
-    rows = [{"_step": (-1) ** n * 1.7e308, "reward": 0.1} for n in range(60)]
+@pytest.mark.parametrize("count", [1.7e308, math.inf])
+def test_counts_of_any_size_are_no_fault_of_ours(count, tmp_path):
+    rows = [{"_step": (-1) ** (n // 2) * count, "reward": 0.1} for n in range(60)]
     path = tmp_path / "wandb-history.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match="the step of this row"):

@@ -138,7 +138,13 @@ def test_prime_rl_takes_one_step_for_a_batch():
     lora = {"rank": 16, "alpha": 32, "target_modules": ["q_proj", "v_proj"]}
     assert trainer["model"]["lora"] == lora
     assert found["inference"]["vllm"]["enable_lora"] is True
-    assert found["deployment"]["num_train_gpus"] == 2
+    assert found["deployment"] == {"num_train_gpus": 2}
+
+
+def test_prime_rl_has_a_node_for_inference_where_training_fills_its_own():
+    found = table(devices=16)["deployment"]
+    whole = {"num_train_nodes": 2, "num_infer_nodes": 1, "gpus_per_node": 8}
+    assert found == {"type": "multi_node", **whole}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +166,7 @@ def test_schedules_of_prime_rl(updates, scheduler):
 def test_prime_rl_has_no_table_without_a_line():
     found = table()
     assert "model" not in found["trainer"]
-    assert "inference" not in found
+    assert found["inference"] == {}  # without the table no server is started
     sgd = table(optimizer="sgd", momentum=0.8)["trainer"]["optim"]
     assert sgd == {"type": "sgd", "lr": sgd["lr"], "momentum": 0.8, "nesterov": False}
 

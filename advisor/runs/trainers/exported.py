@@ -121,26 +121,27 @@ def render_prime_rl(launch: Launch, model: str | None) -> str:
     if settings.lag != int(settings.lag):
         refuse("lag", "prime_rl_export", lag=settings.lag)
     launch.check_corrected("prime-rl")
-    # Its constant schedule has no warm-up, and its linear one decays at the end only where told.
-    warmup, modules = settings.warmup_steps, settings.adapter_targets
+    # Its constant schedule has no warm-up; its linear one decays at the end where asked to.
+    warmup, modules = settings.warmup_steps, settings.adapter_targets or "all-linear"
     kind = "linear" if settings.schedule == "constant" and warmup else settings.schedule
-    decays = settings.schedule == "linear"
-    shared, rank = _shared(settings), settings.adapter_rank or '"RANK"'
-    is_listed = shared["is_lora"] is not None and modules not in (None, "all-linear")
+    ends = {"linear": launch.steps - warmup, "constant": 0 if warmup else None}
+    is_lora, rank = settings.adapter == "lora", settings.adapter_rank or '"RANK"'
     text = fill_template(
         "prime_rl_export",
         launch,
         unknown=("max_prompt_length",) if settings.max_completion_length is None else (),
-        **{**shared, **({} if shared["is_lora"] is None else {"adapter_rank": rank})},
+        **_shared(settings) | ({"adapter_rank": rank} if is_lora else {}),
         model=json.dumps(model) if model else '"MODEL"',
         lag_steps=int(settings.lag),
+        train_gpus=launch.devices if (is_one := launch.devices < 8) else None,
+        is_spread=None if is_one else "",  # a node has eight, and inference needs one
         optimizer="sgd" if settings.optimizer == "sgd" else "adamw",
         scheduler=kind,
         warmup=None if kind == "constant" else warmup,
-        decay_steps=(launch.steps - warmup if decays else 0) if kind == "linear" else None,
+        decay_steps=ends.get(settings.schedule),
         has_completion_limit=None if settings.max_completion_length is None else "",
         has_precision="" if settings.precision in ("bf16", "fp32") else None,
-        targets=json.dumps(modules.split(",")) if is_listed and modules else None,
+        targets=json.dumps(modules.split(",")) if is_lora and modules != "all-linear" else None,
     )
     return re.sub("\n{3,}", "\n\n", text)  # where a table has no line
 
@@ -152,8 +153,7 @@ def exports() -> dict[str, Export]:
         "nemo_rl_export": render_nemo_rl,
         "prime_rl_export": render_prime_rl,
     }
-    found = {read_data(table)["name"]: (table, render) for table, render in renders.items()}
     return {
-        name: Export(**read_data(table)["export"], render=render)
-        for name, (table, render) in found.items()
+        (data := read_data(table))["name"]: Export(**data["export"], render=render)
+        for table, render in renders.items()
     }

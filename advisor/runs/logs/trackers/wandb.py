@@ -61,7 +61,7 @@ def tracked(
 
 
 def _thinned_out(count: Column, own: str) -> list[str]:
-    with np.errstate(over="ignore"):  # counts of any size can be logged
+    with np.errstate(over="ignore", invalid="ignore"):  # counts of any size can be logged
         steps = np.diff(np.asarray(count.value))
     gaps, times = np.unique(steps[steps > 0], return_counts=True)
     # Share of equal gaps below which a counter of log calls looks thinned out
