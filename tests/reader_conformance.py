@@ -17,6 +17,7 @@ import gzip
 import random
 import time
 import tracemalloc
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.runs import Columns, LogFile, Logged, Reader, keys, on_disk, readers
+from advisor.runs import Columns, LogFile, Logged, Reader, keys, on_disk, open_archive, readers
 from advisor.runs.logs.assemble import assemble
 
 REWARDS = [round(0.8 - 0.6 * 0.9**n + 0.01 * (-1) ** n, 4) for n in range(30)]
@@ -130,6 +131,19 @@ class ReaderConformance:
         log = on_disk(packed)
         assert self.reader.claims(log)
         _check(self._read(log), REWARDS)
+
+    def test_zip(self, tmp_path: Path) -> None:
+        """A log in an archive reads like the log."""
+        folder = tmp_path / _made(tmp_path, "s")
+        path = self.write_sample(folder, REWARDS)
+        archive = tmp_path / "logs.zip"
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+            for file in sorted(p for p in folder.rglob("*") if p.is_file()):
+                packed.write(file, file.relative_to(folder))
+        wanted = archive / path.relative_to(folder)
+        log = next(member for member in open_archive(on_disk(archive)) if member.path == wanted)
+        assert self.reader.claims(log)
+        _check(self._read(log, open_archive(on_disk(archive))), REWARDS)
 
     @pytest.mark.evidence
     def test_truncated_anywhere(self, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 # What a trainer or a format that is written elsewhere is made of.
 from advisor.runs.logfiles.log_file import LogFile as LogFile
 from advisor.runs.logfiles.log_file import on_disk as on_disk
+from advisor.runs.logfiles.log_file import open_archive as open_archive
 from advisor.runs.logfiles.logged import Claim as Claim
 from advisor.runs.logfiles.logged import Columns as Columns
 from advisor.runs.logfiles.logged import Logged as Logged

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -179,10 +179,25 @@ def test_a_damaged_archive_is_listed(folder):
     assert {"logs.csv.gz", "logs.zip"} <= unread
 
 
+def test_an_archive_cannot_reach_out(folder):
+    with zipfile.ZipFile(folder / "logs.zip", "w") as packed:
+        for name in (
+            "../../../etc/cron.d/metrics.jsonl",
+            "/abs/metrics.jsonl",
+            "x/../metrics.jsonl",
+        ):
+            packed.writestr(name, "".join(json.dumps(row) + "\n" for row in _rows(12, len(name))))
+    runs = _document(folder / "logs.zip")["runs"]
+    assert len(runs) == 3
+    assert all(run["path"].startswith(str(folder / "logs.zip")) for run in runs)
+    assert not any(".." in run["path"] for run in runs)
+    assert sorted(p.name for p in folder.iterdir()).count("etc") == 0
+
+
 @pytest.mark.evidence
 def test_a_bomb_is_refused(tmp_path):
-    row = b'{"step": 1, "reward": 0.5}\n'
-    (tmp_path / "metrics.jsonl.gz").write_bytes(gzip.compress(row + b" " * 200_000_000 + b"\n"))
+    with zipfile.ZipFile(tmp_path / "logs.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("metrics.jsonl", '{"step": 1, "reward": 0.5}\n' + " " * 200_000_000 + "\n")
     result = RUNNER.invoke(app, ["inspect", str(tmp_path), "--json"])
     document = json.loads(result.output.partition("\nError")[0])
     assert document["runs"] == []

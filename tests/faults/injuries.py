@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import random
 import re
+import zipfile
 from collections.abc import Sequence
 
 MOST = 1 << 21
@@ -75,7 +77,14 @@ def with_odd_values(whole: bytes, chance: random.Random) -> bytes | None:
 
 
 def packed(name: str, data: bytes, chance: random.Random) -> tuple[str, bytes]:
-    """Now and then a log stands compressed."""
-    if chance.randrange(20) == 0:
+    """Now and then a log stands compressed, or in an archive that plays tricks."""
+    roll = chance.randrange(20)
+    if roll == 0:
         return f"{name}.gz", damaged(gzip.compress(data), chance, [data])
+    if roll == 1:
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(chance.choice(("../../", "/", "", "a/../", "C:\\")) + name, data)
+        whole = stream.getvalue()
+        return "logs.zip", whole if chance.randrange(2) else damaged(whole, chance, [data])
     return name, data

@@ -6,13 +6,16 @@ import gzip
 import io
 import json
 import math
+import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
+from processor_time import at_most
 
 from advisor.errors import InputError
-from advisor.runs import LogFile, inspect, read_runs, readers
+from advisor.runs import LogFile, inspect, on_disk, open_archive, read_runs, readers
+from advisor.runs.logfiles import limits
 
 TABLE = "step,reward\n1,0.1\n2,0.2\n3,0.3\n"
 GOOD = {"log_history": [{"step": 1, "reward": 0.5}]}
@@ -151,6 +154,47 @@ def test_counts_of_any_size_are_no_fault_of_ours(count, tmp_path):
         read_runs(path)
 
 
+def test_an_archive_is_listed_and_opened_once_for_all_of_its_members(tmp_path, monkeypatch):
+    target = tmp_path / "many.zip"
+    rows = "\n".join(json.dumps({"step": at, "reward": at / 20}) for at in range(1, 8))
+    with zipfile.ZipFile(target, "w") as packed:
+        for number in range(20):
+            packed.writestr(f"runs/{number}/log.jsonl", rows.replace("}", f', "n": {number}}}'))
+    opened = []
+    whole = zipfile.ZipFile
+
+    def counted(*arguments, **keywords):
+        opened.append(arguments)
+        return whole(*arguments, **keywords)
+
+    monkeypatch.setattr(zipfile, "ZipFile", counted)
+    assert len(inspect([target]).runs) == 20
+    assert len(opened) <= 3
+    # What lies in a folder of it is what was written there.
+    member = open_archive(on_disk(target))[0]
+    assert member.names_in(target / "runs") == {str(number) for number in range(20)}
+    assert member.names_in(target / "elsewhere") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ([f"{n}.jsonl" for n in range(limits.MOST_MEMBERS + 1)], "holds 50,001 files"),
+        (["a/" * 3000 + "x.jsonl"], "up to 3,000 deep"),
+    ],
+)
+def test_an_archive_of_too_many_or_too_deep_files_is_refused_at_once(
+    names, says, tmp_path, monkeypatch
+):
+    target = tmp_path / "hostile.zip"
+    members = [zipfile.ZipInfo(name) for name in names]
+    with zipfile.ZipFile(target, "w") as packed:
+        packed.writestr("x.jsonl", TABLE)
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda _: members)
+    with at_most(1), pytest.raises(InputError, match=says):
+        read_runs(target)
+
+
 def test_folders_without_end_are_refused(tmp_path):
     (tmp_path / "/".join(["a"] * 150)).mkdir(parents=True)
     with pytest.raises(InputError, match="more than 100 deep"):
@@ -179,9 +223,12 @@ def test_a_study_is_no_log_and_what_lies_in_it_is_none_of_the_logs_around_it(tmp
     assert not found.unread
 
 
-def test_an_archive_is_named_as_such(tmp_path):
-    (tmp_path / "logs.zip").write_bytes(b"PK\x03\x04 and so on")
-    with pytest.raises(InputError, match=r"is a zip archive\. Unpack it"):
-        read_runs(tmp_path / "logs.zip")
-    (unread,) = inspect(tmp_path).unread
-    assert (unread.reason, unread.kind) == ("the file is a zip archive", "log")
+def test_an_archive_whose_member_has_a_damaged_name(tmp_path):
+    path = tmp_path / "logs.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        rows = "".join(f'{{"step": {n}, "reward": 0.{n}}}\n' for n in range(1, 9))
+        archive.writestr("\u00e9.jsonl", rows)
+    # In front of the member; the index at the end keeps its name.
+    path.write_bytes(path.read_bytes().replace(b"\xc3\xa9", b"\xc3\x28", 1))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_runs(path)

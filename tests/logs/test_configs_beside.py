@@ -6,6 +6,7 @@ import gzip
 import json
 import pickle
 import random
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 import yaml
 from processor_time import at_most
 
-from advisor.runs import on_disk
+from advisor.runs import on_disk, open_archive
 from advisor.runs.logfiles.config_files import (
     ConfigSource,
     literal,
@@ -266,6 +267,28 @@ def test_what_is_no_setting_is_passed_over(write: Writer, tmp_path: Path) -> Non
     }
     write("config.json", json.dumps(document))
     assert only(beside(log, tmp_path)).settings == {"X_group_size": 8, "group_size": 8}
+
+
+def test_in_an_archive_and_beside_it(write: Writer, tmp_path: Path) -> None:
+    path = tmp_path / "runs.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("a/metrics.jsonl", LOG)
+        packed.writestr("a/.hydra/config.yaml", "lr: 1e-6\n")
+        packed.writestr("b/metrics.jsonl", LOG)
+        packed.writestr("b/config.json", '{"lr": 2}')
+        packed.writestr("c__x.jsonl.gz", gzip.compress(LOG))
+        packed.writestr("c__config.json", gzip.compress(b'{"lr": 3}'))
+    write("args.json", {"seed": 5})
+    members = {log.path.relative_to(path).as_posix(): log for log in open_archive(on_disk(path))}
+    settings = {
+        name: [source.settings for source in settings_beside(log, tmp_path, alone)]
+        for name, log in members.items()
+        if ".jsonl" in name
+    }
+    assert settings["a/metrics.jsonl"] == [{"lr": 1e-6}, {"seed": 5}]
+    assert settings["b/metrics.jsonl"] == [{"lr": 2}, {"seed": 5}]
+    inside = settings_beside(members["a/metrics.jsonl"], path, alone)
+    assert [source.settings for source in inside] == [{"lr": 1e-6}]
 
 
 def test_a_compressed_log_and_config(write: Writer, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -204,3 +205,15 @@ def test_with_the_sidecar_most_can_be_fitted(runs):
     trained = [run for run in runs if not run.is_eval_only and run.copy_of is None]
     ready = [run for run in trained if not run.needs]
     assert len(ready) > 0.5 * len(trained)
+
+
+@pytest.mark.evidence
+def test_the_same_tree_compressed(real_logs, tmp_path, runs):
+    """A zip archive of a folder of logs gives the same runs."""
+    folder = real_logs / "uqcxu9__qwen2.5_300step_NEW_CONSIS_RESULT"
+    archive = shutil.make_archive(str(tmp_path / "logs"), "zip", folder)
+    packed = read_runs(archive)
+    plain = read_runs(folder)
+    assert [run.id for run in packed] == [run.id for run in plain]
+    for one, other in zip(packed, plain, strict=True):
+        np.testing.assert_array_equal(one.reward, other.reward)

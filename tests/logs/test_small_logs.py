@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,18 @@ def test_the_whole_tree_with_all_that_is_no_log() -> None:
         "args.json": "not a log that any reader knows",
         "config.json": "settings, not a log",
     }
+
+
+def test_the_same_tree_in_an_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "small.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files(SMALL).items():
+            archive.writestr(f"small/{name}", content)
+    packed = read_runs(tmp_path / "small.zip")
+    plain = read_runs(SMALL)
+    assert [run.hyperparameters for run in packed] == [run.hyperparameters for run in plain]
+    for one, other in zip(packed, plain, strict=True):
+        np.testing.assert_array_equal(one.reward, other.reward)
+        np.testing.assert_array_equal(one.step, other.step)
 
 
 def test_rollouts_of_a_loop_of_ones_own_on_optimizer_steps() -> None:

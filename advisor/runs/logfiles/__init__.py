@@ -1,1 +1,1 @@
-"""Bytes to tables: files and formats, without knowing what a key means."""
+"""Bytes to tables: files, archives and formats, without knowing what a key means."""

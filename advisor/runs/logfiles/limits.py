@@ -13,6 +13,7 @@ MOST_CONFIG_BYTES = 1 << 20  # longer config files hold data
 MOST_UNPACKED_BYTES = 4 << 30  # of one compressed log
 MOST_UNPACKED_PER_PACKED_BYTE = 200  # logs reach 30, bombs 1,000 and more
 UNCHECKED_UNPACKED_BYTES = 64 << 20  # up to here any compression ratio is allowed
+MOST_MEMBERS = 50_000  # of an archive
 MOST_FOLDERS_DEEP = 100  # of a log below what is named
 
 # Texts and objects.

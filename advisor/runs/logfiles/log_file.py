@@ -1,4 +1,4 @@
-"""A log as bytes and lines, compressed by gzip or not."""
+"""A log as bytes and lines, wherever it lies: on disk, compressed, or in an archive."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import codecs
 import contextlib
 import gzip
 import io
+import lzma
 import os
 import re
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple, cast
 
@@ -20,7 +22,7 @@ from advisor.runs.logfiles import limits
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
-BROKEN = (EOFError, OSError, zlib.error)
+BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 
 
 class Line(NamedTuple):
@@ -34,12 +36,15 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class LogFile:
-    """A file to read, with the NUL bytes passed over."""
+    """A file to read, with the NUL bytes passed over; one of an archive knows all members of it."""
 
     path: Path
     opener: Callable[[], BinaryIO]
     packed_size: int
     is_gzip: bool = False
+    archive: Path | None = None
+    members: dict[Path, LogFile] = field(default_factory=dict, compare=False, repr=False)
+    folders: dict[Path, set[str]] = field(default_factory=dict, compare=False, repr=False)
     holes: list[int] = field(default_factory=list, compare=False, repr=False)
     _heads: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
 
@@ -53,11 +58,16 @@ class LogFile:
         """Ending of the name in lower case, without ``.gz``: ``".jsonl"``."""
         return PurePosixPath(self.name).suffix.lower()
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether the bytes on disk are not the log's own."""
+        return self.is_gzip or self.archive is not None
+
     def open(self) -> BinaryIO:
         """Open the unpacked bytes."""
         try:
             stream = self.opener()
-        except BROKEN as error:
+        except (*BROKEN, RuntimeError, UnicodeError) as error:  # RuntimeError: a password
             raise unreadable(self.path, getattr(error, "strerror", None) or error) from None
         layers = [stream]
         if self.is_gzip:
@@ -146,14 +156,24 @@ class LogFile:
             yield Line(number, rest, is_cut, is_open=True)
 
     def names_in(self, folder: Path) -> frozenset[str]:
-        """Names in a folder; none of one that cannot be listed."""
+        """First parts of what lies in a folder, on disk or in the log's archive."""
+        if self.archive is not None and folder.is_relative_to(self.archive):
+            for path in self.members if not self.folders else ():
+                while path.name not in self.folders.setdefault(path.parent, set()):
+                    self.folders[path.parent].add(path.name)
+                    path = path.parent if path.parent != self.archive else path
+            return frozenset(self.folders.get(folder, ()))
         try:
             return frozenset(os.listdir(folder))
         except OSError:
             return frozenset()
 
     def at(self, path: Path) -> LogFile | None:
-        """File at a path, or ``None``."""
+        """File at a path, also in the archive in which this one lies, or ``None``."""
+        if self.archive is not None:
+            whole, inner = self.archive.resolve(), path.resolve()
+            if inner.is_relative_to(whole):
+                return self.members.get(self.archive / inner.relative_to(whole))
         try:
             return on_disk(path) if path.is_file() else None
         except OSError:
@@ -171,6 +191,31 @@ def on_disk(path: Path) -> LogFile:
     return LogFile(path, lambda: path.open("rb"), size, is_gzip)
 
 
+def open_archive(log: LogFile) -> list[LogFile]:
+    """Members of a zip archive, by path; they are read where they lie, never unpacked to disk."""
+    try:
+        with zipfile.ZipFile(log.path) as packed:
+            infos = [info for info in packed.infolist() if info.filename and not info.is_dir()]
+    except (*BROKEN, ValueError, RecursionError, MemoryError) as error:
+        raise unreadable(log.path, error) from None
+    deepest = max((info.filename.replace("\\", "/").count("/") for info in infos), default=0)
+    if len(infos) > limits.MOST_MEMBERS or deepest > limits.MOST_FOLDERS_DEEP:
+        problem = f"the archive holds {len(infos):,} files in folders up to {deepest:,} deep"
+        raise InputError(problem, path=log.path, advice="Pack the logs alone")
+    members: dict[Path, LogFile] = {}
+    folders: dict[Path, set[str]] = {}
+    for info in infos:
+        # Members are named as if below the archive, whatever their stored path tries to reach.
+        parts = info.filename.replace("\\", "/").split("/")
+        safe = [part for part in parts if part.strip(" .") and "\0" not in part]
+        path = log.path.joinpath(*safe)
+        if safe and path not in members:
+            size, is_gzip = max(info.compress_size, 1), path.suffix == ".gz"
+            opener = partial(_open_member, log.path, info)
+            members[path] = LogFile(path, opener, size, is_gzip, log.path, members, folders)
+    return [members[path] for path in sorted(members)]
+
+
 def without_holes(raw: bytes) -> bytes:
     """Bytes without long runs of NUL, which a file has that was emptied while it was written."""
     return re.sub(rb"\0{16,}", b"", raw) if b"\0" in raw else raw
@@ -181,9 +226,6 @@ def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
     if not raw.strip(b"\xef\xbb\xbf\xff\xfe \t\r\n"):
         advice = give or "Give a log with at least 3 rows of rewards"
         raise InputError("the file is empty", path=path, advice=advice)
-    if raw.startswith(b"PK\x03\x04"):
-        advice = "Unpack it, and give the folder"
-        raise InputError("the file is a zip archive", path=path, advice=advice)
     if raw.startswith(b"version https://git-lfs"):
         raise InputError(
             "the file is a git-LFS pointer, not the data", path=path, advice="Run 'git lfs pull'"
@@ -212,6 +254,17 @@ def _binary(path: Path, give: str | None) -> InputError:
     )
 
 
+def _open_member(path: Path, info: zipfile.ZipInfo) -> BinaryIO:
+    stat = path.stat()
+    return cast(BinaryIO, _kept_open(path, stat.st_mtime_ns, stat.st_size).open(info))
+
+
+@lru_cache(maxsize=1)
+def _kept_open(path: Path, _changed_ns: int, _size: int) -> zipfile.ZipFile:
+    """Archive with its index read once for all of its members, until it changes."""
+    return zipfile.ZipFile(path)
+
+
 class _Guarded(io.RawIOBase):
     """Bytes of a log; what does not unpack, or unpacks to too much, is a typed error."""
 
@@ -228,7 +281,7 @@ class _Guarded(io.RawIOBase):
             raise unreadable(self._log.path, error) from None
         buffer[: len(chunk)] = chunk
         self._given += len(chunk)
-        if self._log.is_gzip and self._given > limits.UNCHECKED_UNPACKED_BYTES:
+        if self._log.is_packed and self._given > limits.UNCHECKED_UNPACKED_BYTES:
             ratio = self._given / max(self._log.packed_size, 1)
             is_bomb = ratio > limits.MOST_UNPACKED_PER_PACKED_BYTE
             if is_bomb or self._given > limits.MOST_UNPACKED_BYTES:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from advisor.errors import InputError
 from advisor.runs.arrays import BoolArray, FloatArray, IntArray
 from advisor.runs.logfiles import limits
-from advisor.runs.logfiles.log_file import LogFile, on_disk
+from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
 from advisor.runs.pilot_run import PilotRun
 
 
@@ -370,7 +370,7 @@ class Unread(NamedTuple):
 
 
 def find_files(paths: Iterable[Path], unread: list[Unread]) -> list[LogCandidate]:
-    """Files named, and all files below the folders named, sorted, each once."""
+    """Files named, and all files below the folders and in the archives named, sorted, each once."""
     found: dict[Path, LogCandidate] = {}
     for path in paths:
         try:
@@ -402,11 +402,25 @@ def find_files(paths: Iterable[Path], unread: list[Unread]) -> list[LogCandidate
                 why = f"the folder cannot be entered ({e.strerror}). Check its permissions"
                 unread.append(Unread(Path(e.filename), why))
             for file in sorted(filter(os.path.isfile, files)):
-                found.setdefault(file.resolve(), LogCandidate(on_disk(file), path, False, path))
+                for log in _members(on_disk(file), unread):
+                    found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
         elif is_file:
+            log = on_disk(path)
             top = path.resolve().parent.parent.parent
-            found[path.resolve()] = LogCandidate(on_disk(path), path.parent, True, top)
+            for member in _members(log, unread):
+                is_named = member is log
+                root = path.parent if is_named else path
+                found[member.path.resolve()] = LogCandidate(member, root, is_named, top)
         else:
             advice = "Check the path, relative to the folder you are in"
             raise InputError("there is no such file or folder", path=path, advice=advice)
     return list(found.values())
+
+
+def _members(log: LogFile, unread: list[Unread]) -> list[LogFile]:
+    try:
+        is_archive = log.suffix == ".zip" and not log.is_packed and log.head(4) == b"PK\x03\x04"
+        return open_archive(log) if is_archive else [log]
+    except InputError as error:
+        unread.append(Unread(log.path, error.problem))
+        return []

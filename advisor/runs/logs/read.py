@@ -44,7 +44,7 @@ def read_runs(
     Parameters
     ----------
     paths : path-like or iterable of path-like
-        Files, or folders searched for logs at every depth; or text that names
+        Files, or folders and zip archives searched for logs at every depth; or text that names
         what a tracker's own client hands out: ``wandb:ENTITY/PROJECT[/SWEEP]``,
         ``mlflow:[TRACKING_URI#]EXPERIMENT``, ``trackio:PROJECT``.
     sidecar : path-like, optional

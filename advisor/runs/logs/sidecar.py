@@ -283,7 +283,8 @@ def _nearest_sidecar(candidate: LogCandidate) -> LogFile | None:
     # Next to a link before what it leads to.
     for start in dict.fromkeys((log.path.absolute().parent, candidate.whole_path.parent)):
         # A run of a tracker lies in no folder.
-        for folder in (start, *start.parents)[: levels if start.is_dir() else 0]:
+        is_place = log.archive is not None or start.is_dir()
+        for folder in (start, *start.parents)[: levels if is_place else 0]:
             present = [file for name in NAMES if (file := log.at(folder / name)) is not None]
             if present:
                 return present[-1]
