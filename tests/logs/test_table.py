@@ -310,6 +310,12 @@ def test_a_decimal_comma_is_named(tmp_path) -> None:
     assert "has a decimal comma" in item.reason
 
 
+def test_a_percent_sign_is_to_be_left_out(tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("step,reward\n1,25.8%\n2,26%\n3,27%\n")
+    (item,) = inspect(tmp_path).unread
+    assert "is '25.8%', not a number. Export numbers without signs such as %" in item.reason
+
+
 def test_one_absurd_reward_is_named_and_not_read(tmp_path) -> None:
     rows = [{"step": n, "reward": level} for n, level in enumerate(LEVELS, start=1)]
     for absurd in (-1e9, 1e30, -4e7):

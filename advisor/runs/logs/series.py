@@ -228,7 +228,7 @@ def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[s
     if texts:
         row = min(texts)
         problem = f"the reward of this row is {repr(texts[row])[:40]}, not a number"
-        advice = "Name the key of the mean reward in a column map"
+        advice = "Export numbers without signs such as %, or name another key: --column reward=KEY"
         if re.fullmatch(r"[-+]?[\d.]*,\d+(?:[eE][-+]?\d+)?", texts[row]):
             problem = f"the reward of this row, {texts[row][:40]}, has a decimal comma"
             advice = "Export the table again with decimal points, in an English locale"
