@@ -397,7 +397,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
             question.lattice,
             decision.chosen.settings,
             seed=question.search.seed,
-            is_safe=decision.chosen.least >= question.request.level,
+            level=question.request.level,
             is_first=decision.kind == "next_pilot",
         )
     except CannotTellError as error:

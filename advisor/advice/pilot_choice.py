@@ -306,7 +306,7 @@ def next_pilot(
         recommendation.settings,
         steps=steps,
         seed=recommendation.seed if seed is None else seed,
-        is_safe=recommendation.stability.least >= recommendation.level,
+        level=recommendation.level,
         is_first=recommendation.kind == "next_pilot",
     )
 
@@ -338,19 +338,18 @@ def weighed_pilot(
     settings: Settings,
     *,
     seed: int,
-    is_safe: bool,
+    level: float,
     is_first: bool,
     steps: int | None = None,
 ) -> NextPilot:
     """Choose a pilot where a run of some settings is chosen, and weigh its price against that."""
-    # Where they are not stable enough, what is to be learned lies below their rate.
-    gentler = [one for one in lattice.axes["learning_rate"] if one < settings.learning_rate]
+    highest = _highest_rate(evaluate, lattice, settings, level)
     pilot = choose_pilot(
         evaluate,
         lattice,
         steps=steps,
         seed=seed,
-        candidates=lattice.up_to(gentler[-1]) if gentler and not is_safe else None,
+        candidates=None if highest is None else lattice.up_to(highest),
         otherwise=settings if is_first else None,
     )
     # What the run loses when it is shorter by the pilot's price.
@@ -360,6 +359,23 @@ def weighed_pilot(
     whole, shorter = utilities(forecaster, [run.settings] * 2, [run.cost.steps, left]).mean(axis=1)
     loss = max(0.0, float(whole - shorter)) / forecaster.outcome_range
     return pilot.model_copy(update={"loss": loss})
+
+
+def _highest_rate(
+    evaluate: Evaluator, lattice: Lattice, settings: Settings, level: float
+) -> float | None:
+    """Learning rate up to which pilots are named beside a run of some settings; None for all."""
+    rates = lattice.axes["learning_rate"]
+    gentler = [one for one in rates if one < settings.learning_rate]
+    if evaluate(settings).least < level:
+        # What is to be learned lies below what is not stable enough.
+        return gentler[-1] if gentler else None
+    if evaluate.forecaster.is_small:
+        return None
+    # A language model is known to die of such rates: a short pilot that lives tells nothing else.
+    beside = [settings.model_copy(update={"learning_rate": one}) for one in rates]
+    stable = [one.settings for one in evaluate.compared(beside) if one.least >= level]
+    return max((one.learning_rate for one in stable), default=None)
 
 
 def choose_pilot(

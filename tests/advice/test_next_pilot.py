@@ -11,7 +11,14 @@ from decisions import DEADLY, STEPS, changed, decision
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Budget, CostModel, Search, advise, pilot_choice
-from advisor.advice.pilot_choice import _reason, choose_pilot, decision_of, is_first_contact, shown
+from advisor.advice.pilot_choice import (
+    _reason,
+    choose_pilot,
+    decision_of,
+    is_first_contact,
+    shown,
+    weighed_pilot,
+)
 from advisor.common import DEFAULT_SEED, Kind, kinds, note
 from advisor.errors import CannotTellError
 from advisor.forecast import pilots_of, stability
@@ -120,6 +127,18 @@ def test_cheaper_of_two_that_tell_alike_is_chosen():
     ]
     chosen = choose_pilot(timed, lattice, steps=30, candidates=[wide, narrow])
     assert chosen.gain >= min(gains)
+
+
+def test_no_pilot_of_a_language_model_is_hotter_than_what_is_stable():
+    plans = [Plan(rate, steps=30, parameters=1.5e9) for rate in (1e-6, 3e-6, 3e-5)]
+    evaluate, lattice = decision(
+        made_up_posterior(plans, draws=1000), budget=Budget(steps=90), learning_rates=(1e-6, 3e-6)
+    )
+    gentle, hot = lattice
+    assert choose_pilot(evaluate, lattice, seed=0).settings == hot
+    for one, level in ((gentle, evaluate(gentle).least), (hot, evaluate(hot).least)):
+        found = weighed_pilot(evaluate, lattice, gentle, seed=0, level=level, is_first=False)
+        assert found.settings == one
 
 
 @pytest.mark.evidence

@@ -146,5 +146,5 @@ def test_what_if_takes_prompts(told):
     own = pilots_of(told, evaluate.forecaster.target)[0].settings
     alone = evaluate(own.model_copy(update={"prompts_per_step": 64.0}))
     assert table["reward"][1] == alone.reward
-    assert default_lattice(told, own).axes == lattice.axes
+    assert default_lattice(told, own, target=evaluate.forecaster.target).axes == lattice.axes
     assert alone.is_feasible(LEVEL) == (alone.stability.least >= LEVEL)
