@@ -98,7 +98,7 @@ def test_provenance_is_that_of_the_posterior(posterior, advice):
 @pytest.mark.evidence
 def test_remarks_and_the_limit_of_an_answer_are_values_in_json(advice):
     told = json.loads(advice.to_json())
-    assert told["limit"]["kind"] == advice.limit.kind.value
+    assert told["limit"]["kind"] == advice.limit.kind
     assert told["binding"] == str(advice.limit)
     assert {one["text"] for one in told["notes"]} == {*told["cautions"], *told["assumptions"]}
     assert all(one["kind"] for one in told["notes"])
