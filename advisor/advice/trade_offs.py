@@ -228,6 +228,22 @@ def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: flo
     return binding(worst, axis=axes[worst], freed_by=freed, **parts)
 
 
+def _ends_higher(
+    case: str, top: Evaluation, chosen: Evaluation, freed_by: str, **why_not: str
+) -> Binding:
+    """Settings that are forecast to end higher than those chosen, and why they are not."""
+    return binding(
+        case,
+        axis=RATE,
+        value=top.settings.learning_rate,
+        gain=top.reward - chosen.reward,
+        freed_by=freed_by,
+        settings=short_text(top.settings, chosen.settings),
+        reward=top.reward,
+        **why_not,
+    )
+
+
 def limiting_factor(
     evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float
 ) -> Binding:
@@ -236,32 +252,16 @@ def limiting_factor(
     better = [e for e in evaluate.tried if e.reward > noticed and e.least < level]
     if better and evaluate.goal is None:
         top = max(better, key=lambda e: e.reward)
-        return binding(
-            "unstable",
-            axis=RATE,
-            value=top.settings.learning_rate,
-            gain=top.reward - chosen.reward,
-            freed_by=level_flag(top.least),
-            settings=short_text(top.settings, chosen.settings),
-            reward=top.reward,
-            least=percent(top.least, level),
-        )
+        flag, least = level_flag(top.least), percent(top.least, level)
+        return _ends_higher("unstable", top, chosen, flag, least=least)
     higher = [e for e in evaluate.tried if e.reward > noticed and e.is_feasible(level)]
-    priors = evaluate.forecaster.posterior.meta.priors
-    if higher and evaluate.objective.kind == "reward" and priors.known_optimum is not None:
+    meta, is_reward = evaluate.forecaster.posterior.meta, evaluate.objective.kind == "reward"
+    if higher and is_reward and meta.priors.known_optimum is not None:
         top = max(higher, key=lambda e: e.reward)
-        return binding(
-            "farther_from_known",
-            axis=RATE,
-            value=top.settings.learning_rate,
-            gain=top.reward - chosen.reward,
-            freed_by=f"--learning-rates {top.settings.learning_rate:g}",
-            settings=short_text(top.settings, chosen.settings),
-            reward=top.reward,
-            chance=percent(*p_better(evaluate, top, [chosen])),
-        )
-    *others, last = lattice.axes[RATE]
-    surviving = evaluate.forecaster.posterior.meta.largest_surviving_rate
+        flag = f"--learning-rates {top.settings.learning_rate:g}"
+        chance = percent(*p_better(evaluate, top, [chosen]))
+        return _ends_higher("farther_from_known", top, chosen, flag, chance=chance)
+    (*others, last), surviving = lattice.axes[RATE], meta.largest_surviving_rate
     if others and chosen.settings.learning_rate == last:
         is_reach = surviving is not None and last == float(f"{surviving * RATE_REACH:.2g}")
         reach = f"{RATE_REACH:g} times the largest that survived a pilot"

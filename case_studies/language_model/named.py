@@ -19,12 +19,13 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
+from cell_plan import CONSTANT  # noqa: E402
 from compared import difference  # noqa: E402
 from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
 from later_tasks import LATER_TASKS  # noqa: E402
 from manifest import write_result  # noqa: E402
 from run_store import TABLES, unpack  # noqa: E402
-from said import KINDS, Kind, _ladder, _settings, pilots_of  # noqa: E402
+from said import KINDS, Kind, _ladder, _settings, advice_among, pilots_of  # noqa: E402
 from trained_runs import model_of, trained  # noqa: E402
 
 import advisor  # noqa: E402
@@ -33,7 +34,6 @@ from advisor.forecast import elsewhere  # noqa: E402
 
 PILOTS = "four of 12"
 TABLE = elsewhere.shipped_outcomes()
-CONSTANT = {False: 1e-5, True: 1e-4}
 
 
 def leave_out(task: str) -> None:
@@ -60,18 +60,7 @@ def asked(item: tuple[str, str]) -> dict[str, Any]:
     leave_out(task)
     own, model = posterior.meta.runs[0], model_of(runs[0].arguments)
     offered = tuple(_settings(run, own.settings) for run in ladder.values())
-    advice = advisor.advise(
-        posterior,
-        model=model.name,
-        task=own.task,
-        parameters=model.parameters,
-        steps=kind.steps,
-        choose_from=offered,
-        weigh_pilots=False,
-        trials=len(offered),
-    )
-    is_named = advice.kind == "recommendation"
-    rate = (advice.settings if is_named else advice.best_piloted.settings).learning_rate
+    advice, rate = advice_among(offered, posterior, model, kind.steps)
     ends: dict[float, list[float]] = {}
     for run in runs:
         if kind.on_ladder(run):

@@ -17,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
+from cell_plan import CONSTANT  # noqa: E402
 from compared import difference, kept  # noqa: E402
 from said import named  # noqa: E402
 
@@ -28,7 +29,6 @@ KEPT["cells"] = "cells_first"
 BELOW, ABOVE = (0.1, 0.15, 0.2, 0.3, 0.4, 0.6), (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
 SPREADS = (0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 REPEATS = 0.1  # Standard deviation of an end between seeds (README: 0.07, more where one fails)
-CONSTANT = {False: 1e-5, True: 1e-4}
 ENOUGH = 0.9  # P(stable) that is asked for
 
 

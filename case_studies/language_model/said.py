@@ -234,21 +234,8 @@ def _asked(
     forecaster = Forecaster(posterior, target)
     of_rate = {pilot.hyperparameters.learning_rate: pilot for pilot in pilots}
     offered = tuple(_settings(run, own.settings) for run in ladder.values())
-    advice = advisor.advise(
-        posterior,
-        model=model.name,
-        task=own.task,
-        parameters=model.parameters,
-        start_reward=before,
-        steps=kind.steps,
-        choose_from=offered,
-        indifference=0.0,
-        weigh_pilots=False,
-        trials=len(offered),
-    )
-    # Where nothing is stable enough no rate is named: the best pilot is left.
-    is_named = advice.kind == "recommendation"
-    named = (advice.settings if is_named else advice.best_piloted.settings).learning_rate
+    how = {"start_reward": before, "indifference": 0.0}
+    advice, named = advice_among(offered, posterior, model, kind.steps, **how)
     first = next(iter(ladder.values())).configuration
     for run in runs:
         now = run.configuration
@@ -275,6 +262,26 @@ def _asked(
             "p_by_model": round(stable.by_model, 4),
             "said": said,
         }
+
+
+def advice_among(
+    offered: Sequence[Any], posterior: advisor.Posterior, model: Any, steps: int, **how: Any
+) -> tuple[advisor.Recommendation, float]:
+    """Advice among the settings that are offered, and the learning rate that is named."""
+    advice = advisor.advise(
+        posterior,
+        model=model.name,
+        task=posterior.meta.runs[0].task,
+        parameters=model.parameters,
+        steps=steps,
+        choose_from=tuple(offered),
+        weigh_pilots=False,
+        trials=len(offered),
+        **how,
+    )
+    # Where nothing is stable enough no rate is named: the best pilot is left.
+    is_named = advice.kind == "recommendation"
+    return advice, (advice.settings if is_named else advice.best_piloted.settings).learning_rate
 
 
 def _settings(run: Trained, fitted: Any) -> Any:
