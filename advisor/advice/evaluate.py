@@ -170,7 +170,7 @@ def run_ends(
     """Reward at the end of runs, their utility, P(stable), and draws of that.
 
     The utility of a run that is lost is the floor. What is known of where such runs do best moves
-    the utility of those that live, as far as the pilots leave it open.
+    the utility of those that live: the less the pilots tell, the more.
     """
     level = forecaster.scaled_reward(planned, steps)
     draws = forecaster.outcome_of(level)[..., 0]
