@@ -46,9 +46,6 @@ LOG_SHARE, LOG_STEPS, IS_SHARE = map(FEATURES.index, ("log_share", "log_steps", 
 USUAL_PARAMETERS, USUAL_RATE = 3e9, 5e-6
 """What a run whose size or learning rate is unknown counts as: the middle of the public ones."""
 
-SIBLING_REACH = 2.0
-"""Distance within which siblings resemble, over that of strangers: what they share is unseen."""
-
 LEAST_RESEMBLANCE = 1e-6  # Of any run: one that resembles none is forecast by all
 MOST_GAIN = 4.0  # Of a run, in ranges seen
 
@@ -143,6 +140,7 @@ class Corpus:
     reach: FloatArray  # distance in each feature over which resemblance is lost
     widening: float  # of the spread, so that intervals hold in repositories left out
     sibling_weight: float  # strangers that one finished run of the same cohort outweighs
+    sibling_reach: float  # over `reach`: siblings share what is not seen
     sibling_errors: FloatArray  # quantiles of an end less the siblings' median, in their range
     curve_weights: FloatArray  # of the pooled curve, at SCORED_SHARES
     pool_widenings: FloatArray  # of curve and analogues together, at SCORED_SHARES
@@ -188,7 +186,7 @@ def end_of_run(
         weight = np.concatenate([(1 - odds_share) * weight, odds_share * weight])
     if siblings is not None and siblings.gain.size:
         ends = np.concatenate([ends, ends_by(siblings, seen)])
-        near = resemblance(siblings, seen, reach=SIBLING_REACH * corpus.reach)
+        near = resemblance(siblings, seen, reach=corpus.sibling_reach * corpus.reach)
         weight = np.concatenate([weight, corpus.sibling_weight * near])
     quantiles = weighted_quantiles(ends, weight, (np.arange(size) + 0.5) / size)
     median = quantiles[size // 2]
@@ -339,6 +337,7 @@ def load_corpus(path: Path) -> Corpus:
             reach=np.array([saved["reach"][name] for name in FEATURES], dtype=float),
             widening=float(saved["widening"]),
             sibling_weight=float(saved["sibling_weight"]),
+            sibling_reach=float(saved["sibling_reach"]),
             sibling_errors=np.array(saved["sibling_errors"], dtype=float),
             curve_weights=np.array(saved["curve_weights"], dtype=float),
             pool_widenings=np.array(saved["pool_widenings"], dtype=float),

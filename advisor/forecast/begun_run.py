@@ -51,9 +51,8 @@ class BegunRun:
         rest = rest_of_run(draws, observed, seed=seed)
         if observed.fall.unstable:
             latest = float(run.reward[np.isfinite(run.reward)][-LATEST_ROWS:].mean())
-            rng, size = np.random.default_rng(seed), rest.path.shape[0]
-            stands = forecaster.as_share(latest)
-            level = level_of_fallen_run(stands, LATEST_ROWS, observed.settings, size, rng)
+            stands, rng = forecaster.as_share(latest), np.random.default_rng(seed)
+            level = level_of_fallen_run(stands, LATEST_ROWS, observed.settings, forecaster, rng)
             rest = replace(rest, path=np.broadcast_to(level[:, None], rest.path.shape))
         rows = (run.step > (1 - FINAL_SHARE) * observed.end) & np.isfinite(run.reward)
         logged = forecaster.as_share(run.reward[rows])

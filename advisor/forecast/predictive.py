@@ -18,10 +18,6 @@ from advisor.model import DEGREES, WANDER_SHARE, Posterior, sigmoid
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, IntArray
 
-FALLEN_SPREAD = 0.9
-"""Log-odds spread of a collapsed run's final reward round its latest one; of 28 tiny-transformer
-runs that had collapsed by step 50 of 200, three crept up again and none came back."""
-
 
 def begun_run_reward(
     posterior: Posterior,
@@ -45,7 +41,7 @@ def begun_run_reward(
     latest = rewards[-max(3, round(0.2 * rewards.size)) :]
     stands = float(np.mean(forecaster.as_share(latest)))
     seen = latest.size * run.logging_steps
-    level = level_of_fallen_run(stands, seen, settings, forecaster.size, rng)
+    level = level_of_fallen_run(stands, seen, settings, forecaster, rng)
     return forecaster.in_reward_units(_counted(level, settings, rows, rng))
 
 
@@ -210,13 +206,14 @@ def probability_as_low(
 
 
 def level_of_fallen_run(
-    level: float, rows: float, settings: Settings, size: int, rng: np.random.Generator
+    level: float, rows: float, settings: Settings, forecaster: Forecaster, rng: np.random.Generator
 ) -> FloatArray:
-    """Level of a run that has collapsed, shape (size,): that of its latest rows, with a spread."""
+    """Level of a run that has collapsed, shape (draws,): that of its latest rows, with a spread."""
+    spread = forecaster.posterior.meta.priors.discrepancy.fallen_spread
     trials = float(_fresh_prompts(settings, rows)) * settings.group_size
     # Jeffreys' half a success: none seen does not mean never.
     share = (np.clip(level, 0, 1) * trials + 0.5) / (trials + 1)
-    odds = np.log(share / (1 - share)) + FALLEN_SPREAD * rng.standard_normal(size)
+    odds = np.log(share / (1 - share)) + spread * rng.standard_normal(forecaster.size)
     return np.asarray(sigmoid(odds))
 
 

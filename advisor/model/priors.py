@@ -144,6 +144,10 @@ class Discrepancy(_Entry):
     # counted as two siblings more.
     siblings_spread: tuple[Positive, Positive, Positive]
     unstable_fallen: Share  # P(unstable) of a run that has fallen
+    # Spread of the log-odds of a collapsed run's end round its latest rows.
+    fallen_spread: Positive = Field(
+        default_factory=lambda: load_priors("theory").discrepancy.fallen_spread
+    )
 
 
 class Elsewhere(_Entry):

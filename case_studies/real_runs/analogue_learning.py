@@ -18,7 +18,6 @@ from advisor.forecast.analogues import (
     MOST_GAIN,
     SCORED_SHARES,
     SHARES,
-    SIBLING_REACH,
     USUAL_PARAMETERS,
     USUAL_RATE,
     Description,
@@ -46,6 +45,8 @@ REACH_PENALTY = 0.0004
 
 WIDENINGS = (1.0, 1.1, 1.2, 1.3, 1.4)
 SIBLING_WEIGHTS = (1.0, 3.0, 10.0, 30.0, 60.0)
+SIBLING_REACH = 2.0
+"""Distance within which siblings resemble, over that of strangers: what they share is unseen."""
 
 LEVELS = 41
 """Quantiles that tell how far the end of a run lies from those of its siblings."""
@@ -99,6 +100,7 @@ def learned_corpus(
         reach=np.full(len(FEATURES), START_REACH),
         widening=1.0,
         sibling_weight=SIBLING_WEIGHTS[0],
+        sibling_reach=SIBLING_REACH,
         sibling_errors=np.zeros(LEVELS),
         curve_weights=np.array(CURVE_WEIGHTS),
         pool_widenings=np.array(POOL_WIDENINGS),
@@ -208,7 +210,7 @@ def _best_sibling_weight(corpus: Corpus, names: Mapping[str, str]) -> float:
     if not kin.any():
         return SIBLING_WEIGHTS[0]
     strangers = _resemblance(corpus, corpus.reach)
-    near = np.exp(-0.5 * _squares(corpus, SIBLING_REACH * corpus.reach)) + LEAST_RESEMBLANCE
+    near = np.exp(-0.5 * _squares(corpus, corpus.sibling_reach * corpus.reach)) + LEAST_RESEMBLANCE
     has_kin = kin.any(axis=1)
     scores = {
         weight: _weighted(corpus, _scores(corpus, strangers + weight * near * kin)[0], has_kin)
@@ -292,6 +294,7 @@ def corpus_json(corpus: Corpus, evidence: str) -> str:
         "reach": dict(zip(FEATURES, _rounded(corpus.reach), strict=True)),
         "widening": corpus.widening,
         "sibling_weight": corpus.sibling_weight,
+        "sibling_reach": corpus.sibling_reach,
         "curve_weights": corpus.curve_weights.tolist(),
         "pool_widenings": corpus.pool_widenings.tolist(),
         "new_curve_weight": corpus.new_curve_weight,
