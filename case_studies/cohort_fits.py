@@ -30,7 +30,7 @@ RHAT, ESS, DIVERGENT = 1.05, 100.0, 0.02
 """Gate of the first stage: moments of draws are wanted, not their tails."""
 
 NOT_SAMPLED = {
-    *("stability_line", "extrapolation", "discrepancy", "take_off", "elsewhere", "decision"),
+    *("stability_line", "extrapolation", "discrepancy", "pool", "growth", "elsewhere", "decision"),
     *("known_optimum", "domain"),
 }
 """Entries of a preset on which no draw turns: fits are kept across their changes."""

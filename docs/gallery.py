@@ -60,15 +60,15 @@ def sweep(axes: Axes, task: str) -> None:
 
 
 def public(axes: Axes) -> None:
-    """Forecast and outcome of the public runs with rewards in [0, 1], a quarter seen."""
-    path = STUDIES / "real_runs/real_third.predictions.jsonl.gz"
+    """Forecast and outcome of the third folder's runs with rewards in [0, 1], a quarter seen."""
+    path = STUDIES / "real_runs/pool.predictions.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         found = [json.loads(line) for line in lines]
-    key = ("all_cut", QUARTER, "advisor")
+    key = ("third_real_logs", QUARTER)
     rows = [
         (one["quantiles"][LOW], one["quantiles"][MIDDLE], one["quantiles"][HIGH], one["target"])
         for one in found
-        if (one["scene"], one["share"], one["method"]) == key
+        if (one["folder"], one["share"]) == key
         and min(*one["quantiles"], one["target"]) >= 0
         and max(*one["quantiles"], one["target"]) <= 1
     ]

@@ -10,5 +10,4 @@ from advisor.backtesting.cases import make_cases as make_cases
 from advisor.backtesting.scores import QUANTILES as QUANTILES
 from advisor.backtesting.scores import Backtest as Backtest
 from advisor.backtesting.scores import Prediction as Prediction
-from advisor.backtesting.scores import crps as crps
 from advisor.backtesting.scores import show as show

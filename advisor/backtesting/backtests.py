@@ -211,7 +211,7 @@ def _forecasts(
             pooled = forecast.curve_of_begun_run(posterior, *asked, seed=number)
             pilots = forecast.rows_of_pilots(posterior, case.seen, bounds)
         end = forecast.end_of_begun_run(
-            *asked, corpus=corpus, bounds=bounds, curve=pooled, pilots=pilots, priors=preset
+            *asked, corpus=corpus, bounds=bounds, curve=pooled, siblings=pilots, priors=preset
         )
         mine.append(predict(ADVISOR, question, end.draws))
         rng = np.random.default_rng(0)

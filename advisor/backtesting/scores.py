@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.common import Words, counted
+from advisor.forecast import crps
 from advisor.theory import FloatArray
 
 ADVISOR, NEW_RUN, SIMPLEST = "advisor", "advisor, as a new run", "last value"
@@ -83,14 +84,6 @@ def predict(method: str, question: ForecastTask, draws: FloatArray) -> Predictio
     """Summarise predictive draws of shape (draws,)."""
     quantiles = tuple(np.quantile(draws, QUANTILES).tolist())
     return Prediction(method, *question, quantiles, crps(draws, question.target))
-
-
-def crps(draws: FloatArray, target: float) -> float:
-    """Continuous ranked probability score of draws (Gneiting and Raftery 2007, eq. 20)."""
-    ordered = np.sort(draws)
-    size = ordered.size
-    weights = 2 * np.arange(1, size + 1) - size - 1
-    return float(np.abs(ordered - target).mean() - (weights * ordered).sum() / size**2)
 
 
 def score(predictions: Sequence[Prediction]) -> dict[str, Any]:

@@ -3,7 +3,12 @@
 from advisor.forecast import analogues as analogues
 from advisor.forecast import elsewhere as elsewhere
 from advisor.forecast import survival as survival
-from advisor.forecast import take_off as take_off
+from advisor.forecast.alone import DRAWS as DRAWS
+from advisor.forecast.alone import EXPONENTIAL as EXPONENTIAL
+from advisor.forecast.alone import TIME as TIME
+from advisor.forecast.alone import Curve as Curve
+from advisor.forecast.alone import curve_fit as curve_fit
+from advisor.forecast.alone import local_level as local_level
 from advisor.forecast.analogues import FINAL_SHARE as FINAL_SHARE
 from advisor.forecast.analogues import Corpus as Corpus
 from advisor.forecast.analogues import corpus_for as corpus_for
@@ -22,6 +27,7 @@ from advisor.forecast.interval import Band as Band
 from advisor.forecast.interval import Interval as Interval
 from advisor.forecast.interval import band_of as band_of
 from advisor.forecast.interval import central as central
+from advisor.forecast.interval import crps as crps
 from advisor.forecast.interval import interval_of as interval_of
 from advisor.forecast.new_configuration import RunEffect as RunEffect
 from advisor.forecast.optimum import HEIGHTS as HEIGHTS
@@ -41,14 +47,8 @@ from advisor.forecast.predictive import logged_mean as logged_mean
 from advisor.forecast.predictive import outcome_paths as outcome_paths
 from advisor.forecast.predictive import peak as peak
 from advisor.forecast.predictive import probability_as_low as probability_as_low
-from advisor.forecast.run_in_progress import DRAWS as DRAWS
-from advisor.forecast.run_in_progress import EXPONENTIAL as EXPONENTIAL
-from advisor.forecast.run_in_progress import TIME as TIME
-from advisor.forecast.run_in_progress import Curve as Curve
-from advisor.forecast.run_in_progress import curve_fit as curve_fit
 from advisor.forecast.run_in_progress import curve_of_begun_run as curve_of_begun_run
 from advisor.forecast.run_in_progress import end_of_begun_run as end_of_begun_run
-from advisor.forecast.run_in_progress import local_level as local_level
 from advisor.forecast.run_in_progress import pooled as pooled
 from advisor.forecast.run_in_progress import rows_of_pilots as rows_of_pilots
 from advisor.forecast.run_likelihood import ObservedRun as ObservedRun

@@ -1,15 +1,14 @@
-"""What became of runs like this one: the end of a run from its own log and a corpus of others.
+"""The end of a run from its own log and from the ends of runs like it.
 
-No curve is assumed. Every finished run of the corpus is described as it stood at the same share of
+No curve is assumed. Every finished run of the corpus is described as it was at the same share of
 its length, by the size of its model and by numbers that do not depend on the scale of its reward,
-and counts by how much it resembled the run that is forecast. Runs of the same cohort that have
-ended count many times over.
+and counts by how much it resembled the run that is forecast.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy.typing as npt
 
 from advisor.diagnosis import Level
 from advisor.errors import InputError
-from advisor.model import Discrepancy, RunSummary, all_small, preset_folder, sigmoid
+from advisor.model import RunSummary, all_small, preset_folder, sigmoid
 from advisor.runs import PilotRun
 from advisor.theory import BoolArray, FloatArray
 
@@ -33,7 +32,7 @@ NEAR_SHARE = 0.12
 """Logarithm of the factor by which a share may miss one of those: logs are of whole rows."""
 
 SCORED_SHARES = (0.1, 0.25, 0.5)
-"""Shares at which reaches are compared and the weight of a pooled curve is learned."""
+"""Shares at which reaches are compared."""
 
 FEATURES = (
     *("log_share", "trend", "bend", "noise", "signal", "half_log_rows", "is_share", "level"),
@@ -47,10 +46,9 @@ USUAL_PARAMETERS, USUAL_RATE = 3e9, 5e-6
 """What a run whose size or learning rate is unknown counts as: the middle of the public ones."""
 
 LEAST_RESEMBLANCE = 1e-6  # Of any run: one that resembles none is forecast by all
-MOST_GAIN = 4.0  # Of a run, in ranges seen
 
 LEAST_SHARE = 0.02
-"""By which a share stays clear of 0 and 1 in log-odds: groups of a few completions tell no less."""
+"""By which a share stays clear of 0 and 1 in log-odds: groups of a few completions measure no less."""
 
 NAME = "analogues.json"
 
@@ -77,7 +75,7 @@ def kind_of(run: PilotRun) -> RunKind:
 
 
 class Description(NamedTuple):
-    """A run as it stands."""
+    """A run as it is now."""
 
     features: FloatArray  # (len(FEATURES),)
     level: float  # mean of the last third seen, in reward units
@@ -128,7 +126,7 @@ def describe(
 
 @dataclass(frozen=True)
 class Corpus:
-    """Finished runs, each as it stood at several shares of its length, and what it still gained."""
+    """Finished runs, each as it was at several shares of its length, and what it still gained."""
 
     features: FloatArray  # (rows, len(FEATURES))
     gain: FloatArray  # (rows,), from the last third seen to the last tenth, in ranges seen
@@ -138,13 +136,6 @@ class Corpus:
     run: npt.NDArray[np.str_]  # (rows,), start of its fingerprint
     repository: npt.NDArray[np.str_]  # (rows,)
     reach: FloatArray  # distance in each feature over which resemblance is lost
-    widening: float  # of the spread, so that intervals hold in repositories left out
-    sibling_weight: float  # strangers that one finished run of the same cohort outweighs
-    sibling_reach: float  # over `reach`: siblings share what is not seen
-    sibling_errors: FloatArray  # quantiles of an end less the siblings' median, in their range
-    curve_weights: FloatArray  # of the pooled curve, at SCORED_SHARES
-    pool_widenings: FloatArray  # of curve and analogues together, at SCORED_SHARES
-    new_curve_weight: float  # of the pooled curve for a run that has not begun
 
     @cached_property
     def weight(self) -> FloatArray:
@@ -174,7 +165,6 @@ def final_rows(run: PilotRun) -> BoolArray:
 def end_of_run(
     corpus: Corpus,
     seen: Description,
-    siblings: Corpus | None = None,
     *,
     odds_share: float,
     size: int = 1000,
@@ -184,13 +174,7 @@ def end_of_run(
     if weight @ corpus.by_odds > 0:
         ends = np.concatenate([ends, ends_by(corpus, seen, is_by_odds=True)])
         weight = np.concatenate([(1 - odds_share) * weight, odds_share * weight])
-    if siblings is not None and siblings.gain.size:
-        ends = np.concatenate([ends, ends_by(siblings, seen)])
-        near = resemblance(siblings, seen, reach=corpus.sibling_reach * corpus.reach)
-        weight = np.concatenate([weight, corpus.sibling_weight * near])
-    quantiles = weighted_quantiles(ends, weight, (np.arange(size) + 0.5) / size)
-    median = quantiles[size // 2]
-    return np.asarray(median + corpus.widening * (quantiles - median))
+    return weighted_quantiles(ends, weight, (np.arange(size) + 0.5) / size)
 
 
 def ends_by(corpus: Corpus, seen: Description, *, is_by_odds: bool = False) -> FloatArray:
@@ -227,42 +211,9 @@ def ended_lower(corpus: Corpus, share: float, *, has_fallen: bool) -> tuple[int,
     return int(kept.sum()), int((corpus.gain[kept] < 0).sum())
 
 
-def gain_of_siblings(
-    siblings: Sequence[PilotRun], share: float, seen: Description, median: float, rules: Discrepancy
-) -> tuple[FloatArray, float] | None:
-    """End of a run by what its finished siblings gained from the same share on, and its weight.
-
-    A Student t round their mean, to which the analogues' ``median`` counts as one sibling more.
-    """
-    from scipy.special import stdtrit
-
-    gains = []
-    for run in siblings:
-        known = np.isfinite(run.reward)
-        step, reward, end = run.step[known], run.reward[known], float(run.step[-1])
-        begun, target = step <= share * end, run.reward[known & final_rows(run)]
-        if begun.sum() >= PilotRun.LEAST_REWARDS and target.size:
-            level = describe(step[begun], reward[begun], end, kind_of(run)).level
-            gains.append(float(target.mean()) - level)
-    if not gains:
-        return None
-    count = len(gains)
-    usual = seen.unit * float(
-        np.interp(np.log(share), np.log(SCORED_SHARES), rules.siblings_spread)
-    )
-    gain = (sum(gains) + median - seen.level) / (count + 1)
-    squares = float(np.sum((np.array(gains) - np.mean(gains)) ** 2)) + 2 * usual**2
-    spread = float(np.sqrt(squares / (count + 1) * (1 + 1 / (count + 1))))
-    draws = stdtrit(count + 1, (np.arange(1000) + 0.5) / 1000)
-    weight = rules.siblings / (1 + (spread / seen.unit) ** 2) * count / (count + 2)
-    return np.asarray(seen.level + gain + spread * draws), weight
-
-
-def resemblance(
-    corpus: Corpus, seen: Description, *, reach: FloatArray | None = None
-) -> FloatArray:
+def resemblance(corpus: Corpus, seen: Description) -> FloatArray:
     """How much each row of a corpus resembles a run, shape (rows,), 1 at most."""
-    away = (corpus.features - seen.features) / (corpus.reach if reach is None else reach)
+    away = (corpus.features - seen.features) / corpus.reach
     return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)) + LEAST_RESEMBLANCE)
 
 
@@ -278,31 +229,7 @@ def mark_of(run: PilotRun | RunSummary) -> str:
     return run.fingerprint[:12] or run.id
 
 
-def tabulated(
-    runs: Mapping[str, Sequence[PilotRun]], shares: Sequence[float], like: Corpus
-) -> Corpus:
-    """Describe finished runs, by the name of their repository, at shares of their length."""
-    rows: list[tuple[str, str, float, float, float, float, FloatArray]] = []
-    for repository, members in runs.items():
-        for run in members:
-            known = np.isfinite(run.reward)
-            step, reward, last = run.step[known], run.reward[known], float(run.step[-1])
-            target = run.reward[known & final_rows(run)]
-            for share in shares:
-                begun = step <= share * last
-                if begun.sum() < PilotRun.LEAST_REWARDS or not target.size or np.ptp(reward) <= 0:
-                    continue
-                seen = describe(step[begun], reward[begun], last, kind_of(run))
-                end = float(target.mean())
-                # Clipped: a run that had hardly begun would else speak alone.
-                gain = float(np.clip((end - seen.level) / seen.unit, -3.0, MOST_GAIN))
-                span = float(np.ptp(reward)) / seen.unit
-                odds = log_odds(end) - log_odds(seen.level) if seen.features[IS_SHARE] else 0.0
-                rows.append((repository, mark_of(run), gain, span, float(odds), 0.0, seen.features))
-    return replace(like, **_columns(rows))
-
-
-def _columns(rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+def columns_of(rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """Columns of a corpus from rows of repository, run, four numbers and features."""
     numbers = ("gain", "span", "odds", "by_odds")
     return {
@@ -333,15 +260,8 @@ def load_corpus(path: Path) -> Corpus:
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
         return Corpus(
-            **_columns([(*row[:6], row[6:]) for row in saved["rows"]]),
+            **columns_of([(*row[:6], row[6:]) for row in saved["rows"]]),
             reach=np.array([saved["reach"][name] for name in FEATURES], dtype=float),
-            widening=float(saved["widening"]),
-            sibling_weight=float(saved["sibling_weight"]),
-            sibling_reach=float(saved["sibling_reach"]),
-            sibling_errors=np.array(saved["sibling_errors"], dtype=float),
-            curve_weights=np.array(saved["curve_weights"], dtype=float),
-            pool_widenings=np.array(saved["pool_widenings"], dtype=float),
-            new_curve_weight=float(saved["new_curve_weight"]),
         )
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise InputError(

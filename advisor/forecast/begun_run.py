@@ -68,7 +68,7 @@ class BegunRun:
                 corpus=corpus,
                 bounds=bounds,
                 curve=ends,
-                pilots=rows_of_pilots(forecaster.posterior, run, bounds),
+                siblings=rows_of_pilots(forecaster.posterior, run, bounds),
                 priors=meta.priors,
             ).draws
             rest = moved_to(rest, observed, share, forecaster.as_share(ends))

@@ -136,8 +136,8 @@ def grown(
     siblings: Sequence[RewardRows],
     law: GrowthLaw,
     rng: np.random.Generator,
-) -> tuple[FloatArray, float]:
-    """Draws of the share at step ``end`` of a run that has begun, and their weight in a pool.
+) -> FloatArray:
+    """Draws of the share at step ``end`` of a run that has begun.
 
     Parameters
     ----------
@@ -155,19 +155,16 @@ def grown(
     -------
     draws : ndarray of shape (1000,)
         In [0, 1].
-    weight : float
     """
     middle, spread = (law.log_speed, law.plateau), (law.log_speed_spread, law.plateau_spread)
-    weight = law.weight_alone
     if len(siblings) >= FEWEST_SIBLINGS:
         known = np.median([fitted(one, middle, spread)[0][1:] for one in siblings], axis=0)
         middle = (float(known[0]), float(known[1]))
         spread = (law.log_speed_within, law.plateau_within)
-        weight = law.weight_beside
     at, root = fitted(rows, middle, spread)
     size = 1000
     theta = at[:, None] + root @ rng.standard_normal((3, size))
     theta = np.clip(theta, LOWEST[:, None], HIGHEST[:, None])
     _, odds = path(theta, end - rows.step[0], teaching(rows.group_size))
     draws = sigmoid(odds[-1]) + law.wander * rng.standard_t(5, size)
-    return np.clip(draws, 0.0, 1.0), weight
+    return np.asarray(np.clip(draws, 0.0, 1.0))

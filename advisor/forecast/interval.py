@@ -62,3 +62,11 @@ def band_of(steps: FloatArray, draws: FloatArray) -> Band:
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
     )
+
+
+def crps(draws: FloatArray, target: float) -> float:
+    """Continuous ranked probability score of draws (Gneiting and Raftery 2007, eq. 20)."""
+    ordered = np.sort(draws)
+    size = ordered.size
+    weights = 2 * np.arange(1, size + 1) - size - 1
+    return float(np.abs(ordered - target).mean() - (weights * ordered).sum() / size**2)

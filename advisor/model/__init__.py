@@ -57,9 +57,9 @@ from advisor.model.priors import GrowthLaw as GrowthLaw
 from advisor.model.priors import HalfNormalPrior as HalfNormalPrior
 from advisor.model.priors import KnownOptimum as KnownOptimum
 from advisor.model.priors import NormalPrior as NormalPrior
+from advisor.model.priors import Pool as Pool
 from advisor.model.priors import Priors as Priors
 from advisor.model.priors import StabilityLine as StabilityLine
-from advisor.model.priors import TakeOff as TakeOff
 from advisor.model.priors import family_of as family_of
 from advisor.model.priors import load_priors as load_priors
 from advisor.model.priors import preset_folder as preset_folder

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import numpy as np
-from pydantic import BaseModel, Field, ValidationError, create_model, field_validator
+from pydantic import BaseModel, Field, ValidationError, create_model, model_validator
 
 from advisor.common import Words, counted
 from advisor.errors import InputError
@@ -85,26 +85,23 @@ class Extrapolation(_Entry):
     runs: int  # distinct trained runs behind it
 
 
-class TakeOff(_Entry):
-    """How likely a run that has begun still rises by a quarter of the reward's range or more.
+class Pool(_Entry):
+    """How much each part of the forecast of a begun run's end counts, over the analogues."""
 
-    Log-odds in terms of how the run stands; levels and gains are shares of floor to ceiling.
-    """
-
-    level: Bounded  # with no term below
-    log_share: Bounded  # of the log of the share seen over a quarter
-    log_headroom: Bounded  # of the log of what lies above the present level, over the range
-    log_level: Bounded  # of the log of the present level
-    signal: Bounded  # of the gain so far over its error, within -4 and 8, over 4
-    gained: Bounded  # of the gain so far
-    log_rows: Bounded  # of the log of the rows seen, less 3
-    log_rate: Bounded  # of the log of the learning rate over 5e-6
-    log_steps: Bounded  # of the log of the planned steps, less 5
-    trust: Share  # of that probability, as far as a forecast says less
+    curve: Positive  # pooled over the pilots
+    exponential: Positive  # of the run alone, as its random walk and its growth
+    random_walk: Positive
+    growth: Positive
+    evidence: Annotated[float, Field(ge=0, le=MOST)]  # natural log of weight by `missed_of`
+    believed: Positive  # ranges seen from the analogues at which a part counts half
+    siblings: Share  # of the pool, by the gains of siblings that ended, of many that agree
+    # Distance of a run's gain from its siblings' median, in ranges seen, after 10, 25 and 50 %:
+    # counted as two siblings more.
+    siblings_spread: tuple[Positive, Positive, Positive]
 
 
 class GrowthLaw(_Entry):
-    """Speed and plateau of the log-odds of a reward (`forecast.growth`), and what draws count."""
+    """Speed and plateau of the log-odds of a reward (`forecast.growth`)."""
 
     log_speed: Bounded  # natural log of log-odds a step, where half of the answers are right
     log_speed_spread: Positive  # standard deviation between projects
@@ -113,8 +110,6 @@ class GrowthLaw(_Entry):
     plateau_spread: Positive
     plateau_within: Positive
     wander: Share  # of the range, round the curve
-    weight_alone: Share  # in the pool of a begun run
-    weight_beside: Share  # beside two siblings and more
 
 
 class Discrepancy(_Entry):
@@ -136,18 +131,9 @@ class Discrepancy(_Entry):
     small_parameters: Positive  # below which models are smaller than those of public runs
     small_rise: Bounded  # log-odds as `gain`, of any small model that does not fall
     small_spread: Positive  # factor on log-odds round their median, for each doubling
-    own_curve: Share  # of the end of a begun run: of its own exponential, as of its random walk
-    believed: Positive  # ranges seen from the analogues at which a curve counts half
     odds_share: Share  # of analogues by what they gained in log-odds, where that forecast better
-    siblings: Share  # of the end of a begun run by its siblings' gains, of many that agree
-    # Distance of a run's gain from its siblings' median, in ranges seen, after 10, 25 and 50 %:
-    # counted as two siblings more.
-    siblings_spread: tuple[Positive, Positive, Positive]
     unstable_fallen: Share  # P(unstable) of a run that has fallen
-    # Spread of the log-odds of a collapsed run's end round its latest rows.
-    fallen_spread: Positive = Field(
-        default_factory=lambda: load_priors("theory").discrepancy.fallen_spread
-    )
+    fallen_spread: Positive  # log-odds of a collapsed run's end round its latest rows
 
 
 class Elsewhere(_Entry):
@@ -234,19 +220,21 @@ class _Preset(BaseModel, frozen=True, extra="forbid"):
     extrapolation: Extrapolation = AS_THE_CURVE
     # Presets of saved studies may be older than this entry.
     discrepancy: Discrepancy = Field(default_factory=lambda: load_priors("theory").discrepancy)
-    take_off: TakeOff = Field(default_factory=lambda: load_priors("theory").take_off)
+    pool: Pool = Field(default_factory=lambda: load_priors("theory").pool)
     growth: GrowthLaw = Field(default_factory=lambda: load_priors("theory").growth)
     elsewhere: Elsewhere = Field(default_factory=lambda: load_priors("theory").elsewhere)
     decision: DecisionRule = Field(default_factory=lambda: load_priors("theory").decision)
     known_optimum: KnownOptimum | None = None
     domain: Domain | None = None
 
-    @field_validator("decision", mode="before")
+    @model_validator(mode="before")
     @classmethod
     def _of_today(cls, given: Any) -> Any:
-        """Rule of today in place of one with a threshold, which studies of a day have saved."""
-        is_older = isinstance(given, dict) and "surely" in given
-        return load_priors("theory").decision if is_older else given
+        """Entries as an unreleased version saved them in studies are those of today."""
+        if isinstance(given, dict) and "take_off" in given:
+            changed = ("take_off", "growth", "discrepancy", "decision")
+            return {name: entry for name, entry in given.items() if name not in changed}
+        return given
 
     def of(self, parameters: Iterable[str]) -> list[NormalPrior]:
         """Priors of some parameters, by their names in `model.parameters`."""

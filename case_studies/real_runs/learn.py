@@ -126,12 +126,8 @@ def write_analogues(runs: list[Run]) -> None:
     """Describe every finished run, and learn what makes runs alike."""
     own = runs_of_tasks()
     named = by_repository(runs, set()) | own
-    cohort_of = {run.pilot.id: run.cohort for run in runs}
-    cohort_of |= {run.id: task for task, members in own.items() for run in members}
     told = f"{evidence(runs)}; {evidence_of_tasks(own)}"
-    (ROOT / "priors" / NAME).write_text(
-        corpus_json(learned_corpus(named, cohort_of), told), encoding="utf-8"
-    )
+    (ROOT / "priors" / NAME).write_text(corpus_json(learned_corpus(named), told), encoding="utf-8")
     print(f"analogues: {told}")
 
 

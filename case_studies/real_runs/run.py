@@ -5,7 +5,7 @@
 
 Every FOLDER holds logs and an INDEX.tsv. Every run with 40 and more rewards counts for every
 method. Two scenes: all runs of a cohort cut at the same share of their length, and one run cut with
-its siblings whole (also before it has begun). By default what is learned from real runs is learned
+its siblings whole. By default what is learned from real runs is learned
 again without the repository that is asked about; ``--preset shipped`` takes what the package ships,
 for repositories that it has not seen.
 """
@@ -32,8 +32,7 @@ from engine_flags import add_engine_flags, on_engine, results
 from index import read_index
 from interim import interim_studies, learned_preset
 from manifest import manifest
-from methods import RULES, Asked, curves, learned, siblings_gain, with_spread
-from not_begun import curve_of_new_run, end_of_new_run
+from methods import RULES, Asked, curves, learned, with_spread
 from pilots import cohorts, pilots
 from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
 
@@ -49,7 +48,7 @@ from advisor.forecast import (
     fitted_or_none,
 )
 from advisor.forecast.analogues import mark_of, shipped_corpus
-from advisor.forecast.run_in_progress import EndOfRun
+from advisor.forecast.run_in_progress import EndOfRun, rows_of
 from advisor.model import NO_LINE, KnownOptimum, Priors, Sampling, load_priors
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
@@ -70,7 +69,7 @@ ADAPTER_RATE = 10.0
 
 ADVISOR = "advisor"
 PARTS = ("advisor, curve alone", "advisor, analogues alone")
-"""What the advisor's answer is pooled of, where both are there: no other method."""
+"""Two of the parts that the advisor's answer is pooled of: no other method."""
 
 KEPT = 500
 """Quantiles by which a pooled curve is kept in the folder of fits."""
@@ -107,8 +106,7 @@ def load(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
 def asked(run: Run, share: float, siblings: Sequence[Run]) -> Asked:
     """Question about a run of which a share is seen, beside siblings that are whole."""
     target = float(run.pilot.reward[final_rows(run.pilot)].mean())
-    case = Case(first_part(run.pilot, share), last_tenth(run.pilot), target) if share else None
-    nothing = np.zeros(0)
+    case = Case(first_part(run.pilot, share), last_tenth(run.pilot), target)
     settings = run.pilot.hyperparameters
     told = {
         "learning_rate": settings.learning_rate,
@@ -119,8 +117,8 @@ def asked(run: Run, share: float, siblings: Sequence[Run]) -> Asked:
         run=run.pilot.id,
         repository=run.repository,
         case=case,
-        step=case.seen.step if case else nothing,
-        reward=case.seen.reward if case else nothing,
+        step=case.seen.step,
+        reward=case.seen.reward,
         steps=last_tenth(run.pilot),
         end=float(run.pilot.step[-1]),
         target=target,
@@ -133,26 +131,23 @@ def asked(run: Run, share: float, siblings: Sequence[Run]) -> Asked:
 
 def peers(questions: Sequence[Asked]) -> dict[str, dict[str, FloatArray]]:
     """Draws of every other method, by method and run."""
-    begun = questions[0].step.size > 0
     found: dict[str, dict[str, FloatArray]] = defaultdict(dict)
     points: dict[str, dict[str, float]] = defaultdict(dict)
     for one in questions:
-        for name, rule in RULES.items() if begun else [("siblings' gain", siblings_gain)]:
+        for name, rule in RULES.items():
             points[name][one.run] = rule(one)
-        if begun:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                drawn = curves(one)
-            for name, draws in drawn.items():
-                found[name][one.run] = draws
-    if begun:
-        for repository in {one.repository for one in questions}:
-            test = [one for one in questions if one.repository == repository]
-            train = [one for one in questions if one.repository != repository]
-            if not train:
-                continue
-            for name, values in learned(train, test).items():
-                points[name].update(zip((one.run for one in test), values, strict=True))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            drawn = curves(one)
+        for name, draws in drawn.items():
+            found[name][one.run] = draws
+    for repository in {one.repository for one in questions}:
+        test = [one for one in questions if one.repository == repository]
+        train = [one for one in questions if one.repository != repository]
+        if not train:
+            continue
+        for name, values in learned(train, test).items():
+            points[name].update(zip((one.run for one in test), values, strict=True))
     for name, by_run in points.items():
         errors = np.array([(one.target - by_run[one.run]) / one.unit for one in questions])
         for one in questions:
@@ -165,27 +160,18 @@ def peers(questions: Sequence[Asked]) -> dict[str, dict[str, FloatArray]]:
 def pooled_curves(task: tuple[Sequence[Run], float, Priors, bool]) -> dict[str, list[float]]:
     """What the curve pooled over a cohort says of the end of its runs.
 
-    A run that has not begun is asked of a fit of its siblings, where their settings differ. Beside
-    whole siblings the curve is that of all runs cut alike, too little by what is cut: a fit for
-    each run would take hours, and what the siblings came to is told by the analogues.
+    Beside whole siblings the curve is that of all runs cut alike, too little by what is cut: a fit
+    for each run would take hours, and what the siblings came to is told by themselves.
     """
     cohort, share, priors, fast = task
     sampling = Sampling.first_look() if fast else None
     warnings.simplefilter("ignore")
     found: dict[str, FloatArray | None] = {}
-    if share > 0:
-        parts = [first_part(run.pilot, share) for run in cohort]
-        posterior, _ = fitted_or_none(parts, priors, sampling)
-        for run, part in zip(cohort, parts, strict=True):
-            if posterior is not None:
-                found[run.pilot.id] = curve_of_begun_run(posterior, part, last_tenth(run.pilot))
-    elif settings_vary(cohort):
-        for run in cohort:
-            siblings = [other.pilot for other in cohort if other is not run]
-            posterior, _ = fitted_or_none(siblings, priors, sampling)
-            if posterior is not None:
-                steps = last_tenth(run.pilot)
-                found[run.pilot.id] = curve_of_new_run(posterior, run.pilot, steps)
+    parts = [first_part(run.pilot, share) for run in cohort]
+    posterior, _ = fitted_or_none(parts, priors, sampling)
+    for run, part in zip(cohort, parts, strict=True):
+        if posterior is not None:
+            found[run.pilot.id] = curve_of_begun_run(posterior, part, last_tenth(run.pilot))
     levels = (np.arange(KEPT) + 0.5) / KEPT
     return {
         name: np.quantile(draws, levels).tolist()
@@ -215,15 +201,15 @@ def answer(
 ) -> EndOfRun:
     """What the advisor says of one run."""
     siblings = [other.pilot for other in cohort if other is not run]
-    if share == 0:
-        return end_of_new_run(corpus=corpus, curve=curve, siblings=siblings)
+    if scene == "all_cut":
+        siblings = [first_part(one, share) for one in siblings]
     return end_of_begun_run(
         first_part(run.pilot, share),
         last_tenth(run.pilot),
         corpus=corpus,
         bounds=run.bounds,
         curve=curve,
-        siblings=() if scene == "all_cut" else siblings,
+        siblings=[rows_of(one, run.bounds) for one in siblings],
         priors=load_priors("theory"),
     )
 
@@ -256,11 +242,10 @@ def corpora(runs: Sequence[Run], preset: str | None) -> dict[str, Corpus]:
     if preset:
         marks = {name: [mark_of(r.pilot) for r in runs if r.repository == name] for name in names}
         return {name: shipped_corpus().without(own) for name, own in marks.items()}
-    of = {run.pilot.id: run.cohort for run in runs}
     found = {}
     for fold in range(FOLDS):
         out = set(names[fold::FOLDS])
-        reached = learned_corpus(by_repository(runs, out) | runs_of_tasks(), of)
+        reached = learned_corpus(by_repository(runs, out) | runs_of_tasks())
         for name in out:
             others = by_repository(runs, {name}) | runs_of_tasks()
             found[name] = tabulated_by_odds(others, reached)
@@ -498,15 +483,15 @@ def ask(
                 found = answer(run, part, scene, share, corpus[run.repository], curve)
             except InputError:  # one without an answer scores as the simplest rule does
                 unanswered += 1
-                simplest = others["last third" if share else "siblings' gain"][name]
+                simplest = others["last third"][name]
                 rows.append(scored(scene, share, ADVISOR, questions[name], simplest))
                 continue
             rows.append(scored(scene, share, ADVISOR, questions[name], found.draws))
-            if found.curve is None or found.analogues is None:
+            if not {"curve", "analogues"} <= found.parts.keys():
                 continue
             curved += 1
-            for method, draws in zip(PARTS, (found.curve, found.analogues), strict=True):
-                rows.append(scored(scene, share, method, questions[name], draws))
+            for method, part in zip(PARTS, ("curve", "analogues"), strict=True):
+                rows.append(scored(scene, share, method, questions[name], found.parts[part]))
     told = {"unanswered": unanswered, "with_pooled_curve": curved}
     return rows, summary(rows) | told
 
@@ -550,8 +535,7 @@ def main() -> None:
     where: EngineSettings = {**on_engine(given), "keep": given.keep or folder}
     for scene in SCENES:
         parts = [part for part in members if scene == "all_cut" or len(part) > 1]
-        # Runs that have not begun last: they need a fit for each.
-        for share in given.seen if scene == "all_cut" else [*given.seen, 0.0]:
+        for share in given.seen:
             if parts:
                 own, told = ask(where, scene, share, parts, learned_for, given.fast)
                 rows += own

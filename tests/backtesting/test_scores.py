@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from advisor.backtesting import QUANTILES, Backtest, crps
+from advisor.backtesting import QUANTILES, Backtest
 from advisor.backtesting.scores import ADVISOR, NEW_RUN, SIMPLEST, ForecastTask, predict, score
+from advisor.forecast import crps
 
 INTERVALS = (0.5, 0.8, 0.95)
 

@@ -90,20 +90,19 @@ def test_the_front_page_has_the_forecasts_and_outcomes_of_its_cases():
 
 
 def test_the_front_page_counts_public_runs_as_they_were_forecast():
-    path = STUDIES / "real_runs" / "real_third.predictions.jsonl.gz"
+    path = STUDIES / "real_runs" / "pool.predictions.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         found = [json.loads(line) for line in lines]
-    rows = [
-        one
-        for one in found
-        if (one["scene"], one["share"], one["method"]) == ("all_cut", 0.25, "advisor")
-    ]
+    rows = [one for one in found if (one["folder"], one["share"]) == ("third_real_logs", 0.25)]
     shares = [
         one
         for one in rows
         if min(*one["quantiles"], one["target"]) >= 0 and max(*one["quantiles"], one["target"]) <= 1
     ]
     text = " ".join(INDEX.read_text(encoding="utf-8").split())
-    held, of_all = (sum(one["holds"] for one in part) for part in (shares, rows))
+    held, of_all = (
+        sum(one["quantiles"][1] <= one["target"] <= one["quantiles"][5] for one in part)
+        for part in (shares, rows)
+    )
     assert f"The {len(shares)} of {len(rows)} whose rewards lie between 0 and 1: {held} out" in text
     assert f"Of all {len(rows)} runs {of_all} are inside" in text

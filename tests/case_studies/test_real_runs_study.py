@@ -13,7 +13,7 @@ from studies import modules_of
 from advisor.backtesting import Case
 from advisor.model import load_priors
 
-PARTS = ("index", "methods", "pilots", "interim", "analogue_learning", "not_begun", "run")
+PARTS = ("index", "methods", "pilots", "interim", "analogue_learning", "run")
 
 with modules_of("real_runs", (*PARTS, "advise")) as modules:
     advise_study, interim = modules["advise"], modules["interim"]

@@ -11,23 +11,14 @@ from simulated_runs import Plan
 from studies import modules_of
 
 from advisor.errors import InputError
-from advisor.forecast import (
-    DRAWS,
-    Corpus,
-    analogues,
-    corpus_for,
-    end_of_begun_run,
-    final_rows,
-    local_level,
-    pooled,
-)
+from advisor.forecast import Corpus, analogues, corpus_for
 from advisor.forecast.fitting import is_falling
 from advisor.model import load_priors
 
-with modules_of("real_runs", ("analogue_learning", "not_begun")) as found:
+with modules_of("real_runs", ("analogue_learning",)) as found:
     learned_corpus = found["analogue_learning"].learned_corpus
     corpus_json = found["analogue_learning"].corpus_json
-    end_of_new_run = found["not_begun"].end_of_new_run
+    tabulated = found["analogue_learning"].tabulated
 
 ROWS = 120
 PRIORS = load_priors("theory")
@@ -124,7 +115,7 @@ def test_learned_reach_beats_no_likeness_and_cannot_where_nothing_is_promised(co
     """Control: where second halves are dealt anew, what was learned must not seem to help."""
 
     def error(learned, runs):
-        rows = analogues.tabulated(runs, [0.5], learned)
+        rows = tabulated(runs, [0.5], learned)
         found = []
         for k in range(rows.gain.size):
             others = replace(
@@ -188,108 +179,6 @@ def test_little_that_rises_along_an_s_is_forecast_in_log_odds():
     assert by_odds < 0.7 * by_ranges
 
 
-def test_finished_siblings_outweigh_strangers(corpus):
-    run = run_of(0.5, "new", seed=5)
-    part = run.first_part(0.25)
-    ends = run.step[run.step > 0.9 * ROWS]
-    falls = [
-        run.with_updates(
-            id=f"s{k}",
-            series={"reward": np.where(run.step > 60, 0.1, run.reward) + 1e-4 * k * run.step},
-        )
-        for k in range(3)
-    ]
-    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS).draws
-    beside = end_of_begun_run(
-        part,
-        ends,
-        corpus=replace(corpus, sibling_weight=100.0),
-        bounds=(0.0, 1.0),
-        siblings=falls,
-        priors=PRIORS,
-    ).draws
-    assert np.median(beside) < 0.3 < np.median(alone)
-
-
-def test_a_pool_of_forecasts_is_spread_as_learned_round_its_median(corpus):
-    part = run_of(0.5, "new", seed=5).first_part(0.25)
-    priors = PRIORS.model_copy(
-        update={"take_off": PRIORS.take_off.model_copy(update={"trust": 0.0})}
-    )
-    one, two = (
-        end_of_begun_run(
-            part,
-            np.arange(109.0, 121.0),
-            corpus=replace(corpus, pool_widenings=np.full(3, widening)),
-            bounds=(0.0, 1.0),
-            priors=priors,
-        ).draws
-        for widening in (1.0, 2.0)
-    )
-    np.testing.assert_allclose(two - two[DRAWS // 2], 2 * (one - one[DRAWS // 2]), atol=1e-12)
-
-
-def test_a_forecast_is_that_of_siblings_and_analogues_where_both_agree():
-    """Control: analogues that expect no gain pull it down, two siblings twice as far up."""
-    siblings = [run_of(0.4, f"s{k}", noise=0.0) for k in range(2)]
-    start = siblings[0].first_part(0.25)
-    seen = analogues.describe(start.step, start.reward, ROWS, analogues.kind_of(start))
-    gain = siblings[0].reward[final_rows(siblings[0])].mean() - seen.level
-    for expected, share in ((gain, 1.0), (0.0, 2 / 3)):
-        draws, _ = analogues.gain_of_siblings(siblings, 0.25, seen, seen.level + expected, RULES)
-        assert np.median(draws) == pytest.approx(seen.level + share * gain, abs=1e-3)
-
-
-def test_a_run_that_has_not_begun_ends_where_its_siblings_did(corpus):
-    siblings = [run_of(0.5, f"s{k}", seed=k) for k in range(4)]
-    found = end_of_new_run(corpus=corpus, siblings=siblings)
-    assert found.curve_weight == 0.0
-    assert np.median(found.draws) == pytest.approx(0.675, abs=0.08)
-
-
-def test_pool_has_the_quantiles_of_both():
-    curve, likely = np.linspace(0, 1, 4000), np.linspace(10, 11, 1000)
-    draws = pooled([(curve, 0.6), (likely, 1.4)])
-    assert draws.size == DRAWS
-    assert (draws < 5).mean() == pytest.approx(0.3)
-    assert draws[draws < 5].mean() == pytest.approx(0.5, abs=0.01)
-
-
-def test_a_curve_that_no_run_like_this_one_followed_is_not_believed(corpus):
-    # A law that grows from the run's own rows would have a share of its own.
-    growth = PRIORS.growth.model_copy(update={"weight_alone": 0.0})
-    priors = PRIORS.model_copy(update={"growth": growth})
-    run = run_of(0.2, "new", seed=3)
-    part, ends = run.first_part(0.25), run.step[run.step > 0.9 * ROWS]
-    alone = end_of_begun_run(part, ends, corpus=corpus, bounds=(0.0, 1.0), priors=priors)
-    near = np.median(alone.draws) + 0.01 * np.random.default_rng(0).standard_normal(500)
-    believed = end_of_begun_run(
-        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near, priors=priors
-    )
-    shared = 1 - 2 * RULES.own_curve
-    assert believed.curve_weight == pytest.approx(shared * corpus.curve_weights[1], rel=0.1)
-    assert np.std(believed.draws) < np.std(alone.draws)
-    far = end_of_begun_run(
-        part, ends, corpus=corpus, bounds=(0.0, 1.0), curve=near + 50, priors=priors
-    )
-    assert far.curve_weight < 0.001
-    assert np.median(far.draws) == pytest.approx(np.median(alone.draws), abs=1e-3)
-
-
-def test_a_random_walk_knows_rows_and_not_the_unit_of_steps():
-    """Control: twice as far ahead it spreads further."""
-    rng = np.random.default_rng(4)
-    run = Plan(steps=60).run(0.5 + 0.01 * np.cumsum(rng.standard_normal(60)), "walk")
-    sparse = run.with_updates(step=10 * run.step)
-    asked = np.arange(90.0, 101.0)
-
-    def spread(run, steps):
-        return local_level(run, steps, np.random.default_rng(0)).std()
-
-    assert spread(sparse, 10 * asked) == pytest.approx(spread(run, asked), rel=1e-6)
-    assert spread(run, asked + 60) > 1.2 * spread(run, asked)
-
-
 def test_weighted_quantiles_are_those_of_repeated_values():
     values, weights = np.array([3.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0])
     at = analogues.weighted_quantiles(values, weights, np.array([0.25, 0.625, 0.875]))
@@ -315,10 +204,9 @@ def test_a_corpus_comes_back_from_its_file(corpus, tmp_path):
     path = tmp_path / "corpus.json"
     path.write_text(corpus_json(corpus, "made up"), encoding="utf-8")
     found = analogues.load_corpus(path)
-    for name in (*analogues.COLUMNS[:5], "reach", "sibling_errors"):
+    for name in (*analogues.COLUMNS[:5], "reach"):
         assert getattr(found, name) == pytest.approx(getattr(corpus, name), rel=1e-3, abs=1e-9)
     assert found.run.tolist() == corpus.run.tolist()
-    assert (found.widening, found.sibling_weight) == (corpus.widening, corpus.sibling_weight)
     told = json.loads(path.read_text(encoding="utf-8"))
     del told["reach"]["trend"]
     path.write_text(json.dumps(told), encoding="utf-8")
@@ -331,18 +219,6 @@ def test_small_models_have_no_analogues():
     assert corpus_for([run.with_updates(parameters=1e5)]) is None
     assert isinstance(corpus_for([run]), Corpus)
     assert len(analogues.shipped_corpus().names) > 20
-
-
-def test_a_run_without_corpus_or_curve_is_refused(corpus):
-    run = run_of(0.2, "a")
-    with pytest.raises(InputError, match="no curve is pooled"):
-        end_of_begun_run(
-            run.first_part(0.3), run.step[-9:], corpus=None, bounds=(0.0, 1.0), priors=PRIORS
-        )
-    with pytest.raises(InputError, match="shows 2 rewards"):
-        end_of_begun_run(
-            run.first_part(2 / ROWS), run.step[-9:], corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS
-        )
 
 
 def test_falling_is_more_than_noise():

@@ -57,13 +57,12 @@ def test_a_late_rise_is_foretold_and_its_width_holds():
     came = s_shape({300})[0]
     seen = rows(55)
     assert np.mean(seen.share[-10:]) < 0.25
-    draws, weight = grown(seen, 300, (), LAW, np.random.default_rng(0))
+    draws = grown(seen, 300, (), LAW, np.random.default_rng(0))
     low, middle, high = np.quantile(draws, [0.1, 0.5, 0.9])
     assert low < came < high
     assert middle > np.mean(seen.share[-10:]) + 0.2
-    assert weight == LAW.weight_alone
     flat = RewardRows.of(np.arange(1, 91), 0.3 + 0.02 * np.sin(np.arange(90)), BOUNDS, 8)
-    level = grown(flat, 300, (), LAW, np.random.default_rng(0))[0]
+    level = grown(flat, 300, (), LAW, np.random.default_rng(0))
     assert abs(np.median(level) - 0.3) < 0.15
     scaled = RewardRows.of(np.array(seen.step), -2 + 4 * np.array(seen.share), (-2.0, 2.0), 8)
     np.testing.assert_allclose(scaled.share, seen.share, atol=1e-9)
@@ -75,14 +74,13 @@ def test_siblings_tell_the_speed_before_the_run_has_shown_it():
     fast = [rows(300, seed=seed) for seed in (1, 2)]
     slow = [rows(300, seed=seed, speed=0.004) for seed in (1, 2)]
     ends = [
-        np.quantile(grown(seen, 300, of, LAW, np.random.default_rng(0))[0], [0.1, 0.5, 0.9])
+        np.quantile(grown(seen, 300, of, LAW, np.random.default_rng(0)), [0.1, 0.5, 0.9])
         for of in ((), fast, slow)
     ]
     came = s_shape({300})[0]
     assert np.ptp(ends[1]) < np.ptp(ends[0])
     assert abs(ends[1][1] - came) < abs(ends[0][1] - came)
     assert ends[2][1] < ends[1][1] - 0.2
-    assert grown(seen, 300, fast, LAW, np.random.default_rng(0))[1] == LAW.weight_beside
 
 
 def test_a_fit_finds_the_speed_of_a_whole_run():

@@ -22,11 +22,11 @@ def test_every_number_of_every_preset_has_a_source_sentence(name):
     entries = prior_entries(priors)
     told = {"name", "description", "evidence", "learned_from"}
     told |= {"stability_line", "speed_law", "extrapolation", "discrepancy", "elsewhere"}
-    told |= {"known_optimum", "domain", "take_off", "growth", "decision"}
+    told |= {"known_optimum", "domain", "pool", "growth", "decision"}
     assert set(entries) == set(Priors.model_fields) - told
     assert len(priors.stability_line.source) >= LEAST_SOURCE
     assert len(priors.extrapolation.source) >= LEAST_SOURCE
-    for learned in (priors.discrepancy, priors.take_off, priors.growth, priors.decision):
+    for learned in (priors.discrepancy, priors.pool, priors.growth, priors.decision):
         assert len(learned.source) >= LEAST_SOURCE
     # A line is learned from runs, and so is only what rests on some.
     assert (priors.stability_line.runs > 0) is (priors.domain is not None)
