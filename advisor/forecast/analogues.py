@@ -48,7 +48,7 @@ USUAL_PARAMETERS, USUAL_RATE = 3e9, 5e-6
 LEAST_RESEMBLANCE = 1e-6  # Of any run: one that resembles none is forecast by all
 
 LEAST_SHARE = 0.02
-"""By which a share stays clear of 0 and 1 in log-odds: groups of a few completions measure no less."""
+"""By which a share stays clear of 0 and 1 in log-odds: a few completions measure no less."""
 
 NAME = "analogues.json"
 
