@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from advisor.cli.runs_table import runs_table
 from advisor.common import Words
 from advisor.runs import Inspection, PilotRun, Trainer, is_source
 from advisor.text import counted
@@ -21,34 +20,8 @@ MOST_SHOWN = 12  # Lines of a kind that are shown; the others are counted
 
 def show(found: Inspection, console: Console, *, quiet: bool = False) -> None:
     """Print the runs and, unless quiet, what they lack and what was not read."""
-    copies = sum(run.copy_of is not None for run in found.runs)
-    title = counted(len(found.runs), "run") + (f", {copies} of them copies" if copies else "")
-    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
-    for name in ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks"):
-        is_number = name in ("size", "G", "lr", "K", "steps", "reward")
-        side: Literal["left", "right"] = "right" if is_number else "left"
-        table.add_column(name, justify=side, overflow="fold", no_wrap=is_number)
-    ids = [run.id for run in found.runs]
-    is_narrow = console.is_terminal and max(map(len, ids), default=0) > console.width - 60
-    head, tail = _shared(ids) if is_narrow else ("", "")
-    if head or tail:
-        table.title = f"{title}, named {head}...{tail}"
-    groups: dict[object, list[PilotRun]] = {}
-    for place, run in enumerate(found.runs):
-        cells = _cells([run])
-        key = (run.id.rpartition("/")[0], *cells[1:7], cells[9])
-        # Runs from which on those that are alike share a row.
-        groups.setdefault(key if len(found.runs) > 30 else place, []).append(run)
-    for group in groups.values():
-        name, *cells = _cells(group)
-        own = group[0].id
-        short = own[len(head) : len(own) - len(tail)]
-        table.add_row(*map(Text, (name.replace(own, short, 1), *cells)))
     if found.runs:
-        if not console.is_terminal:  # nobody reads names over several lines in a file
-            wide = console.options.update(max_width=10_000)
-            console.width = max(console.width, table.__rich_measure__(console, wide).maximum)
-        console.print(table)
+        console.print(runs_table(found.runs, console))
     if quiet:
         return
     _show_needs(found, console)
@@ -69,63 +42,6 @@ def explain(found: Inspection, console: Console) -> None:
             for place, line in enumerate(line for line in lines if line):
                 head = f"  {title + ':':<24}" if place == 0 else " " * 26
                 console.print(Text(head + line), soft_wrap=True)
-
-
-def _shared(names: Sequence[str]) -> tuple[str, str]:
-    """Long beginning and end that all names share, cut where words do."""
-    if len(names) < 2:
-        return "", ""
-    # Of the first and the last in order what all share.
-    first, last = min(names), max(names)
-    head = first[: next((at for at, sign in enumerate(first) if last[at : at + 1] != sign), 0)]
-    head = head[: max(head.rfind(sign) for sign in "/_-. ") + 1]
-    turned = [name[len(head) :][::-1] for name in names]
-    first, last = min(turned), max(turned)
-    tail = first[: next((at for at, sign in enumerate(first) if last[at : at + 1] != sign), 0)]
-    tail = tail[: max(tail.rfind(sign) for sign in "/_-. :") + 1][::-1]
-    is_whole = all(len(name) > len(head) + len(tail) for name in names)
-    return (head if len(head) > 8 else "", tail if len(tail) > 8 else "") if is_whole else ("", "")
-
-
-def _cells(runs: Sequence[PilotRun]) -> list[str]:
-    """Cells of one run, or of several that differ in their lengths and rewards."""
-    run, settings = runs[0], runs[0].hyperparameters
-    if run.copy_of is not None:
-        lacks = f"copy of {run.copy_of}"
-    elif run.is_eval_only:
-        lacks = "evaluations only"
-    else:
-        lacks = ", ".join(run.needs) or "-"
-    units = {"refresh": " refreshes", "unknown": " (?)"}
-    steps = ((each.eval_step if each.is_eval_only else each.step, each) for each in runs)
-    texts = {f"{step[-1]:.0f}{units.get(each.step_unit, '')}" for step, each in steps}
-    lengths = sorted(texts, key=lambda text: (len(text), text))
-    ends = (each.reward_ends or each.eval_ends for each in runs)
-    found = [both for both in ends if both]
-    sides = [f"{min(side):.2f}..{max(side):.2f}" for side in zip(*found, strict=True)]
-    mark = ""
-    if len(runs) == 1:
-        sides = [f"{value:.2f}" for both in found for value in both]
-        mark = "" if run.reward_ends else " (held out)"
-    return [
-        run.id + (f" and {len(runs) - 1} more" if len(runs) > 1 else ""),
-        run.model or "-",
-        "-" if run.parameters is None else _size(run.parameters),
-        run.task or "-",
-        str(settings.group_size or "-"),
-        "-" if settings.learning_rate is None else f"{settings.learning_rate:.3g}",
-        str(settings.refresh_interval or "-"),
-        lengths[0] if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]}",
-        " -> ".join(sides) + mark if sides else "-",
-        lacks,
-    ]
-
-
-def _size(parameters: float) -> str:
-    for unit, scale in (("B", 1e9), ("M", 1e6), ("k", 1e3)):
-        if parameters >= scale:
-            return f"{parameters / scale:.3g}{unit}"
-    return f"{parameters:.0f}"
 
 
 def _show_needs(inspection: Inspection, console: Console) -> None:

@@ -49,9 +49,10 @@ def inspect(
         echo(found.to_json())
     else:
         console = output()
-        show(found, console, quiet=quiet)
-        if found.runs and not quiet:
-            echo(_advised(found))
+        if found.runs:  # or the error names the files and why
+            show(found, console, quiet=quiet)
+        if not quiet and (ready := [run for run in found.train_runs if not run.needs]):
+            echo(_advised(found, ready))
         if explained:
             explain(found, console)
     require_runs(found, logs)
@@ -59,17 +60,16 @@ def inspect(
         raise typer.Exit(CannotTellError.exit_code)
 
 
-def _advised(found: Inspection) -> str:
+def _advised(found: Inspection, ready: Sequence[PilotRun]) -> str:
     """What advise answers about the runs that lack nothing, where it refuses them."""
     from advisor.model import cohort_of
 
-    ready = [run for run in found.train_runs if not run.needs]
     try:
-        if ready and not found.is_flat:
+        if not found.is_flat:
             cohort_of(ready)
     except InputError as error:
         return f"Together advisor advise would refuse them: {error}"
-    gpus = gpus_of(found.train_runs)
+    gpus = gpus_of(ready)
     named = f"{counted(gpus, 'GPU')}, as the settings have it" if gpus else "one GPU"
     return f"advisor advise counts GPU-hours of {named}, unless --gpus says how many."
 
@@ -84,7 +84,7 @@ def require_runs(found: Inspection, logs: Sequence[str | Path]) -> None:
     """Raise an ``InputError`` where no run was found."""
     if not found.runs:
         named = all(Path(path).is_file() for path in logs)  # of which each says what to do
-        instead = None if named else "a folder or file that holds"
+        instead = None if named else "a folder that holds"
         raise found.refused(logs, "no run was found", instead)
 
 

@@ -136,13 +136,14 @@ def diagnose(
     drawn = {"dynamical_instability": (margin, damping)}
     cards = [judge(run, *drawn.get(mode, ())) for mode, judge in judges.items()]
     fallen = next(card for card in cards if card.mode == "collapse")
-    if fallen.status == "FAIL" and (remedy := _other_remedy(run, siblings)):
-        at = cards.index(fallen)
-        cards[at] = fallen = fallen.model_copy(update={"change": remedy})
     onset = fallen.steps[0] if fallen.status == "FAIL" and fallen.steps else None
     # Numbers that are not finite come before a collapse, though the reward shows it a row earlier.
-    is_lost = any(find_lost(run, name) for name in run.not_finite)
-    causes = {"dynamical_instability"} if is_lost or run.frozen_since is not None else set()
+    lost = [one.since for name in run.not_finite if (one := find_lost(run, name))]
+    is_first = onset is not None and lost and _rows_between(run, onset, min(lost)) <= 2
+    remedy = CARDS["collapse"]["remedy"]["not_finite"].format(step=onset) if is_first else ""
+    if fallen.status == "FAIL" and (remedy := remedy or _other_remedy(run, siblings)):
+        cards[cards.index(fallen)] = fallen.model_copy(update={"change": remedy})
+    causes = {"dynamical_instability"} if lost or run.frozen_since is not None else set()
     cards = [card if card.mode in causes else _placed(card, onset) for card in cards]
     cards.sort(key=lambda c: (-SEVERITY[c.status], c.is_consequence, MODES.index(c.mode)))
     return Diagnosis(
@@ -153,6 +154,11 @@ def diagnose(
         collapse_step=onset,
         cards=tuple(cards),
     )
+
+
+def _rows_between(run: PilotRun, step: float, later: float) -> int:
+    """Rows of rewards from a step to a later one; negative where it is earlier."""
+    return int(np.searchsorted(run.step, later) - np.searchsorted(run.step, step))
 
 
 def _is_dead(run: PilotRun, siblings: Sequence[PilotRun]) -> bool:

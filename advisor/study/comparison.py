@@ -104,7 +104,7 @@ def _runs(path: str, stated: dict[str, Any]) -> list[PilotRun]:
     runs = [run for run in found.runs if run.copy_of is None]
     if not runs:
         problem = "no run was found, and it is no study"
-        raise found.refused([path], problem, "a study, or a run in")
+        raise found.refused([path], problem, "a study, or")
     return runs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -10,11 +11,13 @@ import zipfile
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from advisor import diagnose, inspect, read_runs
 from advisor.cli import app
 from advisor.cli.advise import Asked, _print_runs, cautioned, gpus_of
+from advisor.cli.runs_table import runs_table, shared
 from advisor.cli.terminal import output
 from advisor.errors import NotConvergedError
 from advisor.runs.logs.located_run import RawRun
@@ -157,6 +160,9 @@ def test_nothing_found_is_an_error(tmp_path):
     assert "no run was found" in str(result.exception)
     missing = RUNNER.invoke(app, ["inspect", str(tmp_path / "gone")])
     assert "there is no such file or folder" in str(missing.exception)
+    assert result.output == ""  # the reason once, in the error
+    assert str(result.exception).endswith("TensorBoard events or a W&B run.")
+    assert len(str(result.exception).split()) <= 45
 
 
 @pytest.mark.evidence
@@ -241,13 +247,36 @@ def test_a_reader_of_the_pipe_that_goes_away_ends_it_without_a_word(folder):
 
 
 def test_long_names_are_cut_where_they_agree_on_a_narrow_terminal():
-    from advisor.cli.inspection import _shared
-
     names = [f"outputs__model-parallel-lr{rate}__checkpoint-40" for rate in ("1e-6", "2e-5")]
-    assert _shared(names) == ("outputs__model-parallel-", "__checkpoint-40")
-    assert _shared(names[:1]) == ("", "")
-    assert _shared(["a/x", "a/y"]) == ("", "")
-    assert _shared(["long/common/part", "long/common/part"]) == ("", "")
+    assert shared(names) == ("outputs__model-parallel-", "__checkpoint-40")
+    assert shared(names[:1]) == ("", "")
+    assert shared(["a/x", "a/y"]) == ("", "")
+    assert shared(["long/common/part", "long/common/part"]) == ("", "")
+
+
+@pytest.mark.parametrize(("terminal", "width"), [(True, 80), (False, 120)])
+def test_a_run_with_a_long_name_is_one_line(tmp_path, terminal, width):
+    for name, rate in (("DEBUG-model-parallel-LR2e-5-R32-BS1x8-132738", 2e-5), ("pure-R64", 1e-6)):
+        path = tmp_path / "model_parallel_only_outputs" / (name * 3) / "checkpoint-40"
+        config = {"learning_rate": rate, "model": "Qwen/Qwen2.5-7B-Instruct", "group_size": 8}
+        _jsonl(path / "log.jsonl", _rows(20, 1 if rate > 1e-5 else 2))
+        (path / "config.json").write_text(json.dumps(config))
+    shown = io.StringIO()
+    console = Console(file=shown, width=width, force_terminal=terminal, color_system=None)
+    console.print(runs_table(inspect(tmp_path).runs, console))
+    lines = [line for line in shown.getvalue().splitlines() if " -> " in line]
+    assert len(lines) == 2
+    assert max(map(len, shown.getvalue().splitlines())) <= width
+    assert "DEBUG" in lines[0]
+    assert "2e-05" in lines[0]
+    title = " ".join(shown.getvalue().split())
+    assert title.count("model Qwen2.5-7B-Instruct") == title.count("all lack prompts") == 1
+
+
+def test_short_names_are_shown_whole(folder):
+    shown = RUNNER.invoke(app, ["inspect", str(folder)]).output
+    assert "…" not in shown
+    assert "model" in shown.splitlines()[2]  # a column of its own
 
 
 def test_scripts_and_configs_that_were_used_are_named(tmp_path):
@@ -433,12 +462,6 @@ def test_what_became_part_of_no_run_is_shown(tmp_path):
     _jsonl(tmp_path / "metrics.jsonl", rows)
     shown = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
     assert "metrics: 3 rows from row 1 on: an aborted attempt, part of no run" in shown
-
-
-def test_names_of_any_length_stay_on_their_line_in_a_pipe(tmp_path):
-    name = "x" * 150
-    _write(tmp_path / f"{name}.jsonl", [n / 20 for n in range(20)])
-    assert f"  {name}  " in RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
 
 
 def test_inspect_and_advise_show_one_run_by_the_same_numbers(tmp_path, capsys):

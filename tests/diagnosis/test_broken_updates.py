@@ -41,6 +41,14 @@ def test_a_series_that_stops_being_finite_is_named(name):
     assert card.status == "FAIL"
     found = diagnose(broken(name, STEPS[150:], fallen))
     assert "a consequence" not in " ".join(found.card("dynamical_instability").witnesses)
+    assert "the learning rate need not be the cause" in found.card("collapse").change
+
+
+@pytest.mark.parametrize("lost", [STEPS[:0], STEPS[180:]])  # none, and long after the fall
+def test_a_fall_that_begins_with_finite_numbers_is_answered_by_the_rate(lost):
+    fallen = np.where(STEPS < 151, 0.6, 0.02) + 0.02 * noise(1, ROWS)
+    change = diagnose(broken("loss", lost, fallen)).card("collapse").change
+    assert "a third of the" in change
 
 
 def test_lone_rows_first_rows_and_rhythms_are_normal():

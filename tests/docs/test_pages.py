@@ -13,6 +13,7 @@ from typer.main import get_command
 
 import advisor
 from advisor.cli import app
+from advisor.runs import readers
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
@@ -69,10 +70,8 @@ def test_commands_exist():
     assert len(used) >= 8
 
 
-def test_every_format_that_is_read_has_a_row(tmp_path):
-    with pytest.raises(advisor.InputError) as raised:
-        advisor.read_runs(tmp_path)
-    named = str(raised.value).partition("holds one of: ")[2].rstrip(".").split(", ")
+def test_every_format_that_is_read_has_a_row():
+    named = [reader.name.partition(" (")[0] for reader in readers()]
     text = (ROOT / "docs/logs.md").read_text(encoding="utf-8")
     rows = {line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")}
     assert set(named) - rows == set()

@@ -10,7 +10,7 @@ from typing import Any
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.logged import Unread
-from advisor.runs.logs.readers import known_formats
+from advisor.runs.logs.readers import LOGS
 from advisor.runs.pilot_run import PilotRun
 from advisor.text import counted
 
@@ -51,13 +51,14 @@ class Inspection:
 
     def refused(self, given: Sequence[str | Path], problem: str, instead: str | None) -> InputError:
         """Error of paths that hold no run, with a few reasons; `instead` is to be given."""
-        shown, formats = self.unread_logs or self.unread, f"one of: {known_formats()}"
+        shown = self.unread_logs or self.unread
         why = "; ".join(f"{path.name}: {reason}" for path, reason, _ in shown[:3])
+        why += f"; and {counted(len(shown) - 3, 'more file')}" if shown[3:] else ""
         return InputError(
             problem + (f" ({why})" if why else ""),
             path=", ".join(str(path) for path in given[:3]),
             # What is wrong with a log says what to do.
-            advice=None if self.unread_logs or not instead else f"Give {instead} {formats}",
+            advice=None if self.unread_logs or not instead else f"Give {instead} {LOGS}",
         )
 
     def to_json(self) -> str:

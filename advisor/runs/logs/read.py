@@ -18,7 +18,7 @@ from advisor.runs.logs.assemble import assemble
 from advisor.runs.logs.inspected import Inspection
 from advisor.runs.logs.located_run import LocatedRun, Place, family, fold_checkpoints, name_places
 from advisor.runs.logs.merge import merge_run
-from advisor.runs.logs.readers import choose_reader, is_settings, known_formats, passed_over
+from advisor.runs.logs.readers import choose_reader, is_settings, passed_over
 from advisor.runs.logs.row_kinds import split_by_column
 from advisor.runs.logs.sidecar import SIDECAR, SidecarIndex
 from advisor.runs.logs.sources import candidates, is_source
@@ -73,10 +73,7 @@ def read_runs(
     given = _paths(paths)
     found = LogSearch(sidecar, overrides, columns, is_strict=True).run(given)
     if not found.runs:
-        shown = ", ".join(path.name for path, *_ in found.unread[:5])
-        problem = f"no log was found (files seen: {shown or 'none'})"
-        advice = f"Give a folder or file that holds one of: {known_formats()}"
-        raise InputError(problem, path=", ".join(str(path) for path in given[:3]), advice=advice)
+        raise found.refused(given, "no run was found", "a folder that holds")
     return found.runs
 
 

@@ -24,6 +24,7 @@ from advisor.runs.trainers.keys import is_like_a_score, show_keys
 from advisor.runs.trainers.registry import trainer_readers, trainers
 
 NO_PARQUET = "Parquet is not read"
+LOGS = "a trainer's console, JSON or CSV, TensorBoard events or a W&B run"
 AS_CSV = "Convert it: pandas.read_parquet('log.parquet').to_csv('log.csv', index=False)"
 
 
@@ -58,8 +59,7 @@ def choose_reader(candidate: LogCandidate, columns: Columns, *, is_named: bool) 
         if log.suffix == ".toml":
             raise is_settings(candidate.path)
         named = console_of(log)
-        problem, advice = "this is not a log that any reader knows", known_formats()
-        advice = "" if named else f"Give one of: {advice}"
+        problem, advice = "this is not a log that any reader knows", "" if named else f"Give {LOGS}"
         raise InputError(named or problem, path=candidate.path, advice=advice)
     return fallback
 
@@ -125,9 +125,3 @@ def is_settings(path: Path) -> InputError:
     """Error for a sidecar given where a log belongs."""
     advice = "Give the logs, and this file with --sidecar (sidecar= in Python)"
     return InputError("this holds settings (a sidecar), not a log", path=path, advice=advice)
-
-
-def known_formats() -> str:
-    """Names of all formats, for messages."""
-    names = (reader.name.partition(" (")[0] for reader in readers())
-    return ", ".join(dict.fromkeys(names))

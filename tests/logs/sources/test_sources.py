@@ -39,7 +39,7 @@ def test_a_client_that_is_not_installed_is_named_with_its_command(place, extra):
 def test_a_folder_of_that_name_is_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("wandb:team").mkdir()
-    with pytest.raises(InputError, match="no log was found"):
+    with pytest.raises(InputError, match="no run was found"):
         advisor.read_runs("wandb:team")
 
 

@@ -68,7 +68,7 @@ def _thinned_out(count: Column, own: str) -> list[str]:
     if times.sum() < 50 or times.max() >= 0.8 * times.sum():
         return []
     jumps = f"by {gaps[times.argmax()]:g} in only {times.max()} of {times.sum()} rows"
-    why = f"so the export may be a sample of the run; scan_history() gives the rows {IN_NO_RUN}"
+    why = f"so the export may be a sample; scan_history() gives the rows that are {IN_NO_RUN}"
     return [f"{own} jumps unevenly ({jumps}), {why}"]
 
 
