@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from advisor import diagnose, inspect, read_runs
 from advisor.cli import app
 from advisor.cli.advise import Asked, _print_runs, cautioned, gpus_of
-from advisor.cli.runs_table import runs_table, shared
+from advisor.cli.inspection import runs_table, shared
 from advisor.cli.terminal import output
 from advisor.errors import NotConvergedError
 from advisor.runs.logs.located_run import RawRun
