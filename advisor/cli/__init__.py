@@ -138,7 +138,7 @@ def _called(argv: Sequence[str]) -> int:
             raise
         from typer.rich_utils import rich_format_error
 
-        message = harmless(str(error.message))  # type: ignore[attr-defined]
+        message = harmless(str(error.message)).replace("Value error, ", "")  # type: ignore[attr-defined]
         # Typer suggests what is spelt much the same, and for `next` no `next-pilot`.
         typed = next((word for word in argv if not word.startswith("-")), "")
         known = command.commands  # type: ignore[attr-defined]

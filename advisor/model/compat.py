@@ -157,8 +157,11 @@ def _until_enough(
             continue
         trace, counts = _so_far(sampler)
         looked = time.monotonic()
-        share = min(sum(counts), planned) / planned
-        progress(SAMPLING, share, f"{sum(counts)} of {planned} draws over all chains")
+        done = sum(counts)
+        of = (
+            f"of {planned} draws over all chains" if done <= planned else "draws until chains agree"
+        )
+        progress(SAMPLING, min(done, planned) / planned, f"{done} {of}")
         while waiting and trace is not None and _fewest(trace) >= waiting[0]:
             found = _first_draws(trace, waiting.pop(0), shapes)
             if is_enough is not None and is_enough(*found):
