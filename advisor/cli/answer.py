@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -35,23 +36,23 @@ class Shown:
 
 def markdown(study: Study, *, details: bool) -> str:
     """The answer in GitHub's Markdown: text, a table of what else could run, evidence."""
-    from advisor.advice import in_trainer_names, percent
+    from advisor.advice import percent
     from advisor.common import Words
     from advisor.findings import describe
 
     advice = study.recommendation
     shown = ["learning rate", "group size", "steps", "reward at the last step", "P(stable)"]
     rows = [
-        [str(name), *(f"{cell:.3g}" for cell in cells), percent(stable)]
+        [str(name), *(f"{c:.3g}" if c < 1000 else f"{c:,.0f}" for c in cells), percent(stable)]
         for name, *cells, stable in advice.table[shown].itertuples()
     ]
     evidence = ""
     if details:
         rest = advice.text.partition(advice.summary)[2].strip()
         evidence = f"{rest}\n\n{describe(study.posterior)}"
-    pasted = in_trainer_names(advice.settings, advice.trainer)
-    say = Words("advisor.cli", "markdown.md.j2", escaped=_escaped)
-    return say("answer", advice, pasted, ["configuration", *shown], rows, evidence)
+    is_pasted = re.compile(r"[\w.+@-]+=\S+(, [\w.+@-]+=\S+)*").fullmatch
+    say = Words("advisor.cli", "markdown.md.j2", escaped=_escaped, is_pasted=is_pasted)
+    return say("answer", advice, ["configuration", *shown], rows, evidence)
 
 
 def _escaped(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -231,6 +232,17 @@ def test_a_leader_that_is_not_followed_is_answered_for(advice):
 def test_a_leader_that_is_likelier_to_end_higher_has_a_reason_all_the_same(advice):
     risky = leader_text(led(advice, stable=0.7, p_beaten=0.3))
     assert "It ends higher with probability 70 %, but its risk decides." in risky
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize(("gain", "is_said"), [(0.0, True), (-0.1, False)])
+def test_a_leader_that_ends_as_high_is_answered_by_the_known_rate(advice, gain, is_said):
+    known = note(Kind.KNOWN_OPTIMUM, known="learning_rate 1e-05")
+    asked = advice.model_copy(update={"next_pilot": SimpleNamespace(), "notes": (known,)})
+    said = leader_text(led(asked, reward=advice.reward.mean + gain))
+    assert ("The known rate of public runs decides here." in said) is is_said
+    without = asked.model_copy(update={"notes": ()})
+    assert "public runs" not in leader_text(led(without, reward=advice.reward.mean + gain))
 
 
 @pytest.mark.evidence

@@ -106,6 +106,23 @@ def test_points_of_a_list_stay_together():
     assert "\n\nBefore you launch:\n\n- one\n- two\n" in text
 
 
+def test_settings_of_a_pilot_and_long_runs_are_shown_to_be_copied():
+    lines = ["learning_rate=7.1e-06, num_generations=8", "250 steps, P(stable)=0.9 there."]
+    names = ("learning rate", "group size", "steps", "reward at the last step", "P(stable)")
+    answer = SimpleNamespace(
+        summary="\n".join(lines),
+        title="Run this pilot first",
+        table=pd.DataFrame([[1e-5, 8, 12_500, -0.643, 0.9]], columns=names),
+        assumptions=(),
+        provenance=SimpleNamespace(package="1", data_sha256="0" * 64),
+        seed=1,
+    )
+    text = markdown(SimpleNamespace(recommendation=answer), details=False)
+    assert f"```text\n{lines[0]}\n```" in text
+    assert f"```text\n{lines[1]}" not in text
+    assert "| 1e-05 | 8 | 12,500 | -0.643 | 90 % |" in text
+
+
 def test_another_form_is_refused(capsys):
     done = CliRunner().invoke(app, ["show", str(STUDY), "--format", "xml"])
     assert done.exit_code == 2
