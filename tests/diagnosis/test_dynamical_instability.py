@@ -185,6 +185,13 @@ def test_a_kl_that_no_policy_has_warns():
         assert dynamical_instability(make(rising(ROWS), kl=kl, entropy=kl * 0 + 1)).status == status
 
 
+@pytest.mark.parametrize(("level", "status"), [(300.0, "PASS"), (2.5e9, "WARNING")])
+def test_a_gradient_norm_that_no_training_has_warns(level, status):
+    norm = level * np.exp(0.1 * noise(3, ROWS))
+    card = dynamical_instability(make(rising(ROWS), gradient_norm=norm, entropy=norm * 0 + 1))
+    assert card.status == status
+
+
 def test_log_probabilities_that_differ_throughout_warn():
     for level, status in ((0.06, "PASS"), (0.4, "WARNING")):
         differ = np.full(ROWS, level)

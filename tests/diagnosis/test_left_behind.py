@@ -36,6 +36,21 @@ def test_a_truth_that_stays_at_zero_under_a_rising_reward_warns(name):
     assert reward_hacking(with_score(FOLLOWS, name)).status == "PASS"
 
 
+@pytest.mark.parametrize(("is_one_of_several", "status"), [(True, "INFO"), (False, "WARNING")])
+def test_of_several_benchmarks_the_mean_is_judged(is_one_of_several, status):
+    small = FLAT[::10]
+    scores = {"val/math/acc": (STEP[::10], FOLLOWS[::10]), "val/few/acc": (STEP[::10], small)}
+    mean = (FOLLOWS[::10] + small) / 2
+    read = {"eval_reward": "val/math/acc, val/few/acc"} if is_one_of_several else {}
+    run = make(TRAIN).with_updates(
+        scores=scores, eval_step=STEP[::10], eval_reward=mean, keys_read=read
+    )
+    card = reward_hacking(run)
+    assert card.status == status
+    assert "val/few/acc did not follow" in card.headline
+    assert "val/math/acc" not in card.headline
+
+
 def test_a_flat_train_reward_leaves_nothing_behind():
     level = 0.5 + 0.03 * noise(4, ROWS)
     assert reward_hacking(with_score(FLAT, train=level)).status == "PASS"

@@ -48,6 +48,14 @@ def test_length_beside_its_limit_will_do():
     assert truncation(make(rising(ROWS), max_completion_length=9)).status == "NOT APPLICABLE"
 
 
+@pytest.mark.parametrize(("length", "status"), [(620.0, "WARNING"), (500.0, "PASS")])
+def test_no_completion_can_be_longer_than_its_limit(length, status):
+    series = {"truncated_share": np.zeros(ROWS), "completion_length": np.full(ROWS, length)}
+    card = truncation(make(rising(ROWS), max_completion_length=512, **series))
+    assert card.status == status
+    assert ("their mean length, 620, is above the limit of 512" in card.headline) is (length > 512)
+
+
 @pytest.mark.parametrize("colour", COLOURS)
 def test_noise_does_not_fail(colour):
     def fails(seed):
