@@ -247,7 +247,7 @@ def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
     lines: list[str] = []
     asked = [run for run in runs if run.may_be_lora]
     if any(run.parameters is None for run in asked):
-        lines.append('  # adapter = ...  # "lora" or "full": a rate or a name is one of LoRA')
+        lines.append('  # adapter = ...  # "lora" or "full": this rate or name is typical of LoRA')
     ranked = [run for run in runs if run.hyperparameters.adapter == "lora"] + asked
     unknown = [run for run in ranked if run.hyperparameters.adapter_rank is None]
     if unknown:

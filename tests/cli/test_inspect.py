@@ -341,7 +341,7 @@ def test_what_is_asked_for_is_not_called_assumed_nor_what_is_read_missing(tmp_pa
 def test_an_adapter_nobody_told_of_is_asked_for_before_the_size_is_known(tmp_path):
     """Its rank too, which no config can do without."""
     _write(tmp_path / "a.jsonl", [0.01 * n for n in range(40)], learning_rate=1e-4)
-    asked = '# adapter = ...  # "lora" or "full": a rate or a name is one of LoRA'
+    asked = '# adapter = ...  # "lora" or "full": this rate or name is typical of LoRA'
     rank = "# adapter_rank = ...  # of a LoRA adapter"
     said = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
     assert asked in said
@@ -379,7 +379,7 @@ def test_an_adapter_that_a_name_tells_of_is_asked_for(tmp_path):
         rows = [{**row, "learning_rate": 2e-6} for row in _rows(40)]
         _jsonl(tmp_path / name / "Qwen2.5-1.5B.jsonl", rows)
     lora, full = (run.questions for run in read_runs(tmp_path))
-    assert "a name is one of LoRA, and the log tells of no adapter" in lora["adapter"]
+    assert "name is typical of LoRA, but no adapter is logged" in lora["adapter"]
     assert "adapter" not in full
 
 

@@ -746,7 +746,7 @@ def test_an_adapter_is_asked_for_at_rates_of_lora(parameters, rate, adapter, is_
     if is_asked:
         assert 'adapter = ...  # "lora" or "full"' in Trainer.asked_of([run]).text
         (told,) = [one for one in map(str, build(run).notes) if one.startswith("adapter = full")]
-        assert "the learning rate or a name is one of LoRA" in told
+        assert "this learning rate or name is typical of LoRA" in told
     else:
         assert len(build(run).runs) == 1
 

@@ -249,7 +249,7 @@ class Lacking(NamedTuple):
         """All of it, as the end of an error."""
         lines = ["Paste into pilots.toml next to the logs:", *self.block]
         if self.configs:
-            lines.append(f"Or put beside the log what tells it: {self.configs}")
+            lines.append(f"Or put next to the log: {self.configs}")
         return "\n".join(lines)
 
 
