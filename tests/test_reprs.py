@@ -77,3 +77,9 @@ def test_short_forms_say_what_they_are_of(public):
     assert repr(public["recommendation"]).endswith(first)
     assert str(public["recommendation"]) == public["recommendation"].summary
     assert "FAIL" in repr(public["diagnosis"])
+
+
+def test_completion_of_an_answer_offers_its_own_names_only(advice):
+    offered = {name for name in dir(advice) if not name.startswith("_")}
+    assert {"settings", "reward", "text", "to_json", "export"} & {*dir(type(advice))} <= offered
+    assert not {"parse_obj", "construct", "copy", "dict", "json", "schema"} & offered

@@ -7,6 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from advisor.advice.answer_fields import AnswerFields, NextPilot
 from advisor.advice.promotion import goes_on
 from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text, title_of
@@ -69,6 +71,10 @@ class Recommendation(AnswerFields):
     def to_json(self) -> str:
         """Everything, as JSON."""
         return json.dumps(self.model_dump(mode="json"), indent=2)
+
+    def __dir__(self) -> list[str]:
+        """Names without those that pydantic gives every model."""
+        return [name for name in super().__dir__() if name[0] == "_" or name not in dir(BaseModel)]
 
     def __repr__(self) -> str:
         """Kind of answer, target, reward and P(stable), and a line to paste."""

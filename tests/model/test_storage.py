@@ -347,7 +347,7 @@ def test_chains_that_agree_and_diverge_now_and_then_are_published_with_a_note(sa
     ]
     assert gate(posterior) == "0.5% of the draws diverged"
     # R-hat and the effective draws pass: no digit is in doubt.
-    assert "the chains agree (0.5% of the draws diverged after 2 attempts)" in map(
+    assert "the chains agree (0.5% of the draws diverged, attempt 2)" in map(
         str, posterior.meta.notes
     )
     sampler.attempts.clear()
