@@ -246,26 +246,9 @@ def _print_runs(
     runs: Sequence[PilotRun], judged: Sequence[Diagnosis], console: HarmlessConsole
 ) -> None:
     """A line per pilot, and what a pilot shows that its rewards do not: it shapes the answer."""
-    from advisor.cli.terminal import table
-    from advisor.common import counted
+    from advisor.cli.inspection import runs_table
 
-    rows = []
-    for run in runs:
-        settings = run.hyperparameters
-        rewards, rate = run.reward_ends, settings.learning_rate
-        rows.append(
-            (
-                run.id,
-                run.model or "-",
-                "-" if rate is None else f"{rate:.2g}",
-                str(settings.group_size or "-"),
-                str(settings.refresh_interval or "-"),
-                f"{(run.eval_step if run.is_eval_only else run.step)[-1]:.0f}",
-                f"{rewards[0]:.2f} -> {rewards[1]:.2f}" if rewards else "-",
-            )
-        )
-    names = ("run", "model", "learning rate", "G", "K", "steps", "reward")
-    console.print(table(names, rows, right=names[2:], title=counted(len(runs), "pilot")))
+    console.print(runs_table(runs, console))
     for one in judged:
         own = [card for card in one.causes if card.status == "FAIL" and card.mode != "collapse"]
         if own and one.collapse_step is None:

@@ -54,7 +54,7 @@ class View:
 
     def show(self, report: WatchReport) -> None:
         """Show an update."""
-        if self.is_quiet and report.decision.action == "go on":
+        if self.is_quiet and not self.as_json and report.decision.action == "go on":
             return
         if self.as_json:
             self._print(json.dumps(as_json(report)))

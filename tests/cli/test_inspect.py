@@ -9,7 +9,6 @@ import subprocess
 import sys
 import zipfile
 
-import numpy as np
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -462,19 +461,6 @@ def test_what_became_part_of_no_run_is_shown(tmp_path):
     _jsonl(tmp_path / "metrics.jsonl", rows)
     shown = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
     assert "metrics: 3 rows from row 1 on: an aborted attempt, part of no run" in shown
-
-
-def test_inspect_and_advise_show_one_run_by_the_same_numbers(tmp_path, capsys):
-    rewards = [round((n * 7 % 5) / 10 + n / 100, 4) for n in range(60)]
-    _write(tmp_path / "run.jsonl", rewards)
-    _evaluated(tmp_path / "held_out.jsonl", 0.9)
-    runs = read_runs(tmp_path)
-    _print_runs(runs, [], output())
-    by_advise = capsys.readouterr().out
-    by_inspect = RUNNER.invoke(app, ["inspect", str(tmp_path / "run.jsonl")]).output
-    ends = f"{np.mean(rewards[:6]):.2f} -> {np.mean(rewards[-6:]):.2f}"
-    assert ends in by_inspect
-    assert ends in by_advise
 
 
 def test_advise_says_before_a_refusal_what_is_odd_about_the_runs(tmp_path, capsys):

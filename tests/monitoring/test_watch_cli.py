@@ -64,8 +64,9 @@ def test_notes_are_said_once_and_beside_the_updates(log, saved):
 
 
 @pytest.mark.evidence
-def test_json_holds_everything(log, saved):
-    done = run(log, "--posterior", saved, "--once", "--steps", 100, "--json")
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_json_holds_everything(log, saved, quiet):
+    done = run(log, "--posterior", saved, "--once", "--steps", 100, "--json", *quiet)
     told = json.loads(done.stdout)
     assert told["update"]["step"] == 60
     assert told["decision"]["action"] == "go on"
