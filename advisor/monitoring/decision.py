@@ -68,13 +68,14 @@ def watch_decision(
     action, rule = _rule(update, diagnosis, level, left)
     fall = diagnosis.card("collapse")
     failed = next((card for card in diagnosis.cards if card.status == "FAIL"), None)
+    warning = (card for card in (fall, *diagnosis.cards) if card.status == "WARNING")
     since = None
     if rule == "fallen":
         since = diagnosis.collapse_step if fall.status == "FAIL" else update.fallen_since
     return WatchDecision(
         action=action,
         rule=rule,
-        reason=_say("reason", rule, update, fall, failed, since, level, left),
+        reason=_say("reason", rule, update, next(warning, None), failed, since, level, left),
         change=_say("change", rule, update, failed, since),
         steps=left,
         completions=price.completions,

@@ -169,3 +169,12 @@ def test_of_a_run_that_is_over_is_said_what_became_of_it():
 
     assert said() == "Finished: the run stayed stable."
     assert said(card("collapse", "WARNING")) == "Finished: It is bad."
+    assert said(card("truncation", "WARNING")) == "Finished: It is bad."
+    assert said(card("truncation", "INFO")) == "Finished: the run stayed stable."
+
+
+def test_a_warning_is_named_while_the_run_goes_on():
+    warned = diagnosis(card("truncation", "WARNING"))
+    found = watch_decision(update(), warned, level=LEVEL, cost=COST)
+    assert found.text.startswith("Go on: It is bad; P(stable) is ")
+    assert not found.is_alarm
