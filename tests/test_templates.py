@@ -24,7 +24,7 @@ SPOKEN = {
     "monitoring/watch.txt.j2": ("advisor.monitoring.decision", "_say"),
     "reporting/figures.txt.j2": ("advisor.reporting.figure", "_TEXTS"),
 }
-MADE_WHEN_CALLED = {"cli/markdown.md.j2": {"escaped"}, "cli/what_if.txt.j2": set()}
+MADE_WHEN_CALLED = {"cli/markdown.md.j2": {"escaped", "is_pasted"}, "cli/what_if.txt.j2": set()}
 
 
 def unknown(text: str, known: set[str]) -> set[str]:
