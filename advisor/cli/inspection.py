@@ -129,7 +129,7 @@ def _cut(columns: dict[str, list[str]], limit: int) -> None:
 
 
 def _shortened(cells: Sequence[str], most: int) -> list[str]:
-    """Cells of so many characters at most, cut where the fewest of them become alike."""
+    """Cells of a given width at most, cut where the fewest of them become equal."""
 
     def cut(cell: str, kept: int) -> str:
         name, more = re.fullmatch(r"(.*?)((?: and \d+ more)?)", cell, re.DOTALL).groups()  # type: ignore[union-attr]
@@ -243,7 +243,7 @@ def _say(console: Console, paragraph: str, *of: Any, is_apart: bool = True) -> N
 
 
 def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
-    """Lines for an adapter that nobody told of, and for its rank: a config needs it."""
+    """Lines for an adapter that no log states, and for its rank: a config needs it."""
     lines: list[str] = []
     asked = [run for run in runs if run.may_be_lora]
     if any(run.parameters is None for run in asked):
@@ -258,7 +258,7 @@ def _adapter_assumed(runs: Sequence[PilotRun]) -> list[str]:
 
 
 def _bounds_assumed(runs: Sequence[PilotRun]) -> list[str]:
-    """Lines for the bounds of the reward, where nobody told them: they decide the plateau."""
+    """Lines for the bounds of the reward, where no log states them: they decide the plateau."""
     if any(run.reward_ceiling is not None for run in runs):
         return []
     values = np.concatenate([run.reward[np.isfinite(run.reward)] for run in runs])
