@@ -39,12 +39,6 @@ class Setup:
         Lags at K = 1, one tuple per rate: they bracket the predicted limit.
     unclipped : tuple of tuple of (float, int, int)
         Rate, K and lag of cells that are also made with a ratio without clipping.
-    looks : tuple of int
-        Steps of the on-policy runs at which the curvature is measured.
-    held : tuple of int
-        K of runs without a ratio whose curvature is measured too, at ``late``.
-    late : tuple of int
-        Multiples of every ``held``, so that the samples are about to be renewed.
     steps, pilot_steps : int
         Length of runs and of pilots.
     """
@@ -57,9 +51,6 @@ class Setup:
     intervals: tuple[int, ...]
     lags: tuple[tuple[int, ...], ...]
     unclipped: tuple[tuple[float, int, int], ...] = ()
-    looks: tuple[int, ...] = (8, 32, 96, 256)
-    held: tuple[int, ...] = (4, 16, 64)
-    late: tuple[int, ...] = (128, 256)
     steps: int = 256
     pilot_steps: int = 60
 
@@ -80,10 +71,6 @@ class Setup:
             **values,
         )
 
-    def owns(self, job: Job) -> bool:
-        """Whether a job is one of this setup's."""
-        return (job.optimizer, job.task, job.size) == (self.optimizer, self.task, self.size)
-
     def pilots(self) -> list[Job]:
         """On policy, short."""
         grid = [(r, g, 50) for r, g in itertools.product(self.pilot_rates, (8, 16))]
@@ -96,19 +83,6 @@ class Setup:
         places += [(r, 1, a) for r, lags in zip(self.rates, self.lags, strict=True) for a in lags]
         found = [Cell(*place, ratio) for ratio in (False, True) for place in places]
         return found + [Cell(*place, True, clipped=False) for place in self.unclipped]
-
-    def probed(self, seeds: int) -> list[tuple[Job, tuple[int, ...]]]:
-        """Runs whose curvature is measured, and when: on policy, and held at the lower rate."""
-        calm = [
-            (self.job(rate, seed), self.looks)
-            for seed in range(1, seeds + 1)
-            for rate in self.rates
-        ]
-        stale = [
-            (self.job(self.rates[0], 1, interval=interval, ratio=False), self.late)
-            for interval in self.held
-        ]
-        return calm + stale
 
     def sweeps(self, seeds: int) -> list[Job]:
         """Every cell with every seed."""
@@ -148,8 +122,6 @@ SETUPS = (
         (3e-4, 1e-3),
         (1, 4, 16, 64),
         ((), ()),
-        looks=(32, 256),
-        held=(),
     ),
 )
 
@@ -163,9 +135,6 @@ QUICK = (
         (1, 8),
         ((4,),),
         unclipped=((2e-3, 8, 0),),
-        looks=(4, 24),
-        held=(8,),
-        late=(24,),
         steps=24,
     ),
 )

@@ -6,8 +6,7 @@ python case_studies/refresh_threshold/run.py --quick --out quick.json
 Pilots are on policy (K = 1) and say nothing of staleness; from them alone the posterior tells how
 likely the refresh map is to diverge at K steps per refresh, or at a lag, without an importance
 ratio. Then such runs are made, and the same with the ratio, under AdamW and under SGD with
-momentum. The stiffest mode is also measured without any curve, by Hessian-vector products. Finished
-runs are kept in .cache.
+momentum. Finished runs are kept in .cache.
 """
 
 from __future__ import annotations
@@ -27,15 +26,10 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tiny_transformer")]
 
-import numpy as np  # noqa: E402
-from drawing import draw  # noqa: E402
-from job import effective_rate  # noqa: E402
 from manifest import manifest  # noqa: E402
-from measuring import measured  # noqa: E402
 from plan import QUICK, SETUPS, Setup  # noqa: E402
-from stiffness import Looks, limit, stiffest_of, stiffness  # noqa: E402
 from training import made  # noqa: E402
-from verdict import Rows, band, cells_of, posterior_of, reliability  # noqa: E402
+from verdict import Rows, cells_of, posterior_of, reliability  # noqa: E402
 
 from advisor.model import Sampling  # noqa: E402
 
@@ -58,17 +52,12 @@ def _is_stale(cell: dict[str, Any]) -> bool:
     return (cell["interval"], cell["lag"]) != (1, 0)
 
 
-def studied(
-    setup: Setup, rows: Rows, looks: Looks, seeds: int, sampling: Sampling
-) -> dict[str, Any]:
+def studied(setup: Setup, rows: Rows, seeds: int, sampling: Sampling) -> dict[str, Any]:
     """All that the result says of one setup."""
     posterior = posterior_of(setup, rows, sampling)
     cells = cells_of(setup, posterior, rows, seeds)
-    found = [stiffness(setup, rate, posterior, looks, cells) for rate in setup.rates]
     uncorrected = [cell for cell in cells if not cell["importance_ratio"]]
     stale = [cell for cell in uncorrected if _is_stale(cell)]
-    prior = posterior.meta.priors.log_stiffness_ratio.sd
-    normal = np.abs(np.random.default_rng(0).standard_normal(100_000))
     return {
         "name": setup.name,
         "optimizer": setup.optimizer,
@@ -76,24 +65,7 @@ def studied(
         "size": setup.size,
         "steps": setup.steps,
         "pilots": len(setup.pilots()),
-        "prior_stiffness_ratio": band(np.exp(prior * normal)),
-        "stiffness": found,
-        "held": [
-            {
-                "interval": at.interval,
-                "seed": at.seed,
-                "step": look["step"],
-                "stiffness_over_limit": effective_rate(at)
-                * stiffest_of(setup, look)["whole"]
-                / limit(at.interval, 0),
-            }
-            for at, seen in looks.items()
-            if at.interval > 1
-            for look in seen
-        ],
-        "without_ratio": {
-            name: reliability(stale, name) for name in ("p_diverges", "p_one_mode", "p_by_products")
-        },
+        "without_ratio": {"p_diverges": reliability(stale)},
         "with_ratio": reliability(
             [c for c in cells if c["importance_ratio"] and c["clipped"] and _is_stale(c)]
         ),
@@ -107,29 +79,14 @@ def checks(found: list[dict[str, Any]]) -> dict[str, bool]:
     for s in found:
         score = s["without_ratio"]["p_diverges"]
         beats[s["optimizer"]].append(score["brier"] < score["brier_of_the_share"])
-    fits = [fit for s in found for fit in s["stiffness"]]
     corrected = [c for s in found for c in s["cells"] if c["importance_ratio"] and _is_stale(c)]
     unclipped = [c for c in corrected if not c["clipped"]]
     return {
         "AdamW: forecasts from on-policy pilots beat the share of lost runs": all(beats["adamw"]),
         "SGD: they do not, runs are lost below the limit foretold": not any(beats["sgd"]),
-        "the stiffest mode is more than three times as stiff as the fitted one": min(
-            fit["ratio_by_products"][0] for fit in fits
-        )
-        > 3,
-        "and stiffer than any outcome needs": all(map(_exceeds, fits)),
-        "an unclipped ratio leaves under a tenth of that mode stale": max(
-            fit["stale_share_with_ratio"][2] for fit in fits
-        )
-        < 0.1,
         "with a ratio runs are lost all the same": any(c["lost_a_third"] for c in corrected),
         "clipped or not": any(c["lost_a_third"] for c in unclipped),
     }
-
-
-def _exceeds(fit: dict[str, Any]) -> bool:
-    ends = [bracket["high"] for bracket in fit["needed"].values()]
-    return all(end is not None and fit["ratio_by_products"][1] > end for end in ends)
 
 
 def main() -> None:
@@ -144,29 +101,16 @@ def main() -> None:
     setups, seeds = (QUICK, 1) if asked.quick else (SETUPS, asked.seeds)
     hasty = HASTY if asked.quick else None
     jobs = [job for setup in setups for job in (*setup.pilots(), *setup.sweeps(seeds))]
-    probes = [probe for setup in setups for probe in setup.probed(min(seeds, 2))]
     with workers(asked.workers) as mapped:
         rows = dict(zip(jobs, mapped(made, jobs, [hasty] * len(jobs)), strict=True))
-        seen = list(mapped(measured, *zip(*probes, strict=True), [hasty] * len(probes)))
-    looks = {job: found for (job, _), found in zip(probes, seen, strict=True)}
     sampling = Sampling(seed=2 if asked.quick else 1)  # the one that needs fewer attempts
-    found = [
-        studied(
-            setup,
-            rows,
-            {job: at for job, at in looks.items() if setup.owns(job)},
-            seeds,
-            sampling,
-        )
-        for setup in setups
-    ]
+    found = [studied(setup, rows, seeds, sampling) for setup in setups]
     result = {
         "setups": found,
         "manifest": manifest(Path(__file__), seeds=seeds, checks=checks(found)),
         "wall_seconds": round(time.perf_counter() - started),
     }
     asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    draw(found, asked.out.with_suffix(".svg"))
     print(json.dumps(result["manifest"]["checks"], indent=1))
 
 

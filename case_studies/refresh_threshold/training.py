@@ -7,8 +7,6 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -22,19 +20,11 @@ from tasks import TASKS, Task
 from torch import Tensor
 from transformer import Transformer
 
-
-@dataclass(frozen=True)
-class Moment:
-    """A run after a step: what it logged, and what a look at the curvature needs."""
-
-    step: int
-    policy: Transformer
-    optimizer: torch.optim.Optimizer
-    logged: dict[str, float]
+Logged = list[dict[str, float]]
 
 
-def follow(base: Transformer, task: Task, config: GrpoConfig) -> Iterator[Moment]:
-    """Train a copy of `base` with a constant rate, and stop for a look after each step.
+def follow(base: Transformer, task: Task, config: GrpoConfig) -> tuple[Transformer, Logged]:
+    """Train a copy of `base` with a constant rate.
 
     Without lag these are the steps of ``table.train_row``, random numbers included; with lag the
     samples of a refresh come from the policy that many optimizer steps before, as in
@@ -47,15 +37,18 @@ def follow(base: Transformer, task: Task, config: GrpoConfig) -> Iterator[Moment
     config : GrpoConfig
         One pass over each batch of rollouts.
 
-    Yields
-    ------
-    moment : Moment
-        Its policy goes on training.
+    Returns
+    -------
+    policy : Transformer
+        After the last step.
+    logged : list of dict
+        What each step logged.
     """
     policy, behaviour = copy.deepcopy(base), copy.deepcopy(base)
     optimizer = make_optimizer(policy, config)
     generator = torch.Generator().manual_seed(config.seed)
     snapshots: deque[dict[str, Tensor]] = deque(maxlen=config.lag + 1)
+    logged: Logged = []
     for step in range(config.steps):
         snapshots.append({name: value.clone() for name, value in policy.state_dict().items()})
         within = step % config.minibatches_per_refresh
@@ -65,14 +58,16 @@ def follow(base: Transformer, task: Task, config: GrpoConfig) -> Iterator[Moment
         batch = rollout_batch[within]
         _, norm, update = take_step(policy, base, batch, config, optimizer)
         rewards = reward_row(batch)
-        logged = {
-            "reward": rewards["reward"],
-            "reward_std": rewards["reward_std"],
-            "frac_reward_zero_std": rewards["frac_reward_zero_std"],
-            "grad_norm": norm,
-            "clip_ratio": update["clip_ratio/region_mean"],
-        }
-        yield Moment(step + 1, policy, optimizer, logged)
+        logged.append(
+            {
+                "reward": rewards["reward"],
+                "reward_std": rewards["reward_std"],
+                "frac_reward_zero_std": rewards["frac_reward_zero_std"],
+                "grad_norm": norm,
+                "clip_ratio": update["clip_ratio/region_mean"],
+            }
+        )
+    return policy, logged
 
 
 @lru_cache
@@ -99,13 +94,9 @@ def made(job: Job, hasty: int | None = None) -> dict[str, Any]:
         return dict(json.loads(job.path.read_text(encoding="utf-8")))
     started, task = time.perf_counter(), TASKS[job.task]
     base = base_of(job.task, job.size, hasty)
-    logged = []
-    for moment in follow(base, task, job.config):
-        policy = moment.policy
-        # A diverged run has no finite gradient, and JSON has no name for that.
-        logged.append(
-            {n: round(v, 5) if math.isfinite(v) else None for n, v in moment.logged.items()}
-        )
+    policy, steps = follow(base, task, job.config)
+    # A diverged run has no finite gradient, and JSON has no name for that.
+    logged = [{n: round(v, 5) if math.isfinite(v) else None for n, v in at.items()} for at in steps]
     row = {
         "task": job.task,
         "size": job.size,

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from job import Job, as_runs
 from plan import Setup
 
@@ -17,7 +16,6 @@ from advisor.forecast import fit, refresh_margin
 from advisor.model import Posterior, Sampling
 from advisor.runs import read_runs
 
-BAND = (0.1, 0.5, 0.9)
 PILOTS = Path(__file__).resolve().parent.parent / "tiny_transformer" / "pilots"
 Rows = dict[Job, dict[str, Any]]
 
@@ -81,9 +79,9 @@ def _largest(row: dict[str, Any]) -> float:
     return max(np.inf if norm is None else norm for norm in row["grad_norm"])
 
 
-def reliability(cells: list[dict[str, Any]], forecast: str = "p_diverges") -> dict[str, Any]:
+def reliability(cells: list[dict[str, Any]]) -> dict[str, Any]:
     """Forecast probabilities of cells against the share of their runs that was lost."""
-    chance = np.array([cell[forecast] for cell in cells])
+    chance = np.array([cell["p_diverges"] for cell in cells])
     runs = np.array([cell["runs"] for cell in cells])
     lost = np.array([cell["lost_a_third"] for cell in cells])
     edges = (0.0, 0.1, 0.5, 0.9, 1.0 + 1e-9)
@@ -103,8 +101,3 @@ def reliability(cells: list[dict[str, Any]], forecast: str = "p_diverges") -> di
     share = lost.sum() / runs.sum()
     score = float((lost * (1 - chance) ** 2 + (runs - lost) * chance**2).sum() / runs.sum())
     return {"bins": bins, "brier": score, "brier_of_the_share": float(share * (1 - share))}
-
-
-def band(values: npt.ArrayLike) -> list[float]:
-    """10, 50 and 90 % quantiles."""
-    return [float(value) for value in np.quantile(np.asarray(values, dtype=float), BAND)]

@@ -1,4 +1,4 @@
-"""How long a fit takes: first process, later ones, refits, large cohorts, and other samplers.
+"""How long a fit takes: first process, later ones, refits.
 
 Usage: python case_studies/scale/fits.py [--only PART ...] [--out fits.json]
 
@@ -12,27 +12,19 @@ import argparse
 import json
 import os
 import platform
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from advisor.common import silent
 from advisor.forecast import fit
-from advisor.model import Sampling, cohort_of, convergence, load_priors
-from advisor.model import cohort as cohorts
-from advisor.model.compat import import_arviz, sample_density, versions
-from advisor.model.fast import sampler_coordinates as mode
-from advisor.model.fast import shape_of, shapes_of
-from advisor.model.fast.density import density_of, draw_of
+from advisor.model.compat import versions
 from advisor.runs import PartialSettings, PilotRun
 
 HERE = Path(__file__).parent
@@ -120,135 +112,9 @@ def refits() -> dict[str, Any]:
     return {"median_s": float(np.median(times)), "each_s": times}
 
 
-def large() -> dict[str, float]:
-    """Cost by the number of runs; peak memory of the process."""
-    out = {}
-    for runs in (10, 100, 1000):
-        logs = synthetic(runs, STEPS)
-        started = time.perf_counter()
-        found = fit(logs, priors=PRESET)
-        out[f"{runs}_runs_s"] = time.perf_counter() - started
-        out[f"{runs}_runs_ess"] = found.convergence.ess
-    out["peak_memory_gb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return out
-
-
-def samplers() -> dict[str, Any]:
-    """Effective draws per second: ours, the plain model, and PyMC's own NUTS on our graph."""
-    runs = synthetic(RUNS, STEPS)
-    settings = Sampling()
-    return {
-        "ours": _ess_per_second(lambda: _ours(runs, settings)),
-        "plain": _ess_per_second(lambda: _plain(runs, settings)),
-        "pymc": _ess_per_second(lambda: _pymc(runs)),
-    }
-
-
-def _ess_per_second(sample: Callable[[], tuple[dict[str, Any], float]]) -> dict[str, float]:
-    draws, seconds = sample()
-    found = convergence(draws)
-    ess = min(float(np.min(pair[1])) for pair in found.values())
-    rhat = max(float(np.max(pair[0])) for pair in found.values())
-    return {"seconds": seconds, "ess": ess, "rhat": rhat, "ess_per_s": ess / seconds}
-
-
-def _ours(runs: list[PilotRun], settings: Sampling) -> tuple[dict[str, Any], float]:
-    started = time.perf_counter()
-    cohort = cohort_of(runs)
-    placement = mode.place(cohort, load_priors(PRESET))
-    return _sample(cohort, placement.block, placement.start, settings, started)
-
-
-def _plain(runs: list[PilotRun], settings: Sampling) -> tuple[dict[str, Any], float]:
-    """Every row a bin, every run by its values, started at the prior mean as PyMC would."""
-    bins, cohorts.MAX_BINS = cohorts.MAX_BINS, 10**6
-    started = time.perf_counter()
-    try:
-        cohort = cohort_of(runs)
-        placement = mode.place(cohort, load_priors(PRESET))
-    finally:
-        cohorts.MAX_BINS = bins
-    data = dict(placement.data)
-    table = np.array(data["run_table"])
-    centre = np.concatenate(
-        [
-            np.broadcast_to(value, shape).ravel()
-            for value, shape in zip(
-                _prior_means(data), shapes_of(shape_of(cohort)).values(), strict=True
-            )
-        ]
-    )
-    for kind in range(3):
-        at = mode.columns.RUN_PLACES + 3 * kind
-        table[:, at + 2] = 1.0
-    data["run_table"] = table
-    block = mode.pack(data, shape_of(cohort))
-    centre = mode.sampled(centre, block)
-
-    def start(seed: int) -> Any:
-        return centre + np.random.default_rng(seed).uniform(-1, 1, centre.size)
-
-    return _sample(cohort, block, start, settings, started)
-
-
-def _prior_means(data: dict[str, Any]) -> list[Any]:
-    level = data["level_mean"]
-    return [data["prior_mean"], level[:3, None], level[3], level[4:, None], 0.0, 0.0]
-
-
-def _sample(
-    cohort: Any, block: Any, start: Any, settings: Sampling, started: float
-) -> tuple[dict[str, Any], float]:
-    draws, _ = sample_density(
-        density_of(block),
-        draw_of(block, shape_of(cohort)),
-        shapes_of(shape_of(cohort)),
-        start,
-        **settings.model_dump(),
-        progress=silent,
-    )
-    return draws, time.perf_counter() - started
-
-
-def _pymc(runs: list[PilotRun]) -> tuple[dict[str, Any], float]:
-    import_arviz()
-    import pymc as pm
-
-    from advisor import build_model
-
-    cohort = cohort_of(runs)
-    placement = mode.place(cohort, load_priors(PRESET))
-    model = build_model(shape_of(cohort), placement.data)
-    with warnings.catch_warnings(), model:
-        warnings.simplefilter("ignore")
-        started = time.perf_counter()
-        trace = pm.sample(
-            500,
-            tune=500,
-            chains=4,
-            cores=2,
-            random_seed=1,
-            target_accept=0.9,
-            progressbar=False,
-            nuts_sampler="pymc",
-        )
-        seconds = time.perf_counter() - started
-    posterior = trace["posterior"]
-    return {name: np.asarray(posterior[name].values) for name in placement_names()}, seconds
-
-
-def placement_names() -> list[str]:
-    """Names of the sampled variables."""
-    from advisor.model.fast import Shape
-
-    return list(shapes_of(Shape(1, 1, 1)))
-
-
 PARTS: dict[str, Callable[[], Any]] = {
     "processes": processes,
     "refits": refits,
-    "samplers": samplers,
-    "large": large,
 }
 
 

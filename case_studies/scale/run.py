@@ -1,9 +1,8 @@
-"""Past one machine: the same cohorts on every engine, a team's history.
+"""What a team's history is worth: learn a preset from it, forecast its other cohorts.
 
-    python case_studies/scale/run.py history --keep FOLDER   # half an hour of one core; resumes
-    python case_studies/scale/run.py engines [--ray]         # processes, Dask, a worker killed
+    python case_studies/scale/run.py --keep FOLDER   # an hour of two cores; resumes
 
-Each writes its result beside this file, or into --out.
+Writes history.json beside this file, or into --out.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import platform
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
@@ -25,46 +23,27 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 sys.path.append(str(HERE.parents[1] / "tests"))
 
 from engine_flags import add_engine_flags, on_engine  # noqa: E402
+from history import history  # noqa: E402
 from manifest import manifest  # noqa: E402
 
 
 def main() -> None:
-    """Run one study, write its result."""
+    """Learn, forecast, write the result."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=("history", "engines"))
     parser.add_argument("--cohorts", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=3, help="of all engines, in turns")
     parser.add_argument("--strangers", type=int, default=16)
     parser.add_argument("--held-out", type=int, default=14, help="of the team's cohorts")
-    parser.add_argument("--ray", action="store_true", help="also Ray, on this machine")
     parser.add_argument("--out", type=Path, default=HERE)
     add_engine_flags(parser)
     given = parser.parse_args()
-    if given.what == "history":
-        from history import history
-
-        keep = given.keep or Path(tempfile.mkdtemp())
-        told = history(given.cohorts, given.strangers, given.held_out, keep, on_engine(given))
-    else:
-        from engines import engines
-
-        told = engines(
-            given.cohorts,
-            given.rounds,
-            with_ray=given.ray,
-            tell=lambda told: write(told, given),
-        )
-    write(told, given)
-
-
-def write(told: dict[str, Any], given: argparse.Namespace) -> None:
-    """Write a result beside this file, or where it is wanted."""
+    keep = given.keep or Path(tempfile.mkdtemp())
+    told = history(given.cohorts, given.strangers, given.held_out, keep, on_engine(given))
     told["machine"] = (
         f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     )
     told["manifest"] = manifest(HERE / "run.py", seeds="the number of each cohort", checks={})
     text = json.dumps(told, indent=1)
-    (given.out / f"{given.what}.json").write_text(text + "\n", encoding="utf-8")
+    (given.out / "history.json").write_text(text + "\n", encoding="utf-8")
     print(text)
 
 

@@ -3,7 +3,7 @@
 python case_studies/size_transfer/run.py [--seeds 2] [--workers 2] [--quick]
 
 Advice is asked for before any of the runs that judge it is made. Training runs are kept in the
-closed loop's .cache and not repeated: an interrupted command goes on where it was.
+study's .cache and not repeated: an interrupted command goes on where it was.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-for folder in (HERE, HERE.parent, HERE.parent / "closed_loop"):
+for folder in (HERE, HERE.parent):
     sys.path.insert(0, str(folder))
 
 import torch  # noqa: E402

@@ -20,7 +20,6 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from drawing import draw  # noqa: E402
-from elsewhere import elsewhere, spreads  # noqa: E402
 from failures import failures  # noqa: E402
 from manifest import manifest  # noqa: E402
 from simulator import Bandit, Plan, softmax, train  # noqa: E402
@@ -206,14 +205,13 @@ def checks(found: dict[str, Any]) -> dict[str, bool]:
     """Sentences of the answer, and whether this result bears them out."""
     ratio = [row["measured"] / row["map"] for row in found["refresh"]]
     top = [row for row in found["sampled_threshold"] if row["share"] == 1.5]
-    exponents, off = found["group_size_exponents"], found["elsewhere_spreads"]
+    exponents = found["group_size_exponents"]
     told = {}
     for row in found["failures"]:
         if row["cause_of"]:
             told.setdefault(row["cause_of"], []).append(
                 row["top"].get(row["cause_of"], 0) / row["runs"]
             )
-    plain, kinds = off["sgd, leave_one_out"], ("held-out contexts", "shifted contexts")
     return {
         "the refresh limit is the map's within 1.5 %": max(abs(r - 1) for r in ratio) < 0.015,
         "held samples fluctuate beyond the limit, corrected ones do not": all(
@@ -223,15 +221,6 @@ def checks(found: dict[str, Any]) -> dict[str, bool]:
             "reward_spread"
         ]
         < 0.002,
-        "where the train mean is invariant, so is the reward elsewhere": max(
-            plain[kind] for kind in (*kinds, "other rewards")
-        )
-        < 0.005,
-        "where it is not, nor is the reward elsewhere": all(
-            off[name][kind] > 3 * plain[kind]
-            for name in ("sgd, group", "adamw, leave_one_out")
-            for kind in kinds
-        ),
         "hacking and dead advantages stand on top in nearly every run": min(
             told["reward_hacking"] + told["advantage_degeneracy"]
         )
@@ -261,13 +250,11 @@ def main() -> None:
         "sampled_threshold": sampled_threshold(asked.quick),
         "group_size": sizes,
         "group_size_exponents": slopes(sizes),
-        "elsewhere": (off := elsewhere(asked.quick)),
-        "elsewhere_spreads": spreads(off),
         "failures": failures(3 if asked.quick else 20),
     }
     found["manifest"] = manifest(
         HERE / "run.py",
-        seeds="8 and 16 (plain bandit), 24 (contexts), 20 (failures)",
+        seeds="8 and 16 (plain bandit), 20 (failures)",
         checks=checks(found),
     )
     seconds = round(time.perf_counter() - started)

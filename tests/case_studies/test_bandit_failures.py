@@ -12,7 +12,7 @@ import pytest
 from studies import STUDIES, modules_of
 
 FOLDER = STUDIES / "softmax_bandit"
-OWN = ("contexts", "scenarios", "failures", "elsewhere")
+OWN = ("contexts", "scenarios", "failures")
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from studies import STUDIES, modules_of
 
 FOLDER = STUDIES / "scale"
-CAPTURED = {"stdout": subprocess.PIPE, "text": True}
 ENTRIES = ("log_slope", "headroom_logit", "rate_learning_rate", "rate_group_size")
 
 
@@ -34,36 +30,6 @@ def test_a_cohort_is_a_function_of_its_number_and_population(cohorts):
     assert digests(3, cohorts.TEAM) == digests(3, cohorts.TEAM)
     assert not set(digests(3, cohorts.TEAM)) & set(digests(4, cohorts.TEAM))
     assert not set(digests(3, cohorts.TEAM)) & set(digests(3, cohorts.STRANGERS))
-
-
-def test_every_engine_gave_the_same_and_lost_nothing():
-    told = result("engines")
-    assert told["worker_was_killed"]
-    assert {"processes", "dask", "dask, a worker killed"} <= told["engines"].keys()
-    assert all(one["equal"] and one["lost"] == 0 for one in told["engines"].values())
-    assert told["engines"]["processes"]["wall_over_bare_pool"] <= 1.1
-
-
-SPENT_BY = """
-import subprocess, sys
-from engines import CLOCK_TICKS, processor_seconds
-before = processor_seconds()
-subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
-print((processor_seconds() - before) * CLOCK_TICKS)
-"""
-
-
-@pytest.mark.evidence
-def test_processor_seconds_count_what_this_process_started():
-    def ticks_of(code):
-        # A process of its own: others that the test worker has started come and go.
-        run = [sys.executable, "-c", SPENT_BY, code]
-        return float(subprocess.run(run, check=True, cwd=FOLDER, **CAPTURED).stdout)
-
-    busy = ticks_of("import time\nwhile time.process_time() < 0.5: pass")
-    # Whole ticks are told, rounded down, of a process and of its children, of user and of system.
-    assert busy > 0.5 * os.sysconf("SC_CLK_TCK") - 4
-    assert ticks_of("import time; time.sleep(0.5)") < busy / 2
 
 
 def test_what_was_learned_is_what_it_was_made_from():

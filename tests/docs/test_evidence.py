@@ -103,7 +103,7 @@ def test_every_verdict_is_one_of_three(render):
     ("old", "new", "message"),
     [
         ('"summary", "advisor", "runs"', '"summary", "nobody", "runs"', "runs = .* leads nowhere"),
-        ('study = "closed_loop"', 'study = "open_loop"', "no study open_loop"),
+        ('study = "replay"', 'study = "relay"', "no study relay"),
         (
             '["low >= 0", "no"],\n  ["True"',
             '["0 > 1", "no"],\n  ["0 > 1"',

@@ -1,4 +1,4 @@
-"""Runs of the closed loop: trained or taken from the cache, read as anybody's logs, fitted."""
+"""Runs of the study: trained or taken from the cache, read as anybody's logs, fitted."""
 
 from __future__ import annotations
 
@@ -28,15 +28,11 @@ from advisor.model import Posterior, Sampling  # noqa: E402
 from advisor.runs import PartialSettings, PilotRun, Settings, read_runs  # noqa: E402
 
 CACHE = HERE / ".cache"
-SMALL, LARGE = "s", "m"
-STEPS, CUT, PILOTS, PROMPTS = 200, 40, 8, 16
+PROMPTS = 16
 LOOKED_AT = 10
 
 Place = tuple[float, int, int]
 """Learning rate, group size, mini-batches per refresh."""
-
-GRID: list[Place] = list(itertools.product((3e-5, 1e-4, 3e-4, 1e-3), (8, 16), (1, 4, 16)))
-"""The 24 configurations of the large model among which every method chooses."""
 
 PILOT_GRID: list[Place] = list(
     itertools.product((3e-5, 1e-4, 3e-4, 1e-3, 3e-3), (4, 8, 16, 32), (1, 2, 4, 8, 16))
@@ -88,7 +84,7 @@ def as_runs(rows: Iterable[Trained]) -> list[PilotRun]:
 
 
 def settings(place: Place) -> Settings:
-    """A configuration of the large model, completed."""
+    """A configuration, completed."""
     rate, group, refresh = place
     given = PartialSettings(
         learning_rate=rate,
@@ -96,7 +92,6 @@ def settings(place: Place) -> Settings:
         prompts_per_step=PROMPTS,
         minibatches_per_refresh=refresh,
         epochs_per_refresh=1,
-        planned_steps=STEPS,
     )
     return given.completed()
 
