@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,14 +114,6 @@ def past(
     return Posterior(draws, _pilots(rng, runs), _meta(label, priors, groups, tasks, runs, ess))
 
 
-def same_data(posterior: Posterior, other: Posterior) -> Posterior:
-    """Copy of ``posterior`` that says it was fitted to the data of ``other``."""
-    found = posterior.meta.provenance.model_copy(
-        update={"data_sha256": other.meta.provenance.data_sha256}
-    )
-    return replace(posterior, meta=posterior.meta.model_copy(update={"provenance": found}))
-
-
 def hash_of(label: str) -> str:
     return hashlib.sha256(label.encode()).hexdigest()
 
@@ -214,13 +205,3 @@ def as_written(study: Path) -> None:
         name: hashlib.sha256((study / name).read_bytes()).hexdigest() for name in manifest["sha256"]
     }
     (study / "manifest.json").write_text(json.dumps(manifest))
-
-
-def made_by_version(study: Path, version: str) -> None:
-    """Turn a saved study into one that another version wrote."""
-    with saved_meta(study / "posterior.nc") as meta:
-        meta["provenance"]["package"] = version
-    answer = json.loads((study / "recommendation.json").read_text())
-    answer["provenance"]["package"] = version
-    (study / "recommendation.json").write_text(json.dumps(answer))
-    as_written(study)

@@ -53,15 +53,6 @@ def of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def times_a_plain_application(code: str) -> float:
-    """How often a plain application could be asked for help while a fresh Python runs some code."""
-    ours, plain = [], []
-    for _ in range(TRIES):  # in turn: both meet the same machine
-        plain.append(_of_child(PLAIN_APPLICATION))
-        ours.append(_of_child(code))
-    return min(ours) / min(plain)
-
-
 def _set_work() -> float:
     """Processor seconds of a few hundred thousand steps of Python."""
     started = time.process_time()

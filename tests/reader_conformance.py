@@ -57,12 +57,6 @@ class LogFormat:
         return list(self.reader.read([on_disk(one) for one in paths], Columns(columns or {})))
 
 
-def format_of(path: Path) -> str | None:
-    """Name of the format that claims a file."""
-    log = on_disk(path)
-    return next((reader.name for reader in readers() if reader.claims(log)), None)
-
-
 class ReaderConformance:
     """Inherit, set ``reader``, and write ``write_sample``.
 

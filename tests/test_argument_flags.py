@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ast
-import re
 from pathlib import Path
 
 import pytest
 import typer
 
 import advisor
-from advisor.cli import app, argument_to_flag, main, with_flags
+from advisor.cli import app, argument_to_flag, main
 from advisor.errors import InputError
 
 PACKAGE = Path(advisor.__file__).parent
 ERRORS = {"InputError", "StudyError", "writing"}
-FLAG = re.compile(r"(^|\s)--[a-z]")
 
 
 def raised():
@@ -28,31 +26,9 @@ def raised():
                 yield path.relative_to(PACKAGE), node
 
 
-def texts(node):
-    return [
-        part.value
-        for part in ast.walk(node)
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    ]
-
-
 def options_of(command):
     found = typer.main.get_command(app).commands[command]
     return {name for one in found.params for name in one.opts}
-
-
-@pytest.mark.evidence
-def test_no_error_of_the_library_names_a_flag():
-    named = [
-        (str(path), node.lineno, text)
-        for path, node in raised()
-        for text in texts(node)
-        if FLAG.search(text)
-    ]
-    # Where a file is read in a wrong place, both ways to say it are named.
-    assert {path for path, _, _ in named} <= {"runs/logs/readers.py"}
-    assert FLAG.search("Give --level")
-    assert FLAG.search("--level")
 
 
 @pytest.mark.evidence
@@ -95,18 +71,6 @@ def test_arguments_of_the_advice_are_flags_of_the_command():
 )
 def test_arguments_become_flags(argument, parameters, flag):
     assert argument_to_flag(argument, parameters) == flag
-
-
-def test_text_keeps_what_is_no_argument():
-    said = str(InputError("it is none", path="a.csv", key="reward", advice="Give `reward_key`"))
-    assert said == "a.csv, key 'reward': it is none. Give `reward_key`."
-    assert with_flags(said) == "a.csv, key 'reward': it is none. Give --reward-key."
-    assert with_flags("key '--set': 'x' is no key=value.") == "--set: 'x' is no key=value."
-
-
-def test_no_flag_is_invented_for_a_file_that_a_command_named_itself():
-    full = str(InputError("the report cannot be written", path="study/r.html", argument="path"))
-    assert with_flags(full, {"study", "--set"}) == "study/r.html: the report cannot be written."
 
 
 @pytest.mark.parametrize(

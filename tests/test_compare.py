@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from past_studies import made_by_version
 from simulated_runs import PLANS, Plan, made_up_posterior, rising
 from undrawn import draw_nothing
 
@@ -21,11 +17,9 @@ from advisor.cli import main
 from advisor.diagnosis import diagnose
 from advisor.errors import InputError
 from advisor.model import cohort_of
-from advisor.study import Study, compare
+from advisor.study import Study
 from advisor.study.comparison import compare_runs
 from advisor.study.outcomes import compared, rounded, written
-
-EVERY = ("Settings", "Forecast")
 
 
 def answered(posterior, **asked):
@@ -106,13 +100,6 @@ def test_runs_are_named_by_their_place_in_the_answer(base):
     assert "None of these runs has the advised settings." in outcome(base, *runs[:3]).notes
 
 
-def test_the_price_of_the_pilots_stands_beside_that_of_the_run(base):
-    advice = base.recommendation
-    share = advice.pilots_cost / advice.cost.completions
-    notes = " ".join(outcome(base, finished(advice.settings, 0.7)).notes)
-    assert f"{100 * share:.0f} % of the advised run's {advice.cost.completions:,.0f}" in notes
-
-
 def test_a_collapsed_run_is_called_so(base):
     settings, curve = base.recommendation.settings, rising(120)
     curve[60:] = 0.0
@@ -159,23 +146,6 @@ def test_the_page_ends_with_what_came(base):
 # Studies -----------------------------------------------------------------------------------------
 
 
-def test_a_study_does_not_differ_from_itself(base):
-    found = compare(base, base)
-    assert not found.differs
-    assert tuple(section.title for section in found.sections) == EVERY
-
-
-def test_answers_to_other_questions_differ(base):
-    other = answered(base.posterior, steps=90, level=0.8)
-    found = compare(base, other)
-    assert differing(found, "Settings")["steps"].shown == ("180", "90")
-    reward = differing(found, "Forecast")["reward at the last step"]
-    assert reward.apart == pytest.approx(
-        other.recommendation.reward.mean - base.recommendation.reward.mean
-    )
-    assert "95 % of the gain by step" in lines_of(found, "Forecast")
-
-
 # Runs --------------------------------------------------------------------------------------------
 
 
@@ -209,24 +179,6 @@ def test_runs_of_other_settings_lengths_and_levels():
     assert levels["last reward"].apart < -2
     assert levels["last reward"].one["mean"] == pytest.approx(0.8, abs=0.02)
     assert 0 < levels["last reward"].one["error"] < 0.02
-
-
-def test_levels_within_noise_are_no_difference():
-    found = compare_runs(("a", "b"), run_of(noise=0.1), run_of(noise=0.1, seed=3))
-    assert differing(found, "Levels") == {}
-    assert {"first reward", "last reward"} <= lines_of(found, "Levels").keys()
-
-
-def test_few_evaluations_have_no_error():
-    def tested(values):
-        return run_of(eval_step=np.array([0.0, 30.0, 60.0]), eval_reward=np.array(values))
-
-    found = compare_runs(("a", "b"), tested([0.1, 0.5, 0.7]), tested([0.1, 0.5, 0.9]))
-    levels = differing(found, "Levels")
-    assert levels.keys() == {"last held-out reward"}
-    assert levels["last held-out reward"].shown == ("0.700", "0.900")
-    assert levels["last held-out reward"].note == "too few to judge"
-    json.loads(found.to_json())
 
 
 def test_verdicts_differ():
@@ -294,45 +246,6 @@ def run(capsys):
 
 PILOTS = demo_folder()
 ONE = PILOTS / "s_lr3e-4_g8_k2" / "trainer_state.json"
-OTHER = PILOTS / "s_lr1e-2_g32_k4"
-
-
-@pytest.mark.evidence
-def test_only_what_differs_is_shown(run, studies):
-    text = run(studies / "a", studies / "b")
-    assert "reward at the last step" in text
-    assert "momentum" not in text
-    everything = run(studies / "a", studies / "b", "--all")
-    assert "momentum" in everything
-    assert "The same: " not in everything
-    assert "\x1b" not in everything
-
-
-@pytest.mark.evidence
-def test_a_study_beside_itself_is_one_line(run, studies):
-    lines = run(studies / "a", studies / "a").strip().splitlines()
-    assert len(lines) == 4
-    assert lines[-1].startswith("The same: settings, forecast")
-
-
-@pytest.mark.evidence
-def test_json_holds_everything(run, studies):
-    found = json.loads(run(studies / "a", studies / "b", "--json"))
-    assert (found["kind"], found["differs"]) == ("studies", True)
-    sections = {section["title"]: section["lines"] for section in found["sections"]}
-    assert tuple(sections) == EVERY
-    line = next(x for x in sections["Forecast"] if x["name"] == "reward at the last step")
-    assert line.keys() == {"name", "one", "other", "differs", "apart", "note"}
-    assert line["one"].keys() >= {"mean", "low", "high"}
-    assert any(not line["differs"] for line in sections["Settings"])
-
-
-def test_runs_by_file_and_by_folder(run):
-    text = run(ONE, OTHER)
-    assert "learning_rate" in text
-    assert "FAIL" in text
-    found = json.loads(run(ONE, OTHER, "--json"))
-    assert (found["kind"], found["one"], found["other"]) == ("runs", str(ONE), str(OTHER))
 
 
 @pytest.mark.evidence
@@ -353,12 +266,6 @@ def test_a_study_beside_a_log_in_either_order(run, studies, tmp_path):
     found = json.loads(run(log, studies / "a", "--json", *flags))
     assert found["kind"] == "study and runs"
     assert (found["one"], found["other"]) == (str(studies / "a"), str(log))
-
-
-def test_flags_reach_both_runs(run):
-    found = json.loads(run(ONE, OTHER, "--set", "group_size=4", "--json"))
-    (line,) = (x for x in found["sections"][0]["lines"] if x["name"] == "group_size")
-    assert (line["one"], line["other"], line["differs"]) == (4, 4, False)
 
 
 @pytest.mark.evidence
@@ -385,53 +292,6 @@ def test_what_cannot_be_compared_is_refused(run, studies, tmp_path, left, right,
     message = run(named.get(left, left), named.get(right, right), code=2)
     assert message.startswith("Error: ")
     assert all(word in message for word in words), message
-
-
-@pytest.mark.evidence
-def test_damaged_study_is_refused(run, studies, tmp_path):
-    study = shutil.copytree(studies / "a", tmp_path / "study")
-    (study / "posterior.nc").unlink()
-    assert "posterior.nc" in run(studies / "a", study, code=2)
-
-
-@pytest.mark.evidence
-def test_notes_can_be_silenced(capsys, studies, tmp_path):
-    study = shutil.copytree(studies / "a", tmp_path / "study")
-    made_by_version(study, "0.0.1")
-    for flags, told_ in (([], "Note: "), (["--quiet"], "")):
-        with pytest.raises(SystemExit):
-            main(["compare", str(studies / "a"), str(study), *flags])
-        assert capsys.readouterr().err.startswith(told_)
-    assert "0.0.1" not in capsys.readouterr().err
-
-
-def test_names_are_no_markup(run, tmp_path):
-    log = tmp_path / "[red]a" / "metrics.jsonl"
-    log.parent.mkdir()
-    log.write_text("".join(json.dumps({"step": n, "reward": n / 50}) + "\n" for n in range(1, 21)))
-    text = run(log, log, "--set", "model=[bold]m", "--set", "parameters=1e9", "--all")
-    assert "[red]a" in text
-    assert "[bold]m" in text
-
-
-@pytest.mark.evidence
-def test_comparing_runs_loads_no_pandas():
-    code = (
-        "import sys\nfrom advisor.cli import main\n"
-        f"try:\n    main(['compare', {str(ONE)!r}, {str(OTHER)!r}])\nexcept SystemExit:\n    pass\n"
-        "heavy = ('pymc', 'arviz', 'optuna', 'matplotlib', 'nutpie', 'numba', 'pandas')\n"
-        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.splitlines()[-1] == "[]"
-
-
-@pytest.mark.evidence
-def test_python_says_the_same(studies):
-    found = compare(studies / "a", str(studies / "b"))
-    assert found.paths == (str(studies / "a"), str(studies / "b"))
-    assert found.differs
-    assert compare(Study.load(studies / "a"), studies / "b") == found
 
 
 def test_a_run_that_names_no_model_is_of_the_only_one():

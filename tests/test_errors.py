@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.errors import LONGEST_PROBLEM, LONGEST_WORD, InputError, brief
+from advisor.errors import LONGEST_PROBLEM, InputError
 
 WORDS = ("9" * 100_000, "[" * 100_000, "9 " * 50_000)
 
@@ -18,9 +18,3 @@ def test_a_value_of_any_length_leaves_an_error_that_is_read(value):
     assert str(error).startswith("p.csv, row 2, key '")
     assert error.problem.endswith("is no number")
     assert "characters]" in error.problem
-
-
-def test_what_is_of_a_size_that_is_read_stays_as_it_is():
-    text = " ".join(["x" * LONGEST_WORD] * (LONGEST_PROBLEM // (LONGEST_WORD + 1)))
-    assert brief(text) == text
-    assert InputError("a value", key="k" * LONGEST_WORD).key == "k" * LONGEST_WORD

@@ -4,35 +4,17 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
-import pickle
-import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import typer
-from processor_time import times_a_plain_application
 from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
 from advisor.advice import AXES
-from advisor.cli import app
 from advisor.reporting import Missing
 
 STUB = Path(advisor.__file__).with_suffix(".pyi")
-HEAVY = ("pymc", "arviz", "optuna", "matplotlib", "numba", "scipy", "pandas", "pydantic", "numpy")
-NOUNS = {
-    *("Study", "Posterior", "PilotRun", "Settings", "PartialSettings", "Request", "Priors"),
-    *("Recommendation", "Sampling", "InputError", "NotConvergedError"),
-}
-MOST_PARAMETERS = 9
-MOST_NAMES = 33
-"""Thirty-two and the version."""
-ELSEWHERE = ("demo", "priors", "mcp", "show")
-"""Commands that are no verb of Python."""
 
 
 TWO_RUNS = [Plan().run(rising(40), name=name) for name in ("a", "b")]
@@ -73,58 +55,6 @@ def test_keywords_are_written_out_for_completion():
     )
     assert of_advise == [*advisor.Request.model_fields, *advisor.Search.model_fields]
     assert of_what_if == [*AXES, "steps"]
-
-
-def test_every_name_is_there():
-    assert advisor.__all__ == sorted(advisor.__all__)
-    for name in advisor.__all__:
-        assert getattr(advisor, name) is not None
-    assert set(advisor.__all__) >= NOUNS
-    assert len(advisor.__all__) <= MOST_NAMES
-    older = {name for names in advisor._OLDER.values() for name in names.split()}
-    assert not older & set(advisor.__all__)
-    assert all(getattr(advisor, name) is not None for name in older)
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        getattr(advisor, "nonsense")  # noqa: B009
-
-
-def test_commands_and_functions_have_the_same_names():
-    commands = typer.main.get_command(app).commands
-    verbs = {name.replace("-", "_") for name in commands} - set(ELSEWHERE)
-    assert verbs <= set(advisor.__all__), verbs - set(advisor.__all__)
-    assert set(ELSEWHERE) <= commands.keys()
-    for verb in verbs:
-        assert inspect.isfunction(getattr(advisor, verb))
-
-
-def test_no_module_hides_a_verb():
-    modules = {module.name for module in pkgutil.iter_modules(advisor.__path__)}
-    assert not modules & set(advisor.__all__)
-
-
-def test_no_function_has_more_parameters_than_one_can_remember():
-    for name in advisor.__all__:
-        found = getattr(advisor, name)
-        if inspect.isfunction(found):
-            assert len(inspect.signature(found).parameters) <= MOST_PARAMETERS, name
-
-
-@pytest.mark.evidence
-def test_import_is_cheap():
-    code = f"import sys, advisor\nprint([name for name in {HEAVY!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-    assert times_a_plain_application("import advisor") < 1
-
-
-@pytest.mark.evidence
-def test_loading_a_study_needs_no_sampler():
-    code = (
-        "import sys\nfrom advisor import Study\n"
-        "print([name for name in ('pymc', 'arviz', 'pytensor') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_homes_of_the_table_are_modules():
@@ -168,8 +98,3 @@ def test_trainers_and_places_that_cannot_be_are_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(advisor.InputError, match="`folder`: the figures cannot be written"):
         advisor.plot(posterior, advice, tmp_path / "file", drawn=[])
-
-
-def test_verbs_are_themselves_in_another_process():
-    assert advisor.fit is advisor.fit
-    assert pickle.loads(pickle.dumps(advisor.fit)) is advisor.fit

@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-import shutil
 
 import pytest
 
@@ -12,57 +11,6 @@ from advisor.forecast import Target, fit
 from advisor.runs import read_runs
 
 pytestmark = pytest.mark.evidence
-
-
-OFF_POLICY = """
-[defaults]
-task = "math"
-model = "Qwen2.5-Math-1.5B"
-reward_floor = 0.0
-reward_ceiling = 1.0
-[columns]
-reward = "reward"
-step = "grpo_step"
-step_unit = "refresh"
-filter = "type=rollout"
-"""
-
-
-@pytest.fixture
-def off_policy_sweep(real_logs, tmp_path):
-    """Ten runs of one model at one learning rate, epochs and mini-batches varied."""
-    entries = [OFF_POLICY]
-    source = real_logs / "ShibukiZero__assignment5-alignment"
-    for log in sorted(source.glob("grpo_off_policy_sweep__*.metrics.jsonl")):
-        shutil.copy(log, tmp_path)
-        stem = log.name.removesuffix(".metrics.jsonl")
-        config = json.loads((source / f"{stem}.config.json").read_text())
-        entries.append(
-            f'[[run]]\npath = "{log.name}"\nlearning_rate = {config["learning_rate"]}\n'
-            f"group_size = {config['group_size']}\n"
-            f"prompts_per_step = {config['train_batch_size'] // config['group_size']}\n"
-            "minibatches_per_refresh = "
-            f"{config['rollout_batch_size'] // config['train_batch_size']}\n"
-            f"epochs_per_refresh = {config['epochs_per_rollout_batch']}\n"
-        )
-    (tmp_path / "pilots.toml").write_text("\n".join(entries))
-    return tmp_path
-
-
-@pytest.mark.evidence
-def test_off_policy_sweep(off_policy_sweep):
-    """8 and 16 epochs on one batch collapse, 16 updates on new mini-batches do not."""
-    posterior = fit(read_runs(off_policy_sweep))
-    collapsed = {run.id.split(".")[0] for run in posterior.meta.runs if run.collapse_step}
-    assert collapsed == {
-        "grpo_off_policy_sweep__broad_e8_tb256",
-        "grpo_off_policy_sweep__broad_e16_tb256",
-    }
-    assert 0.65 < posterior.flat("plateau").mean() < 0.9
-    advice = advise(posterior, steps=200, level=0.8)
-    assert advice.kind == "recommendation"
-    assert advice.settings.epochs_per_refresh <= 2
-    assert any("All pilots ran at learning rate" in line for line in advice.cautions)
 
 
 @pytest.fixture

@@ -6,10 +6,8 @@ Such a change waits for 2.0: the files are not made again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from past_studies import SCHEMA
 
 import advisor
 from advisor.advice import NextPilot
-from advisor.diagnosis import Diagnosis
 
 DATA = Path(__file__).parent / "data"
 STUDY, SAVED = DATA / "study", DATA / "saved"
@@ -78,25 +75,6 @@ def test_a_posterior_and_its_study():
     manifest = document(STUDY / "manifest.json")
     provenance = study.recommendation.provenance.model_dump(mode="json")
     assert lost(manifest["provenance"], provenance) == []
-
-
-def test_the_diagnoses_of_a_study(tmp_path):
-    folder = shutil.copytree(STUDY, tmp_path / "study")
-    shutil.copy(SAVED / "diagnosis.json", folder)
-    manifest = document(folder / "manifest.json")
-    whole = (folder / "diagnosis.json").read_bytes()
-    manifest["files"].append("diagnosis.json")
-    manifest["sha256"]["diagnosis.json"] = hashlib.sha256(whole).hexdigest()
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    read = advisor.Study.load(folder).diagnoses
-    assert [one.verdict for one in read] == ["PASS", "INFO"]
-    assert lost(json.loads(whole), json.loads(Diagnosis.json_of(read))) == []
-
-
-def test_a_plan_of_pilots():
-    plan = advisor.PilotPlan.load(SAVED / "plan")
-    assert [pilot.name for pilot in plan.pilots] == ["pilot-1", "pilot-2", "pilot-3"]
-    assert lost(document(SAVED / "plan/plan.json"), plan.model_dump(mode="json")) == []
 
 
 def test_a_learned_preset():

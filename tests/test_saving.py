@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli.terminal import refuse_existing
 from advisor.common import (
     check_output,
     or_keep,
@@ -24,7 +22,6 @@ from advisor.common import (
     write_whole,
 )
 from advisor.errors import InputError, KeptElsewhereError
-from advisor.study import check_place
 
 FULL = OSError(28, "No space left on device")
 
@@ -48,17 +45,6 @@ def test_older_file_stands_until_the_new_one_is_whole(tmp_path, monkeypatch):
     monkeypatch.undo()
     write_whole(path, b"new")
     assert path.read_text() == "new"
-
-
-def test_mode_and_link_of_an_older_file_are_kept(tmp_path):
-    path, link = tmp_path / "there" / "answer", tmp_path / "link"
-    write_whole(path, "old")
-    path.chmod(0o640)
-    link.symlink_to(path)
-    write_whole(link, "new")
-    assert link.is_symlink()
-    assert path.read_text() == "new"
-    assert path.stat().st_mode & 0o777 == 0o640
 
 
 def test_device_is_written_to_and_not_replaced():
@@ -104,11 +90,6 @@ def test_nothing_is_left_where_no_place_takes_it(tmp_path, monkeypatch):
 
 
 # Before work -------------------------------------------------------------------------------------
-
-
-def test_place_that_can_be_written_is_left_as_it_was(tmp_path):
-    check_output(tmp_path / "a" / "b" / "answer", "the answer", "--out")
-    assert names(tmp_path) == []
 
 
 def test_place_that_cannot_be_written_is_refused(tmp_path):
@@ -285,16 +266,3 @@ def test_many_writers_all_end_and_the_last_stands(tmp_path, monkeypatch):
     assert not failed
     assert (out / "file").read_text() in {str(number) for number in range(16)}
     assert names(tmp_path) == ["study"]
-
-
-def test_a_place_that_cannot_be_looked_into_is_named(tmp_path, monkeypatch):
-    """As below a home of somebody else: asking whether a file exists is refused."""
-
-    def refuse(self, **more):
-        raise PermissionError(errno.EACCES, "Permission denied", str(self))
-
-    with monkeypatch.context() as context:
-        context.setattr(Path, "stat", refuse)
-        with pytest.raises(InputError, match="the study cannot be written"):
-            check_place(tmp_path / "study")
-    refuse_existing(tmp_path / "closed" / "x.yaml")

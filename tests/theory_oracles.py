@@ -255,30 +255,6 @@ def mean_plateau_loss(reward_curvature: Any, variance: Any) -> Any:
     return abs(reward_curvature) * variance / 2
 
 
-def reward_noise_variance(
-    within: Any, between: Any, group_size: Any, prompts_per_step: Any, rows: Any = 1
-) -> Any:
-    """Variance of a logged mean reward around the policy's expected reward, fresh prompts.
-
-    Parameters
-    ----------
-    within : array_like
-        E[p (1 - p)], mean variance of one completion's reward given its prompt.
-    between : array_like
-        Var(p) over prompts: a floor that G does not move.
-    group_size, prompts_per_step : array_like
-        G, and the prompts P behind one row.
-    rows : array_like
-        Rows (or ``logging_steps``) averaged into the value.
-
-    Returns
-    -------
-    variance : array_like
-        ``(within / G + between) / (P rows)``.
-    """
-    return (within / group_size + between) / (prompts_per_step * rows)
-
-
 def relaxation_time(oscillator: Oscillator) -> Any:
     """T = gamma / k in optimizer steps, the timescale of the overdamped exponential."""
     return oscillator.damping / oscillator.stiffness

@@ -105,14 +105,6 @@ def with_draws(posterior: Posterior, **draws: Any) -> Posterior:
     return replace(posterior, draws={**posterior.draws, **renamed})
 
 
-def with_evaluations(posterior: Posterior) -> Posterior:
-    """Posterior of pilots that were also evaluated on held-out prompts."""
-    meta = posterior.meta
-    return replace(
-        posterior, meta=meta.model_copy(update={"evaluated": tuple(True for _ in meta.groups)})
-    )
-
-
 def timed(seconds: float | Sequence[float] = 40.0, tokens: float = 300.0) -> Posterior:
     """The usual posterior, of pilots that logged step times and lengths."""
     posterior = made_up_posterior()

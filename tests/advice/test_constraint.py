@@ -19,15 +19,6 @@ def advised(posterior, **named):
     return advisor.advise(posterior, steps=90, weigh_pilots=False, **few, **named)
 
 
-def test_what_a_constraint_refuses_is_not_chosen(posterior):
-    free = advised(posterior).settings.learning_rate
-    bound = advised(posterior, constraint=lambda said: said.learning_rate < 0.9 * free)
-    assert bound.settings.learning_rate < 0.9 * free
-    # One that all configurations meet changes nothing.
-    same = advised(posterior, constraint=lambda said: said.is_stable.mean("draw") >= 0)
-    assert same.settings == advised(posterior).settings
-
-
 def test_it_sees_what_is_predicted(posterior):
     seen = []
 

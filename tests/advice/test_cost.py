@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import UNTIMED, with_runs
-from hypothesis import given
-from hypothesis import strategies as st
+from decisions import with_runs
 from simulated_runs import Plan, made_up_posterior, rising
 
 from advisor.advice import CostModel, advise, learn_cost
@@ -78,19 +76,6 @@ def test_step_times_are_taken_apart_where_epochs_vary(fixed, generated, trained)
     assert found.source == "step times of 12 pilots"
 
 
-@pytest.mark.evidence
-@given(st.floats(1e-3, 10.0))
-def test_times_that_agree_with_the_assumption_are_taken_apart_exactly(scale):
-    # Where the weak pull wants what the times say, nothing is left of it.
-    generating, training = np.mean([batches(plan) for plan in VARIED], axis=0)
-    generated, trained = 0.7 * scale / generating, 0.3 * scale / training
-    seconds = [seconds_of(plan, 0.0, generated, trained) for plan in VARIED]
-    found = learn_cost(pilots(VARIED, seconds), SMALL)
-    assert found.fixed == pytest.approx(0.0, abs=1e-9 * scale)
-    assert found.generated == pytest.approx(generated)
-    assert found.trained == pytest.approx(trained)
-
-
 @pytest.mark.parametrize("epochs", [1, 2])
 @pytest.mark.parametrize("groups", [(8, 8, 8), (4, 8, 16)])
 def test_share_of_generation_is_assumed_where_epochs_are_all_the_same(epochs, groups):
@@ -107,24 +92,6 @@ def test_share_of_generation_is_assumed_where_epochs_are_all_the_same(epochs, gr
     assert found.trained * training == pytest.approx(0.3 * spent, rel=0.01)
 
 
-def test_share_of_generation_is_assumed_beside_a_fixed_time():
-    # Half of the time at the mean batch is fixed; of the rest, generation is to take 70 %.
-    groups = (4, 8, 12)
-    plans = [Plan(group_size=group) for group in groups]
-    found = learn_cost(pilots(plans, [10.0 + 10.0 * group / 8 for group in groups]), SMALL)
-    assert found.fixed == pytest.approx(10.0, rel=0.05)
-    share = found.generated / (found.generated + found.trained)
-    assert share == pytest.approx(GENERATION_SHARE, abs=0.05)
-
-
-@pytest.mark.evidence
-@given(st.lists(st.floats(0.1, 100.0), min_size=12, max_size=12))
-def test_no_part_of_a_step_takes_negative_time(seconds):
-    found = learn_cost(pilots(VARIED, seconds), SMALL)
-    assert min(found.fixed, found.generated, found.trained) >= 0
-    assert found.seconds_per_step(VARIED[0].completed) > 0
-
-
 def test_times_of_another_model_are_scaled_by_its_parameters():
     plans = [Plan(model="tiny-s"), Plan(model="tiny-s", group_size=32)]
     posterior = pilots(plans, [3.0, 9.0])
@@ -133,31 +100,6 @@ def test_times_of_another_model_are_scaled_by_its_parameters():
         assert getattr(other, name) == pytest.approx(80 * getattr(own, name))
     assert other.source == "step times of 2 pilots of tiny-s, scaled by the number of parameters"
     assert own.source == "step times of 2 pilots"
-
-
-def test_own_times_come_before_those_of_other_models():
-    plans = [Plan(), Plan(group_size=32), Plan(model="tiny-m", parameters=4e5)]
-    own = learn_cost(pilots(plans, [3.0, 9.0, 7.0]), LARGE)
-    assert own.source == "step times of 1 pilot"
-    assert own.seconds_per_step(plans[2].completed) == pytest.approx(7.0)
-    # Where the model's own pilots logged none, those of others are scaled.
-    scaled = learn_cost(pilots(plans, [3.0, 9.0, None]), LARGE)
-    assert scaled.source.startswith("step times of 2 pilots of tiny-s, scaled")
-    assert scaled.seconds_per_step(plans[0].completed) == pytest.approx(12.0, rel=0.05)
-
-
-@pytest.mark.evidence
-def test_missing_times_are_not_zero(posterior):
-    found = learn_cost(posterior, LARGE)
-    assert found == UNTIMED
-    assert found.seconds_per_step(Plan().completed) is None
-    assert found(Plan().completed, 100).gpu_hours is None
-    said = advise(posterior, weigh_pilots=False)
-    assert said.cost.gpu_hours is None
-    assert "GPU-hours" not in said.text
-    assert "price of a step: no pilot logged its step times" in said.assumptions
-    some = learn_cost(pilots([Plan(), Plan(1e-3), Plan(1e-4)], [None, 8.0, None]), SMALL)
-    assert some.seconds_per_step(Plan().completed) == pytest.approx(8.0)
 
 
 def test_tokens_are_the_mean_of_what_was_logged():
@@ -193,13 +135,6 @@ def test_time_of_a_step_that_is_none_is_refused(posterior, value):
     assert caught.value.argument == "seconds_per_step"
 
 
-@pytest.mark.parametrize("gpus", [0, -2])
-def test_number_of_gpus_that_is_none_is_refused(posterior, gpus):
-    with pytest.raises(InputError, match=f"{gpus} is not positive") as caught:
-        advise(posterior, gpus=gpus)
-    assert caught.value.argument == "gpus"
-
-
 # Step times of a log ---------------------------------------------------------------------------
 
 
@@ -217,13 +152,6 @@ def test_step_time_is_the_median_of_the_rows():
     assert logged([np.nan, 0.0, 6.0]).seconds_per_step == 6
     assert Plan().run(rising(12)).seconds_per_step is None
     assert logged([np.nan]).seconds_per_step is None
-
-
-def test_step_time_of_a_refresh_is_shared_among_its_steps():
-    eight_apart = 8 * np.arange(1.0, 13)
-    assert logged([40.0], step=eight_apart).seconds_per_step == 5
-    # A trainer that logs the mean of every eighth step logs the time of one.
-    assert logged([40.0], step=eight_apart, logging_steps=8).seconds_per_step == 40
 
 
 def test_posterior_remembers_what_the_logs_say():

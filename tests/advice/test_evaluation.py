@@ -6,15 +6,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from decisions import STEPS, again, decision, with_evaluations
+from decisions import STEPS, again, decision
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import Plan
 
-from advisor.advice import Budget, Cost, Evaluation, Objective, advise, curve_steps, stacked
+from advisor.advice import Budget, Cost, Evaluation, Objective, curve_steps, stacked
 from advisor.advice.answer import _cheapest_equal
-from advisor.advice.evaluate import steps_to_share, utilities
-from advisor.forecast import Stability, stability, stability_draws
+from advisor.advice.evaluate import steps_to_share
+from advisor.forecast import Stability, stability_draws
 
 
 def test_configurations_are_evaluated_once_each_and_told_apart(posterior):
@@ -26,37 +26,6 @@ def test_configurations_are_evaluated_once_each_and_told_apart(posterior):
     assert wider.settings.prompts_per_step == 64
     assert wider.reward != evaluate(settings).reward
     assert len(evaluate.tried) == 2
-
-
-@pytest.mark.parametrize("is_evaluated", [False, True])
-def test_what_evaluations_share_moves_no_number(is_evaluated):
-    posterior = made_up_posterior(width=0.4)
-    if is_evaluated:
-        posterior = with_evaluations(posterior)
-    evaluate, lattice = decision(posterior)
-    few = [*lattice][::29]
-    # Schedules that differ in one thing alone must not share a limit.
-    few += [
-        few[-1].model_copy(update=change)
-        for change in ({"importance_ratio": False}, {"lag": 4.0}, {"momentum": 0.5})
-    ]
-    warm = [evaluate(settings) for settings in few]
-    worth = utilities(evaluate.forecaster, few, [one.cost.steps for one in warm])
-    for settings, found, utility in zip(few, warm, worth, strict=True):
-        alone, _ = decision(posterior)
-        forecaster, planned = alone.forecaster, alone(settings).planned
-        steps = planned.planned_steps
-        assert steps == STEPS - STEPS % settings.refresh_interval
-        reward = forecaster.outcome(planned, [steps])[:, 0]
-        stable = stability_draws(forecaster, planned, steps)
-        assert found == alone(settings)
-        assert found.reward == reward.mean()
-        assert found.stability == stability(forecaster, planned, steps)
-        assert found.stability.by_model == stable.mean()
-        floor = forecaster.outcome_bounds[0]
-        np.testing.assert_array_equal(utility, floor + stable * (reward - floor))
-    refresh = [found.stability.refresh for found in warm[-4:]]
-    assert len(set(refresh)) > 2, refresh
 
 
 def test_share_of_the_gain_worked_out_by_hand():
@@ -78,18 +47,6 @@ def test_curve_has_made_the_share_where_it_is_said_to(curve, share):
     there = steps_to_share(values, steps, share)
     # Its inverse, where the curve is not too flat for floating point.
     assert np.interp(there, steps, values) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
-
-
-@given(st.integers(1, 100_000))
-def test_curve_is_asked_from_the_start_to_the_end(most):
-    steps = curve_steps(most)
-    assert steps[0] == 0
-    assert steps[-1] == most
-    gaps = np.diff(steps)
-    assert np.all(gaps > 0)
-    # Rounding aside, no gap is shorter than the one before.
-    assert np.all(np.diff(gaps) >= -1)
-    assert len(steps) <= 33
 
 
 # Equal rewards ---------------------------------------------------------------------------------
@@ -134,14 +91,6 @@ def test_cheapest_wins_among_equal_rewards():
     assert _cheapest_equal(asked([*tried, twin]), best, 0.9, 0.01) is twin
 
 
-def test_what_a_spent_budget_leaves_over_is_no_price():
-    best = option(64, 0.800, 0.95)
-    tried = [best, option(32, 0.795, 0.97), option(16, 0.796, 0.92)]
-    assert _cheapest_equal(asked(tried), best, 0.9, 0.01) is tried[2]
-    spent = asked(tried, budget=Budget(completions=1e5))
-    assert _cheapest_equal(spent, best, 0.9, 0.01) is tried[1]
-
-
 def test_nothing_is_equal_where_rewards_alone_count_or_a_price_is_sought():
     best = option(64, 0.800, 0.95)
     tried = [best, option(8, 0.7999, 0.95)]
@@ -149,16 +98,6 @@ def test_nothing_is_equal_where_rewards_alone_count_or_a_price_is_sought():
     assert _cheapest_equal(asked(tried), best, 0.9, 0.0) is best
     fastest = Objective(kind="fastest", goal=0.9)
     assert _cheapest_equal(asked(tried, fastest), best, 0.9, 0.01) is best
-
-
-@pytest.mark.evidence
-def test_advice_does_not_pay_for_a_group_that_gains_nothing():
-    # Where the group size does nothing, the smallest on offer must win.
-    useless = {"rate.group_size": 0.0, "plateau_loss.batch": 0.0, "hazard.batch": 0.0}
-    found = advise(made_up_posterior(moved=useless), seed=1, weigh_pilots=False)
-    assert found.settings.group_size == 4
-    paying = advise(made_up_posterior(moved={"rate.group_size": 0.5}), seed=1, weigh_pilots=False)
-    assert paying.settings.group_size == 64
 
 
 def test_configurations_evaluated_together_have_the_numbers_of_each_alone(posterior):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import LEVEL, STEPS, changed, decision, utilities, with_draws
+from decisions import STEPS, changed, utilities
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -40,14 +40,6 @@ def test_gain_of_two_gaussian_actions_is_the_closed_form(mean, noise):
     assert gain == pytest.approx(closed_form(mean, 1.0, noise), abs=4 / np.sqrt(100_000))
 
 
-def test_gain_falls_with_the_noise_of_the_look():
-    gains = [
-        information_gain(*two_actions(0.1, 1.0, noise), np.random.default_rng(0))
-        for noise in (0.1, 0.5, 1.0, 2.0, 5.0)
-    ]
-    assert np.all(np.diff(gains) < 0)
-
-
 def test_look_that_tells_nothing_is_worth_nothing():
     # Thirty actions, and eleven numbers that have nothing to do with them.
     rng = np.random.default_rng(0)
@@ -79,15 +71,6 @@ def test_gain_is_never_negative_nor_more_than_to_know_all(seed, actions, columns
     assert 0 <= gain <= perfect + 1e-6
     if actions == 1 or is_constant:
         assert gain == pytest.approx(0.0, abs=1e-6)
-
-
-def test_gain_counts_in_units_of_the_utility():
-    utility, features = two_actions(0.2, 1.0, 1.0, draws=2000)
-    one, hundred = (
-        information_gain(factor * utility, features, np.random.default_rng(0))
-        for factor in (1.0, 100.0)
-    )
-    assert hundred == pytest.approx(100 * one)
 
 
 # Utilities and what a pilot shows --------------------------------------------------------------
@@ -161,40 +144,6 @@ def test_epochs_show_the_same_completions_again():
     assert again[:, 2:5] == pytest.approx(2 * once[:, 2:5], abs=1e-3)
 
 
-def gain_of(posterior, pilot, steps=60):
-    """Worth of a pilot for the choice among a few learning rates."""
-    forecaster = Forecaster(posterior, TARGET)
-    choices = [Plan(rate).completed for rate in np.geomspace(3e-5, 3e-3, 9)]
-    utility = utilities(forecaster, choices, STEPS)
-    rng = np.random.default_rng(OWN)
-    pilots = forecaster.with_run_effect(RunEffect.fresh((OWN, ANOTHER_RUN)))
-    alive = stability_draws(pilots, pilot, steps)
-    return information_gain(utility, shown(pilots, pilot, steps, alive, rng), rng)
-
-
-def test_pilot_that_cannot_move_tells_nothing():
-    # At a billionth of the learning rate the reward stays where it starts, whatever the posterior,
-    # and where it starts is known.
-    posterior = made_up_posterior(width=0.6, draws=500)
-    known = with_draws(posterior, start_logit=np.full_like(posterior.draws["start_logit"], -1.4))
-    idle, telling = (gain_of(known, Plan(rate).completed) for rate in (3e-13, 1e-3))
-    assert telling > 0.003
-    assert idle < telling / 20
-
-
-def test_pilot_tells_nothing_where_everything_is_known():
-    # Only a run's own luck is left, and that of a pilot is not that of the full run.
-    luck = {
-        "log_run_plateau_spread": np.log(0.5),
-        "log_run_rate_spread": np.log(0.5),
-        "log_run_loss_spread": np.log(0.8),
-    }
-    known = made_up_posterior(moved=luck, width=0.0, draws=1000)
-    uncertain = made_up_posterior(moved=luck, width=0.6, draws=1000)
-    assert gain_of(uncertain, Plan(1e-3).completed) > 0.001
-    assert gain_of(known, Plan(1e-3).completed) < 0.0005
-
-
 def test_luck_of_a_pilot_is_not_that_of_the_full_run():
     # Under the same draws, with nothing but luck to tell two runs apart.
     wide = {"log_run_plateau_spread": 0.0, "log_misfit": -12.0}
@@ -210,17 +159,3 @@ def test_luck_of_a_pilot_is_not_that_of_the_full_run():
             forecaster.survival(settings, 60), pilots.survival(settings, 60)
         )
         np.testing.assert_array_equal(forecaster.log_stiffness_ratio, pilots.log_stiffness_ratio)
-
-
-def test_longer_and_wider_pilots_tell_more():
-    posterior = made_up_posterior(width=0.6, draws=1000, moved={"log_misfit": -6.0})
-    short, long = (gain_of(posterior, Plan(3e-4).completed, steps) for steps in (6, 60))
-    assert long > short
-    few, many = (gain_of(posterior, Plan(3e-4, prompts=p).completed, 6) for p in (1.0, 64.0))
-    assert many > few
-
-
-def test_decision_of_the_tests_has_something_to_decide():
-    evaluate, lattice = decision(made_up_posterior(width=0.6))
-    values = [e.value for e in map(evaluate, list(lattice)[::20]) if e.is_feasible(LEVEL)]
-    assert np.ptp(values) > 0.1

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from decisions import HOT, LEVEL, STEPS, changed, decision, with_evaluations
+from decisions import LEVEL, STEPS, decision
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import Recommendation, advise, in_trainer_names, number, percent
+from advisor.advice import Recommendation, advise, in_trainer_names, percent
 from advisor.common import Kind, kinds
 from advisor.forecast import Forecaster, final_reward, pilots_of, stability
 from advisor.model import misfit_caution
-from advisor.runs import Trainer
 
 NOTICED = 0.01
 
@@ -52,15 +51,6 @@ def test_numbers_are_those_of_the_forecast(posterior, advice):
 
 
 @pytest.mark.evidence
-def test_stricter_level_is_safer_and_earns_less(posterior, advice):
-    strict = advise(posterior, level=0.99)
-    assert strict.stability.least >= 0.99 > advice.stability.least
-    assert strict.reward.mean < advice.reward.mean
-    assert strict.settings.learning_rate < advice.settings.learning_rate
-    assert (strict.limit.kind, strict.limit.axis) == ("stability", "learning_rate")
-
-
-@pytest.mark.evidence
 def test_infeasible_says_what_binds_and_what_next(infeasible):
     assert infeasible.kind == "infeasible"
     assert infeasible.stability.least < 0.9
@@ -73,25 +63,6 @@ def test_infeasible_says_what_binds_and_what_next(infeasible):
     assert f"No setting meets what was asked. Nearest: {own}" in lines
     assert infeasible.binding in lines
     assert lines[0] == in_trainer_names(infeasible.next_pilot.settings)
-
-
-@pytest.mark.evidence
-def test_nearest_is_the_safest_where_none_is_safe_enough(infeasible):
-    evaluate, lattice = decision(made_up_posterior(moved=HOT))
-    top = max(evaluate(settings).stability.least for settings in lattice)
-    assert infeasible.stability.least == pytest.approx(top, abs=0.01)
-
-
-@pytest.mark.evidence
-def test_infeasible_because_of_stale_rollouts():
-    plans = [replace(plan, lag=40.0, ratio=False) for plan in PLANS]
-    stale = made_up_posterior(
-        plans, moved={"log_slope": 0.0, "hazard.level": -20.0, "log_misfit": -9.0}
-    )
-    found = advise(stale, trials=30, weigh_pilots=False)
-    assert found.kind == "infeasible"
-    assert found.stability.refresh < 0.9 < found.stability.tolerance
-    assert found.limit.axis == "refresh_interval"
 
 
 def test_infeasible_because_of_the_fluctuation():
@@ -133,48 +104,6 @@ def test_binding_configuration_is_better_and_less_stable(posterior, advice):
     assert any(e.reward == pytest.approx(float(reward), abs=6e-4) for e in same)
     assert float(reward) > advice.reward.mean + NOTICED
     assert all(e.stability.least < LEVEL for e in same)
-
-
-@pytest.mark.evidence
-def test_nothing_binds_where_nothing_more_is_to_be_had(posterior):
-    # A rate that the task hardly tolerates to lie far above what the reward gains from.
-    mild = made_up_posterior(
-        moved={"hazard.level": -20.0, "plateau_loss.level": 0.5, "rate.group_size": 0.0}
-    )
-    found = advise(mild, weigh_pilots=False, trials=1000)
-    assert found.stability.least > 0.99
-    evaluate, lattice = decision(mild)
-    top = max(evaluate(settings).reward for settings in lattice)
-    assert found.reward.mean >= top - NOTICED
-    assert found.limit.kind == "none"
-
-
-@pytest.mark.evidence
-def test_recipes_are_judged_under_the_same_posterior(posterior, advice):
-    forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
-    assert [recipe.name for recipe in advice.recipes] == list(Trainer.all_recipes())
-    for recipe in advice.recipes:
-        expected = advice.settings.model_copy(update=Trainer.all_recipes()[recipe.name])
-        assert changed(recipe.settings, planned_steps=STEPS) == expected
-        assert recipe.reward == pytest.approx(forecaster.reward(expected, [STEPS]).mean())
-        assert recipe.stability == stability(forecaster, expected, STEPS)
-        (line,) = [x for x in advice.text.splitlines() if x.startswith(f"  {recipe.name}: ")]
-        assert f": {number(advice, recipe.reward)}, P(stable) " in line
-        assert percent(recipe.stability.probability) in line
-
-
-@pytest.mark.evidence
-def test_held_out_reward_is_what_is_advised_on_where_it_was_logged(posterior):
-    evaluated = with_evaluations(posterior)
-    found = advise(evaluated, weigh_pilots=False)
-    assert found.measure == "held-out reward"
-    mean = number(found, found.reward.mean)
-    assert f"Expect: held-out reward {mean} after {STEPS} steps" in found.text
-    forecaster = Forecaster(evaluated, found.target, seed=found.seed)
-    draws = forecaster.outcome(found.settings, [STEPS])[:, 0]
-    assert found.reward.mean == pytest.approx(draws.mean())
-    train = forecaster.reward(found.settings, [STEPS])
-    assert abs(train.mean() - draws.mean()) > 0.01
 
 
 @pytest.mark.evidence

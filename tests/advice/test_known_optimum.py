@@ -9,7 +9,7 @@ import pytest
 from decisions import changed
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import AXES, Request, Search, advise, run_ends
+from advisor.advice import AXES, Request, Search, advise
 from advisor.advice.answer import p_better, prepare, searched
 from advisor.advice.trade_offs import best_piloted
 from advisor.common import Kind, kinds, silent
@@ -45,26 +45,11 @@ def test_flat_forecasts_move_towards_what_is_known_and_most_from_above():
     assert abs(np.subtract(*shifts(np.full(5, 0.5), axis="group_size")[[0, 4]])) < 0.01
 
 
-def test_the_less_forecasts_tell_and_the_more_projects_do_the_more_is_moved():
-    flat = np.full(5, 0.5)
-    sharp, blunt = (np.ptp(shifts([0.3, 0.4, 0.5, 0.6, 0.7], spread=s)) for s in (0.02, 0.4))
-    assert sharp < blunt
-    assert np.ptp(shifts(flat, projects=1)) < np.ptp(shifts(flat, projects=100))
-
-
 def test_sharp_forecasts_move_the_optimum_from_what_is_known():
     means = np.array([0.9, 0.6, 0.3, 0.1, 0.05])
     assert (means + shifts(means, spread=0.02)).argmax() == 0
     # Blunt ones do not.
     assert (means / 9 + shifts(means / 9, spread=0.6)).argmax() != 0
-
-
-def test_an_error_in_common_is_no_evidence():
-    means = np.array([0.3, 0.35, 0.4, 0.35, 0.3])
-    assert shifts(means + 0.1) == pytest.approx(shifts(means), abs=0.06)
-    alone = RULE.model_copy(update={"common_error": 1e-3})
-    apart = shifts(means + 0.1, rule=alone) - shifts(means, rule=alone)
-    assert np.abs(apart).max() > 0.01
 
 
 def with_known(posterior, **settings):
@@ -87,33 +72,6 @@ def test_stacked_settings_move_as_each_does_and_none_where_nothing_is_known():
     alone = Forecaster(with_known(posterior, learning_rate=1e-3), target)
     tenth = shift_of(alone, changed(OWN, learning_rate=1e-4), 100)
     assert tenth == pytest.approx(np.interp(-1, *alone.known_shifts["learning_rate", 100]))
-
-
-def test_utility_moves_and_the_forecast_does_not():
-    posterior = made_up_posterior()
-    run = posterior.meta.runs[0]
-    target = Target(run.task, run.model, run.parameters)
-    far = OWN.planned_over(100)
-    bare, moved = (
-        run_ends(Forecaster(of, target), far, 100)
-        for of in (posterior, with_known(posterior, learning_rate=OWN.learning_rate / 100))
-    )
-    assert moved[0] == pytest.approx(bare[0])
-    assert moved[1].mean() < bare[1].mean()
-
-
-@pytest.mark.evidence
-def test_what_the_user_knows_moves_the_advice_towards_it():
-    posterior = made_up_posterior(draws=200)
-    free = advise(posterior, weigh_pilots=False)
-    rate = free.settings.learning_rate / 10
-    told = {"learning_rate": rate}
-    surely = advise(posterior, weigh_pilots=False, known=told, projects=50)
-    once = advise(posterior, weigh_pilots=False, known=told)
-    assert rate <= surely.settings.learning_rate <= once.settings.learning_rate
-    assert surely.settings.learning_rate < free.settings.learning_rate
-    assert any("from 50 projects" in line for line in surely.assumptions)
-    assert not any("known to do best" in line for line in free.assumptions)
 
 
 @pytest.mark.parametrize(
@@ -210,11 +168,6 @@ def test_an_answer_says_whether_the_known_rate_does_as_well(worthwhile, kind, is
     assert Kind.KNOWN_RATE_DOES not in kinds(hot.notes)
     bare = advise(of_model(1.5e9), steps=90, level=0.05, weigh_pilots=False)
     assert not {Kind.KNOWN_RATE_DOES, Kind.KNOWN_RATE_BEATEN} & kinds(bare.notes)
-
-
-def test_rates_that_the_user_offers_are_kept_to():
-    question = question_of(1.5e9, learning_rates=(2e-6, 2e-5))
-    assert searched(question).chosen.settings.learning_rate in (2e-6, 2e-5)
 
 
 def test_the_chance_to_be_better_is_paired_and_symmetric():

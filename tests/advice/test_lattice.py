@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from simulated_runs import PLANS, Plan, made_up_posterior
 from advisor.advice import AXES, CostModel, Lattice, advise, default_lattice
 from advisor.advice.candidates import Grid, within_reach
 from advisor.errors import InputError
-from advisor.runs import Settings
 
 RATE_RATIO = 10 ** (1 / 6)
 
@@ -76,29 +74,6 @@ def test_grid_is_the_lattice_of_its_points(posterior):
         assert set(grid.spread(10_000, price)) == set(grid)
 
 
-@pytest.mark.evidence
-def test_large_grid_makes_no_configuration_before_it_is_asked_for(posterior):
-    rates, sizes = tuple(np.geomspace(1e-5, 3e-3, 400)), range(2, 62, 2)
-    fixed = Counted.model_validate(FIXED.model_dump())
-    Counted.made = 0
-    lattice = default_lattice(posterior, fixed, learning_rates=rates, group_sizes=tuple(sizes))
-    assert len(lattice) == 400 * 30 * 4 * 2
-    assert len(lattice.spread(40, lambda one: one.group_size)) == 40
-    assert Counted.made <= 30 * 4 * 2 + 40
-    assert len(list(lattice)) == len(lattice)
-    assert Counted.made > len(lattice)
-
-
-class Counted(Settings):
-    """Settings that count how often they were copied."""
-
-    made: ClassVar[int] = 0
-
-    def model_copy(self, **how):
-        Counted.made += 1
-        return super().model_copy(**how)
-
-
 TIMED = CostModel(fixed=1.0, generated=0.1, trained=0.01, source="made up")
 
 
@@ -128,13 +103,6 @@ def test_completions_of_a_step_divide_among_the_devices(case):
 POSTERIOR = made_up_posterior(draws=2)
 
 
-def test_devices_that_nothing_divides_among_are_refused(posterior):
-    with pytest.raises(InputError, match="divides among 7 devices"):
-        advise(posterior, devices=7)
-    with pytest.raises(InputError, match="0 devices"):
-        advise(posterior, devices=0)
-
-
 def test_devices_bind_everything_that_is_advised(posterior):
     # Groups of 5, 16 and 32 with 16 prompts do not divide among 1024; of 64 they do.
     found = advise(posterior, devices=1024, trials=40)
@@ -154,17 +122,6 @@ def test_given_choices_are_the_only_ones(posterior):
         assert other.settings.learning_rate in (2e-4, 5e-5)
 
 
-def test_choices_of_numpy_are_plain_numbers_in_the_answer(posterior):
-    found = advise(
-        posterior,
-        group_sizes=tuple(np.array([8, 16])),
-        learning_rates=tuple(np.geomspace(1e-4, 4e-4, 3)),
-        weigh_pilots=False,
-    )
-    assert found.text.startswith("learning_rate=0.0")
-    assert type(found).model_validate_json(found.to_json()) == found
-
-
 @pytest.mark.parametrize("name", ["group_sizes", "learning_rates"])
 @pytest.mark.parametrize(
     "choices",
@@ -182,26 +139,7 @@ def test_choices_that_are_none_are_refused(posterior, name, choices):
     assert caught.value.argument == name
 
 
-@pytest.mark.parametrize("size", [1, 8.5])
-def test_group_that_is_none_is_refused(posterior, size):
-    with pytest.raises(InputError, match="Give whole numbers from 2") as caught:
-        advise(posterior, group_sizes=(size,))
-    assert caught.value.argument == "group_sizes"
-
-
 # The very configurations -----------------------------------------------------------------------
-
-
-def test_named_configurations_are_the_only_ones(posterior):
-    offered = [PLANS[0].completed, PLANS[4].completed, changed(FIXED, group_size=12)]
-    found = advise(posterior, choose_from=offered, indifference=0.0, level=0.5)
-    named = [one.model_copy(update={"planned_steps": found.steps}) for one in offered]
-    assert found.settings in named
-    evaluate, _ = decision(posterior)
-    best = max((e for e in map(evaluate, offered) if e.is_feasible(0.5)), key=lambda e: e.reward)
-    assert found.settings == best.planned
-    for other in (*found.alternatives, *found.frontier):
-        assert other.settings in offered
 
 
 def test_configurations_named_twice_are_refused(posterior):
@@ -213,13 +151,6 @@ def test_configurations_named_twice_are_refused(posterior):
         assert caught.value.argument == "choose_from"
 
 
-def test_no_configuration_is_refused(posterior):
-    with pytest.raises(InputError, match="no configuration is left to choose from"):
-        Lattice(())
-    with pytest.raises(InputError, match="no configuration is left to choose from"):
-        advise(posterior, choose_from=[])
-
-
 # Reach -----------------------------------------------------------------------------------------
 
 
@@ -229,20 +160,6 @@ def test_reach_ends_at_three_times_the_largest_that_survived(posterior):
     near = within_reach(wide, posterior.meta)
     assert near.axes["learning_rate"] == (1e-4, 2.9e-3, 3e-3)
     assert set(near) == {settings for settings in wide if settings.learning_rate <= 3e-3}
-
-
-def test_decimals_do_not_cut_off_three_times_a_rate():
-    # 3 * 1e-4 is 3.0000000000000003e-4, and 3 * 7e-5 less than 2.1e-4.
-    for rate, thrice in ((1e-4, 3e-4), (7e-5, 2.1e-4)):
-        posterior = made_up_posterior([Plan(rate), Plan(rate, 16), Plan(rate / 2)], draws=2)
-        _, wide = decision(posterior, learning_rates=(thrice, 1.01 * thrice))
-        assert within_reach(wide, posterior.meta).axes["learning_rate"] == (thrice,)
-
-
-def test_nothing_within_reach_is_refused(posterior):
-    _, far = decision(posterior, learning_rates=(4e-3, 1e-2))
-    with pytest.raises(InputError, match="no configuration is left"):
-        within_reach(far, posterior.meta)
 
 
 def test_nothing_is_within_reach_or_out_of_it_where_every_pilot_collapsed():

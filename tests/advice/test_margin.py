@@ -8,7 +8,6 @@ from simulated_runs import Plan, made_up_posterior
 
 from advisor.diagnosis import diagnose
 from advisor.forecast import Forecaster, Target, refresh_margin, survival
-from advisor.theory import oscillatory_onset
 
 STIFF = {"log_slope": 0.0, "uncorrected_log_odds": 20.0}
 
@@ -43,27 +42,6 @@ def test_card_tells_what_diverges(minibatches):
     assert card.unit == "P(refresh map diverges)"
     assert card.number == pytest.approx((margin >= 1).mean())
     assert (card.status == "WARNING") == (minibatches == 64)
-
-
-def test_a_model_of_known_size_that_no_pilot_trained_has_a_wider_one():
-    posterior, run = made_up_posterior(), a_run(minibatches=4)
-    own = np.log(refresh_margin(posterior, run).stiffness)
-    another = run.with_updates(model="another", parameters=1e6)
-    new = np.log(refresh_margin(posterior, another).stiffness)
-    assert new.std() > own.std()
-
-
-def test_damping_is_one_at_the_onset_of_oscillation():
-    posterior, run = made_up_posterior(), a_run()
-    size = posterior.meta.group_parameters[posterior.meta.groups.index((run.task, run.model))]
-    forecaster = Forecaster(posterior, Target(run.task, run.model, size))
-    settings = run.hyperparameters.completed()
-    stiffest = forecaster.law_stiffness(settings) * np.exp(forecaster.log_stiffness_ratio)
-    damping = refresh_margin(posterior, run).damping
-    onset = oscillatory_onset(settings.momentum)
-    # The onset is that of the discrete recursion, the ratio that of the closed form.
-    assert (damping[stiffest < 0.9 * onset] > 1).all()
-    assert (damping[stiffest > 1.1 * onset] < 1).all()
 
 
 def test_staleness_takes_damping_away_and_then_the_closed_form_ends():

@@ -39,18 +39,6 @@ def test_what_is_missing_is_told_with_its_reason(exported, tmp_path):
     }
 
 
-def test_nothing_missing_needs_no_word(tmp_path):
-    _write_configs({"trl": "x"}, {}, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["trl_config.yaml"]
-
-
-@pytest.mark.evidence
-def test_a_trainer_without_a_config_is_asked_for_another(advice):
-    with pytest.raises(InputError, match="Choose one of trl, verl, openrlhf"):
-        export(advice.model_copy(update={"trainer": "CS336"}))
-    assert "trainer.total_training_steps" in export(advice.model_copy(update={"trainer": "verl"}))
-
-
 @pytest.mark.evidence
 def test_every_pilot_that_may_be_named_can_be_launched_by_a_trainer_that_counts_batches():
     posterior = made_up_posterior(
@@ -96,18 +84,6 @@ def unranked(advice):
     """An answer of pilots with an adapter whose rank no log holds."""
     settings = advice.settings.model_copy(update={"adapter": "lora"})
     return advice.model_copy(update={"settings": settings})
-
-
-def test_a_rank_is_no_reason_to_write_no_config(unranked):
-    assert answers.missing_configs(unranked) == {}
-    assert "# lora_r: RANK" in export(unranked, "trl")
-
-
-def test_what_the_logs_lack_is_stated_for_an_export(unranked):
-    text = export(unranked, "trl", settings={"adapter_rank": "16", "precision": "bf16"})
-    assert "--lora_r 16 " in text
-    assert "bf16: true" in text
-    assert "RANK" not in text
 
 
 @pytest.mark.parametrize(

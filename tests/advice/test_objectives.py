@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from decisions import LEVEL, STEPS, again, changed, decision, with_draws, with_evaluations
+from decisions import LEVEL, STEPS, decision
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import made_up_posterior
 
 from advisor.advice import Budget, CostModel, Objective, Request, Search, advise, curve_steps
 from advisor.errors import InputError
-from advisor.forecast import Forecaster, pilots_of, stability, stability_draws
+from advisor.forecast import stability
 
 LONG = 400
 """Steps in which most configurations reach the goal."""
@@ -140,26 +140,6 @@ def test_advice_for_a_goal_is_the_cheapest_that_reaches_it(posterior):
     assert less < found.cost.paid < more
 
 
-@pytest.mark.evidence
-@pytest.mark.parametrize("share", [0.5, 0.9])
-def test_advice_for_a_share_of_the_gain_is_the_soonest_there(posterior, share):
-    found = advise(
-        posterior,
-        to_share=share,
-        trials=1000,
-        weigh_pilots=False,
-    )
-    at_end, lattice = decision(posterior)
-    top = max((e for e in map(at_end, lattice) if e.is_feasible(LEVEL)), key=lambda e: e.value)
-    base = pilots_of(posterior, found.target)[0].settings
-    start = at_end.forecaster.outcome(base, [0]).mean()
-    goal = start + share * (top.reward - start)
-    evaluate, lattice = decision(posterior, objective=found.objective, goal=float(goal))
-    feasible = [e for e in map(evaluate, lattice) if e.is_feasible(LEVEL)]
-    assert found.cost.steps == min(e.cost.steps for e in feasible)
-    assert reached(evaluate, evaluate(found.settings), [found.steps])[0] >= 0.5 - 0.025
-
-
 def test_goal_below_the_start_or_above_the_ceiling_is_refused(posterior):
     for wanted in (-1.0, 0.0, 0.1, 1.0, 3.0, float("nan")):
         with pytest.raises(InputError, match="is no goal: the policy starts") as caught:
@@ -167,95 +147,7 @@ def test_goal_below_the_start_or_above_the_ceiling_is_refused(posterior):
         assert caught.value.argument == "to_reward"
 
 
-@pytest.mark.evidence
-def test_goal_counts_in_the_units_of_the_reward():
-    percent = made_up_posterior(bounds=(0.0, 100.0))
-    with pytest.raises(InputError, match="reward ends at 100"):
-        advise(percent, to_reward=0.7)
-    found = advise(percent, to_reward=70.0, trials=1000, weigh_pilots=False)
-    shares = advise(made_up_posterior(), to_reward=0.7, trials=1000, weigh_pilots=False)
-    assert found.cost == shares.cost
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("quantile", [None, 0.1])
-def test_goal_above_every_plateau_is_infeasible_and_said_to_bind(posterior, quantile):
-    found = advise(
-        posterior,
-        to_reward=0.97,
-        risk=quantile,
-        weigh_pilots=False,
-    )
-    assert found.kind == "infeasible"
-    assert found.limit.values["goal"] == 0.97
-    assert "No setting meets what was asked. Nearest: " in found.text
-    # A goal within reach is not.
-    assert advise(posterior, to_reward=0.7, weigh_pilots=False).kind == "recommendation"
-
-
-@pytest.mark.evidence
-def test_nearest_to_a_goal_out_of_reach_is_not_the_gentlest(posterior):
-    found = advise(posterior, to_reward=0.97, trials=1000, weigh_pilots=False)
-    evaluate, lattice = decision(posterior)
-    safe = [e for e in map(evaluate, lattice) if e.stability.least >= LEVEL]
-    assert found.reward.mean == pytest.approx(max(e.reward for e in safe))
-
-
 # Risk ------------------------------------------------------------------------------------------
-
-
-def bold_and_narrow(width):
-    """A high learning rate that earns more on average, and is less surely tolerated, beside a low.
-
-    The exponent of the plateau loss is known to ``width``: it moves the bold one alone, for the
-    narrow one runs at the reference.
-    """
-    loss = np.random.default_rng(3).normal(0.0, width, (2, 200))
-    posterior = made_up_posterior(
-        moved={
-            "plateau_loss.level": -2.2,
-            "hazard.level": -20.0,
-            "log_run_plateau_spread": -3.0,
-            "log_misfit": -7.0,  # no fluctuation loses a run, so that the rewards alone decide
-        },
-        width=0.02,
-    )
-    uncertain = with_draws(posterior, plateau_loss__learning_rate=loss)
-    reference = posterior.meta.reference.learning_rate
-    base = pilots_of(posterior, decision(posterior)[0].forecaster.target)[0].settings
-    narrow = changed(base, learning_rate=reference)
-    bold = changed(base, learning_rate=6 * reference)
-    return uncertain, bold, narrow
-
-
-def chosen(posterior, choices, quantile):
-    found = advise(
-        posterior,
-        risk=quantile,
-        choose_from=choices,
-        indifference=0.0,
-        weigh_pilots=False,
-        level=0.01,  # the bold one is six times as hot as any pilot
-    )
-    return found.settings.learning_rate
-
-
-def test_risk_prefers_the_narrower_configuration():
-    posterior, bold, narrow = bold_and_narrow(0.6)
-    evaluate, _ = decision(posterior)
-    draws = {
-        settings: evaluate.forecaster.outcome(settings, [STEPS])[:, 0]
-        for settings in (bold, narrow)
-    }
-    # So it was constructed.
-    assert draws[bold].mean() > draws[narrow].mean() + 0.01
-    assert np.quantile(draws[bold], 0.1) < np.quantile(draws[narrow], 0.1) - 0.01
-    assert chosen(posterior, (bold, narrow), None) == bold.learning_rate
-    assert chosen(posterior, (bold, narrow), 0.1) == narrow.learning_rate
-    # Where the exponent is known there is no risk to shun.
-    known, bold, narrow = bold_and_narrow(0.01)
-    assert chosen(known, (bold, narrow), None) == bold.learning_rate
-    assert chosen(known, (bold, narrow), 0.1) == bold.learning_rate
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=50), st.floats(0.01, 0.5))
@@ -302,15 +194,6 @@ def test_requests_make_objectives():
     assert Request(to_share=0.9).objective == Objective(kind="fastest", goal=0.9)
 
 
-def test_fields_take_the_place_of_those_of_a_request(posterior):
-    request, search = Request(steps=90, level=0.8), Search(trials=30, seed=3)
-    found = advise(posterior, request, search=search, level=0.85, seed=4, weigh_pilots=False)
-    assert (found.steps, found.level, found.seed) == (90, 0.85, 4)
-    flat = advise(posterior, steps=90, level=0.85, trials=30, seed=4, weigh_pilots=False)
-    assert flat == found
-    assert (request.level, search.seed) == (0.8, 3)
-
-
 @pytest.mark.parametrize("kind", [Request, Search])
 def test_unknown_and_mistyped_arguments_are_refused(kind):
     with pytest.raises(InputError, match="there is no argument 'stepz'") as caught:
@@ -320,20 +203,3 @@ def test_unknown_and_mistyped_arguments_are_refused(kind):
     with pytest.raises(InputError, match="valid integer") as caught:
         kind(**{name: "many"})
     assert caught.value.argument == name
-
-
-@pytest.mark.evidence
-def test_held_out_reward_is_what_counts_where_it_was_logged(posterior):
-    evaluated = with_evaluations(posterior)
-    found = advise(evaluated, weigh_pilots=False)
-    assert found.measure == "held-out reward"
-    forecaster = Forecaster(evaluated, found.target, seed=found.seed)
-    draws = forecaster.outcome(found.settings, [STEPS])[:, 0]
-    assert found.reward.mean == pytest.approx(draws.mean())
-    assert forecaster.reward(found.settings, [STEPS]).mean() != pytest.approx(
-        draws.mean(), abs=0.01
-    )
-    floor = forecaster.outcome_bounds[0]
-    worth = floor + stability_draws(forecaster, found.settings, STEPS) * (draws - floor)
-    assert worth.mean() < draws.mean()
-    assert again(decision(evaluated)[0])(found.settings).value == pytest.approx(worth.mean())

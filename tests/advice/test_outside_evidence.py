@@ -8,7 +8,6 @@ import pytest
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import advise, next_pilot
-from advisor.errors import InputError
 from advisor.forecast import Target
 from advisor.model import load_priors, outside_evidence, preset_names
 
@@ -137,35 +136,3 @@ def test_advice_outside_the_evidence_is_capped_and_names_a_pilot_only_where_it_i
     assert f"Outside the evidence: {found.outside}." in found.text
     (line,) = [x for x in found.assumptions if x.startswith("learning rates stop at three times")]
     assert reason in line
-
-
-@pytest.mark.evidence
-def test_advice_inside_the_evidence_is_neither(posterior, advice):
-    assert advice.outside is None
-    assert advice.next_pilot is None
-    assert "Outside the evidence" not in advice.text
-    assert not any("learning rates stop" in line for line in advice.assumptions)
-    # The control: what was asked for beyond the cap is then on offer, and advised.
-    bold = made_up_posterior(
-        moved={"hazard.level": -20.0, "plateau_loss.level": -20.0, "log_misfit": -9.0}
-    )
-    rates = (1e-4, 1e-3, 3e-3, 4e-3)
-    asked = {"learning_rates": rates, "level": 0.01, "trials": 40}
-    inside = advise(bold, **asked, weigh_pilots=False)
-    assert inside.settings.learning_rate == 4e-3
-    outside = advise(bold, model="large", parameters=5e6, **asked)
-    assert outside.settings.learning_rate == 3e-3
-
-
-def test_nothing_on_offer_within_reach_is_refused():
-    with pytest.raises(InputError, match="no configuration is left"):
-        advise(of_preset("lora"), learning_rates=(1e-2,))
-
-
-def test_cap_is_not_claimed_where_no_pilot_survived():
-    posterior = of_preset("lora", collapse=20)
-    assert posterior.meta.largest_surviving_rate is None
-    found = advise(posterior, trials=40, weigh_pilots=False)
-    assert found.outside is not None
-    assert "survived" not in found.text
-    assert not any("survived" in line for line in found.assumptions)

@@ -16,7 +16,6 @@ from advisor.forecast import Target
 from advisor.model import NormalPrior, load_priors
 
 FEW_PROJECTS = 0.15
-FEWEST_RUNS = 3
 LEAST_STEPS = 10
 VARIED = ((1.0, 4.0), (0.5, 1.0))
 
@@ -84,12 +83,6 @@ def test_a_plan_whose_intervals_reach_less_than_its_pilots_is_refused(plan, reac
     assert PilotPlan.load(tmp_path).text == plan.text
 
 
-def test_pilots_are_as_long_as_they_can_be_where_none_is_long_enough(plan):
-    """Three longer ones, and not five of which the answer would say that it is not supported."""
-    assert plan.reach * plan.pilots[0].steps < plan.steps
-    assert len(plan.pilots) == FEWEST_RUNS
-
-
 def test_rates_lie_between_one_s_own_and_where_others_did_best(plan, settings):
     known = load_priors(plan.priors).known_optimum.learning_rate
     middle = plan.pilots[len(plan.pilots) // 2].settings.learning_rate
@@ -151,39 +144,6 @@ def test_nothing_is_worth_a_pilot_where_nothing_is_unknown(settings):
     assert "from 1 project lost 15 %" in guessed.text
 
 
-@pytest.mark.evidence
-def test_same_seed_same_plan_and_another_differs_little(plan, settings):
-    again = plan_pilots(settings, 500, BIG)
-    assert again == plan
-    other = plan_pilots(settings, 500, BIG, seed=1)
-    gains = [max(one.gain for one in found.designs) for found in (plan, other)]
-    assert gains[0] == pytest.approx(gains[1], abs=0.015)
-
-
-@pytest.mark.evidence
-def test_a_smaller_model_buys_longer_pilots(settings):
-    plan = plan_pilots(settings, 500, BIG, pilot_model=("small", 5e8), share=0.1)
-    own = plan_pilots(settings, 500, BIG, share=0.1)
-    steps = [max(d.steps for d in found.designs if d.pilots == 3) for found in (own, plan)]
-    assert steps[1] > 3 * steps[0]
-    # Of the run's own model they would be too short for an answer that is measured.
-    assert {design.model for design in plan.designs} == {"small"}
-    assert all(design.price <= 0.1 + 1e-9 for design in plan.designs)
-
-
-def test_refresh_intervals_are_whole(settings):
-    stale = settings.model_copy(update={"minibatches_per_refresh": 8})
-    plan = plan_pilots(stale, 500, BIG)
-    assert all(pilot.steps % 8 == 0 for pilot in plan.pilots)
-    assert {pilot.settings.refresh_interval for pilot in plan.pilots} == {8}
-    assert "refresh sooner" not in plan.text
-    # Four batches of 64 steps have no room in a fifth of the run: its pilots refresh sooner.
-    staler = settings.model_copy(update={"minibatches_per_refresh": 64})
-    sooner = plan_pilots(staler, 500, BIG)
-    assert {p.settings.refresh_interval for p in sooner.pilots} <= {4, 16}
-    assert "They refresh sooner than the run: K = 64" in sooner.text
-
-
 def test_what_is_missing_or_wrong_is_named(settings):
     with pytest.raises(InputError, match=r"lacks group_size, prompts_per_step"):
         planned_settings({"learning_rate": 1e-6})
@@ -198,20 +158,6 @@ def test_what_is_missing_or_wrong_is_named(settings):
         plan_pilots(settings, 500, BIG, share=1.5)
     with pytest.raises(InputError, match="0 projects"):
         plan_pilots(settings, 500, BIG, projects=0)
-
-
-def test_what_a_default_settles_is_said():
-    completed, assumed = planned_settings(TOLD | {"clip_high": 0.28})
-    assert completed.clip_high == 0.28
-    assert any(line.startswith("minibatches_per_refresh = 1 assumed") for line in assumed)
-    assert not any(line.startswith(("clip_high", "group_size")) for line in assumed)
-    np.testing.assert_equal(completed.learning_rate, 1e-6)
-
-
-def test_no_plan_is_too_short_for_an_answer(settings):
-    """What the plan names, `advise` can answer from: fewer pilots name only the next pilot."""
-    found = plan_pilots(settings, 500, Target("task", "big", 7e9), seed=1)
-    assert min(design.pilots for design in found.designs) >= FEWEST_RUNS
 
 
 def test_pilots_of_a_design_have_seeds_of_their_own(monkeypatch, settings):

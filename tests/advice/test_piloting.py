@@ -7,16 +7,14 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from decisions import utilities, with_draws
 from made_plan import made_plan
 from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
 from advisor.advice import PLAN, PilotPlan, piloting
-from advisor.advice.pilot_bench import match_logs, price_of, why_not
-from advisor.advice.pilot_choice import information_gain, shown, worthwhile
+from advisor.advice.pilot_bench import match_logs, why_not
+from advisor.advice.pilot_choice import worthwhile
 from advisor.errors import InputError
-from advisor.forecast import Forecaster, RunEffect, Target
 from advisor.runs import PartialSettings
 
 FEW_PROJECTS = 0.15
@@ -80,12 +78,6 @@ def test_settings_that_differ_are_no_match(other):
     assert match_logs(planned(), [logged(1, Plan(1e-4), folder="elsewhere")]).planned
 
 
-def test_log_in_a_folder_counts_as_what_it_says():
-    found = match_logs(planned(), [logged(1, Plan(2e-4, group_size=16))])
-    assert found.planned["pilot-1"].hyperparameters.learning_rate == 2e-4
-    assert any("learning rate 0.0002, not 0.0001; group size 16, not 8" in s for s in found.said)
-
-
 def test_what_the_log_does_not_tell_is_taken_as_planned_and_said():
     bare = logged(1, Plan(1e-4), hyperparameters=PartialSettings(), model=None, task=None)
     run = match_logs(planned(), [bare.with_updates(parameters=None)]).planned["pilot-1"]
@@ -124,14 +116,6 @@ def test_copy_of_a_run_counts_once_and_is_said():
     found = match_logs(planned(), [logged(1, Plan(1e-4)), twin])
     assert list(found.planned) == ["pilot-1"]
     assert found.said == ("run 'run1' repeats 'run0' and does not count",)
-
-
-def test_price_counts_completions_and_size():
-    plan = planned()
-    whole = plan.settings
-    assert price_of(plan, whole, 1e5, STEPS) == pytest.approx(1.0)
-    double = whole.model_copy(update={"group_size": 16, "epochs_per_refresh": 4})
-    assert price_of(plan, double, 5e4, STEPS) == pytest.approx(2 / 4 / 2)
 
 
 # What to go on with ------------------------------------------------------------------------------
@@ -176,10 +160,6 @@ def test_pilot_that_repeats_another_is_dropped():
     a, b = Made("a"), Made("b", price=0.02)
     told = {frozenset("a"): 0.1, frozenset("b"): 0.1, frozenset("ab"): 0.1}
     assert names(worthwhile(MadeWorth(told), [a, b], [])) == {"a"}
-
-
-def test_nothing_is_kept_where_nothing_tells():
-    assert worthwhile(MadeWorth({}), [Made("a"), Made("b")], [Made("c")]) == []
 
 
 def test_extension_is_taken_where_it_tells_and_there_is_room():
@@ -239,29 +219,6 @@ def test_the_first_pilots_end_where_the_settings_are_known_from_one_project():
     assert advisor.pilots(planned(), runs, posterior=posterior).word == "stop"
 
 
-def test_advice_has_the_steps_that_the_same_money_leaves(certain):
-    spent = 3 * 8 / STEPS
-    assert certain.spent == pytest.approx(spent)
-    assert certain.left == certain.advice.steps == round((1 - spent) * STEPS)
-
-
-def test_rest_of_a_pilot_tells_less_than_all_of_it():
-    posterior = made_up_posterior(width=0.6, draws=1000)
-    start = np.full_like(posterior.draws["start_logit"], -1.4)
-    forecaster = Forecaster(with_draws(posterior, start_logit=start), Target("sort", "tiny-s", 1e5))
-    choices = [Plan(rate).completed for rate in np.geomspace(3e-5, 3e-3, 9)]
-    utility = utilities(forecaster, choices, 180)
-    pilots = forecaster.with_run_effect(RunEffect.fresh(7))
-    sure = np.ones(forecaster.size)
-    gains = []
-    for begun in (0, 59):
-        rng = np.random.default_rng(0)
-        look = shown(pilots, Plan(1e-3).completed, 60, sure, rng, begun=begun)
-        gains.append(information_gain(utility, look, np.random.default_rng(1)))
-    assert gains[0] > 0.001
-    assert gains[1] < gains[0]
-
-
 # Pilots that died --------------------------------------------------------------------------------
 
 
@@ -272,14 +229,6 @@ def died():
     posterior = made_up_posterior(plans, width=0.0, draws=800, moved=KNOWN)
     runs = [logged(number, plan) for number, plan in enumerate(plans, start=1)]
     return advisor.pilots(planned(rates), runs, posterior=posterior)
-
-
-def test_collapsed_pilot_is_stopped_and_nothing_above_it_started(died):
-    words = {one.name: one for one in died.pilots}
-    assert (words["pilot-3"].state, words["pilot-3"].word) == ("collapsed", "stop")
-    assert words["pilot-3"].reason == "died at step 25"
-    assert words["pilot-4"].word == "skip"  # it never began
-    assert words["pilot-4"].reason == "'run2' died at no higher learning rate"
 
 
 def test_advice_never_names_a_setting_at_which_a_pilot_died(died):
@@ -306,21 +255,6 @@ def test_a_margin_that_counts_as_none_is_said(monkeypatch, gain, told):
 
 
 # Before any log, and what cannot be --------------------------------------------------------------
-
-
-def test_without_logs_every_pilot_is_to_start():
-    found = advisor.pilots(planned(), [])
-    assert found.word == "go on"
-    assert {one.word for one in found.pilots} == {"start"}
-    assert not found.cannot_tell
-
-
-def test_plan_that_says_run_is_repeated():
-    plan = planned(kind="run")
-    found = advisor.pilots(plan, [])
-    assert (found.word, found.settings) == ("run", plan.settings)
-    assert found.left == plan.steps
-    assert found.is_final
 
 
 def test_finished_pilots_leave_nothing_that_pilots_may_cost():

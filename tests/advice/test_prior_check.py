@@ -47,17 +47,3 @@ def test_priors_that_like_collapse_move_p_stable_and_may_turn_the_choice(posteri
         assert sign * (less - base.stability.probability) >= 0
         assert sign * (base.stability.probability - more) >= 0
         assert less != more
-
-
-def test_no_configuration_left_is_said(posterior, monkeypatch):
-    hazard = posterior.flat("hazard.level")
-    steep = 200 * (hazard - hazard.mean()) / hazard.std()
-    monkeypatch.setattr(trade_offs, "log_prior", lambda _: steep)
-    advice, found = checks(posterior, level=0.9)
-    surer = found[max(POWERS)]
-    if surer.best is None:
-        assert "no configuration is stable enough" in evidence_text(advice)
-    else:
-        assert surer.stability < advice.stability.probability
-    assert surer.pareto_k > 0.7
-    assert "a rough figure" in evidence_text(advice)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from decisions import UNTIMED, changed
 from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice import advise, export
-from advisor.advice.pilot_choice import Action, Worth
 from advisor.advice.promotion import promotion
-from advisor.forecast import Forecaster, RunEffect, Target
+from advisor.forecast import Target
 
 PLANS = (Plan(1e-4), Plan(1e-4, steps=90), Plan(1e-3, collapse=25), Plan(3e-4))
 
@@ -105,30 +103,6 @@ def test_answer_and_config_say_which_pilot_goes_on(posterior):
     assert found.promotion.text in export(found, "trl").replace("\n# ", " ")
     other = advise(posterior, learning_rates=(2e-4,), level=0.05, weigh_pilots=False, steps=300)
     assert other.promotion is None
-
-
-def test_steps_of_a_pilot_that_goes_on_are_not_lost(posterior):
-    run = posterior.meta.runs[0]
-    target = Target(run.task, run.model, run.parameters)
-    settings, pilots = (
-        PLANS[0].completed,
-        Forecaster(posterior, target).with_run_effect(RunEffect.fresh(1)),
-    )
-    rng = np.random.default_rng(0)
-    found = {}
-    for schedule in ("constant", "linear"):
-        own = changed(settings, schedule=schedule)
-        worth = Worth(Forecaster(posterior, target), [own], own, 300, 0.0, 0.5)
-        action = Action.of(pilots, "pilot-1", "new", own, (0, 60), 0.2, rng)
-        found[schedule] = worth.decided() - worth.decided([action])
-    assert found["constant"] == pytest.approx(0.0, abs=1e-9)
-    assert found["linear"] > 0.001
-
-
-def test_an_own_loop_is_sent_to_no_argument_of_another_trainer(posterior):
-    found = asked(told(posterior, framework="own loop"), PLANS[0].completed)
-    assert "output_dir" not in found.text
-    assert "(with the state of its optimizer)" in found.text
 
 
 def test_a_config_has_the_kl_weight_of_most_pilots_and_says_that_they_differ(posterior):

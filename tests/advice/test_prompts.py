@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from decisions import LEVEL, STEPS, decision
+from decisions import STEPS, decision
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import Budget, Recommendation, Request, advise, default_lattice, export, what_if
-from advisor.advice.pilot_choice import decision_of, is_first_contact
+from advisor.advice import advise
+from advisor.advice.pilot_choice import is_first_contact
 from advisor.forecast import named_target, pilots_of
 
 FEW = {"learning_rates": (1e-4, 3e-4), "group_sizes": (8, 16)}
@@ -53,57 +53,6 @@ def test_the_piloted_range_is_offered_where_pilots_differ(prompts, offered):
     assert {settings.prompts_per_step for settings in lattice} == set(offered)
 
 
-def test_what_pilots_did_not_vary_is_never_offered():
-    # Were they asked, more prompts would win: the same posterior chooses them where they were.
-    posterior = piloted(16.0, moved=FASTER)
-    found = advise(posterior, steps=STEPS, trials=40, **FEW)
-    others = (*found.alternatives, *found.equal_completions, *found.frontier, *found.recipes)
-    assert {one.settings.prompts_per_step for one in (found, *others)} == {16.0}
-    assert found.choices["prompts_per_step"] == (16.0,)
-    if found.next_pilot is not None:
-        assert found.next_pilot.settings.prompts_per_step == 16.0
-    assert found.text.count("prompts per step") == 1
-
-
-@pytest.mark.evidence
-def test_more_prompts_are_advised_where_they_are_worth_it(told, advice):
-    assert advice.kind == "recommendation"
-    assert advice.settings.prompts_per_step == 64.0
-    assert advice.choices["prompts_per_step"] == (8.0, 16.0, 32.0, 64.0)
-    assert advice.cost.completions == STEPS * 64 * advice.settings.group_size / (
-        advice.settings.epochs_per_refresh
-    )
-
-
-@pytest.mark.evidence
-def test_texts_table_and_exports_name_them(advice):
-    assert ", 64 prompts per step, " in advice.text
-    fewer = [one for one in advice.alternatives if one.settings.prompts_per_step != 64.0]
-    fewer += [one for one in advice.recipes if one.settings.prompts_per_step != 64.0]
-    assert fewer
-    for one in fewer:
-        (line,) = (line for line in advice.text.splitlines() if line.startswith(f"  {one.name}:"))
-        assert f", {one.settings.prompts_per_step:g} prompts per step: " in line
-    assert advice.table["prompts per step"].iloc[0] == 64.0
-    batch = 64 * advice.settings.minibatches_per_refresh
-    assert f"data.train_batch_size={batch}" in export(advice, "verl").replace(" ", "")
-    assert Recommendation.model_validate_json(advice.to_json()) == advice
-
-
-def test_completions_of_a_budget_are_those_of_all_prompts(told):
-    evaluate, lattice = decision(told, budget=Budget(completions=200_000), **FEW)
-    place = (3e-4, 8, 1, 1)
-    steps = {}
-    for prompts in lattice.axes["prompts_per_step"]:
-        settings = lattice.at((*place, prompts))
-        assert settings is not None
-        found = evaluate(settings)
-        steps[prompts] = found.cost.steps
-        assert found.cost.completions == found.cost.steps * prompts * 8
-        assert 0 <= 200_000 - found.cost.completions < prompts * 8
-    assert steps == {8.0: 3125, 16.0: 1562, 32.0: 781, 64.0: 390}
-
-
 def test_devices_divide_the_completions_of_every_offered_step(told):
     _, lattice = decision(told, devices=128, learning_rates=(1e-4,), group_sizes=(2, 4, 8, 16))
     # Of these groups only 16 fit with the 8 prompts that are kept; with 16 every prompt count fits.
@@ -126,25 +75,7 @@ def test_named_configurations_may_differ_in_prompts_alone(told):
     assert found.settings.prompts_per_step == 64.0
 
 
-@pytest.mark.evidence
-def test_next_pilots_are_weighed_among_the_choices_of_the_answer(told, advice):
-    assert decision_of(told, advice)[1].axes["prompts_per_step"] == (8.0, 16.0, 32.0, 64.0)
-
-
 def test_pilots_that_differ_in_prompts_alone_are_no_first_contact():
     alike = [Plan(prompts=16.0)] * 3
     assert is_first_contact(made_up_posterior(alike, draws=2))
     assert not is_first_contact(made_up_posterior([*alike, Plan(prompts=32.0)], draws=2))
-
-
-def test_what_if_takes_prompts(told):
-    table = what_if(told, Request(steps=STEPS), prompts_per_step=[8, 64])
-    assert table["prompts_per_step"].tolist() == [8.0, 64.0]
-    assert table["reward"].is_monotonic_increasing
-    assert table["completions"][1] == 8 * table["completions"][0]
-    evaluate, lattice = decision(told)
-    own = pilots_of(told, evaluate.forecaster.target)[0].settings
-    alone = evaluate(own.model_copy(update={"prompts_per_step": 64.0}))
-    assert table["reward"][1] == alone.reward
-    assert default_lattice(told, own, target=evaluate.forecaster.target).axes == lattice.axes
-    assert alone.is_feasible(LEVEL) == (alone.stability.least >= LEVEL)

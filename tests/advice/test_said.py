@@ -8,23 +8,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from decisions import decision
 from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice import (
     Cost,
     advise,
-    explanation_text,
     gpu_time,
     launch_notes,
-    level_text,
     percent,
 )
-from advisor.advice.trade_offs import bound
-from advisor.advice.wording import _say, price
+from advisor.advice.wording import _say
 from advisor.common import Kind, Note, note, stated
-
-WORTH_A_PILOT = 0.005
 
 # Probabilities beside the level ----------------------------------------------------------------
 
@@ -45,32 +39,7 @@ def test_a_level_that_is_missed_is_not_said_to_be_met(probability, level, said):
     assert percent(probability, level) == said
 
 
-@pytest.mark.evidence
-def test_an_answer_short_of_its_level_shows_by_how_much(infeasible):
-    stability = infeasible.stability.model_copy(update={"probability": 0.8984, "by_model": 0.8984})
-    said = infeasible.model_copy(update={"stability": stability}).text
-    assert "P(stable) is 89.8 %" in said
-    assert "if it stays stable" in said
-    assert not re.search(r"is 90 %.*; wanted: 90 %", said)
-
-
-def test_a_strict_level_is_written_as_it_was_asked(posterior):
-    said = advise(posterior, level=0.995, weigh_pilots=False, trials=40)
-    assert "; wanted: 99.5 %" in said.text
-    assert level_text(0.995) == "99.5 %"
-
-
 # Bounds ----------------------------------------------------------------------------------------
-
-
-def test_the_end_of_the_search_is_no_bound():
-    calm = made_up_posterior([Plan()], moved={"hazard.level": -20.0, "log_misfit": -9.0})
-    evaluate, lattice = decision(calm)
-    last = lattice.axes["learning_rate"][-1]
-    chosen = evaluate(calm.meta.runs[0].settings)
-    said = bound(evaluate, lattice, chosen, 0.5)
-    assert (said.kind, said.value) == ("none", last)
-    assert str(said).startswith(f"Learning rates up to {last:.6g}, the highest tried, keep")
 
 
 def test_a_bound_names_the_rate_that_breaks_it(first_contact):
@@ -108,14 +77,6 @@ def test_a_pilot_that_costs_more_than_it_tells_is_not_asked_for():
     assert "To launch without it: learning_rate=0.0003, " in said.text
 
 
-@pytest.mark.evidence
-def test_beside_an_advice_a_pilot_is_named_where_it_is_worth_its_price():
-    wide = made_up_posterior(width=1.0)
-    said = advise(wide, level=0.5)
-    assert said.next_pilot is not None
-    assert said.next_pilot.gain > max(WORTH_A_PILOT, said.next_pilot.loss)
-
-
 # Sentences -------------------------------------------------------------------------------------
 
 
@@ -126,26 +87,6 @@ def test_what_is_left_is_priced_from_the_step_that_is_named():
         kind="recommendation", steps=300, steps_to_95=262.97, cost=cost, checkpoints=()
     )
     assert "by step 263; the steps after that cost 4,736 completions." in _say("rest", said)
-
-
-@pytest.mark.evidence
-def test_what_is_left_after_the_last_step_is_not_priced(advice):
-    said = advice.model_copy(update={"steps_to_95": float(advice.steps)}).text
-    assert "the steps after that cost" not in said
-    assert f"Cost: {price(advice.cost)}." in said
-    # Nor is it said that a reward still rises, which a curve that falls reaches last as well.
-    assert "rises" not in said
-
-
-@pytest.mark.evidence
-def test_one_is_not_written_as_many(advice):
-    settings = advice.settings.model_copy(update={"prompts_per_step": 1.0})
-    said = advice.model_copy(update={"settings": settings, "pilots": 1, "steps": 1}).text
-    assert "1 prompt per step, 1 step." in said
-    assert "after 1 step" in said
-    assert "It rests on 1 pilot of" in said
-    assert not re.search(r"\b1 (runs|prompts|pilots|steps|completions)\b", said)
-    assert price(Cost(steps=1, completions=1.0, tokens=None, gpu_hours=None)) == "1 completion"
 
 
 @pytest.mark.parametrize(
@@ -167,13 +108,6 @@ def test_dead_pilots_are_not_the_best_that_was_piloted():
     assert "the pilot with the best forecast" not in said.text
     assert "the pilot with the lowest rate: " in said.text
     assert re.search(r"reward \S+ after \d+ steps if it stays stable,", said.text)
-
-
-def test_where_the_pilot_is_the_answer_it_stands_before_the_bound(first_contact):
-    lines = first_contact.summary.splitlines()
-    (bound,) = (at for at, line in enumerate(lines) if line.startswith("Until then, "))
-    assert lines.index("") < bound
-    assert "num_generations=" not in explanation_text(first_contact)
 
 
 # Names of the pilots' trainer ------------------------------------------------------------------
@@ -199,13 +133,6 @@ def test_settings_are_written_as_the_pilots_trainer_calls_them(posterior, traine
     assert said.text.startswith(begins)
     assert ("num_generations=" in said.text) == (trainer in ("TRL", ""))
     assert ("group_size=" in said.text.splitlines()[0]) == (trainer == "Tinker")
-
-
-def test_a_next_pilot_is_written_so_too(posterior):
-    said = advise(of_trainer(made_up_posterior([Plan()]), "verl"))
-    assert said.kind == "next_pilot"
-    assert f"rollout.n={said.next_pilot.settings.group_size} " in said.text
-    assert "num_generations" not in said.text
 
 
 # Assumptions -----------------------------------------------------------------------------------

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from decisions import LEVEL, STEPS, again, decision, exhaustive, searched
+from decisions import LEVEL, again, decision, exhaustive, searched
 from simulated_runs import made_up_posterior
 
-from advisor.advice import AXES, Budget, Lattice, Objective
+from advisor.advice import AXES, Lattice
 
 TOLERANCE = 0.01
 """Of the reward range: rewards nearer than this are called equal anyway. Of a price: its share."""
@@ -76,40 +75,6 @@ def test_neighbours_of_the_best_are_tried_until_none_is_better(landscape):
             assert not fresh(neighbour).is_feasible(LEVEL) or fresh(neighbour).value <= best.value
 
 
-def dearer(kind, quantile, goal, steps, width=0.5):
-    """Worst share by which a search for a goal pays more than need be, over several seeds."""
-    found = []
-    for seed in (0, 3):
-        evaluate, lattice = decision(
-            made_up_posterior(seed=seed, width=width),
-            objective=Objective(kind=kind, goal=goal, quantile=quantile),
-            budget=Budget(steps=steps),
-            goal=goal,
-        )
-        optimum = exhaustive(evaluate, lattice, LEVEL)
-        found += [
-            searched(again(evaluate), lattice, start)[0].value / optimum.value - 1
-            for start in range(3)
-        ]
-    return max(found)
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("quantile", [None, 0.1])
-def test_search_for_the_fastest_finds_what_trying_everything_finds(quantile):
-    assert dearer("fastest", quantile, 0.65, 1000) <= TOLERANCE
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize(
-    ("quantile", "steps"),
-    [(None, 1000), (0.1, 1000), (0.1, STEPS)],
-)
-def test_search_for_the_cheapest_finds_what_trying_everything_finds(quantile, steps):
-    # Within 180 steps one configuration in twenty reaches the goal as surely as asked.
-    assert dearer("cheapest", quantile, 0.6 if steps == STEPS else 0.65, steps) <= TOLERANCE
-
-
 @pytest.mark.evidence
 @pytest.mark.parametrize("seed", range(3))
 def test_small_lattice_is_tried_in_full(landscape, seed):
@@ -128,32 +93,6 @@ def test_small_lattice_is_tried_in_full(landscape, seed):
 
 
 @pytest.mark.evidence
-def test_scattered_choices_are_tried_in_full(landscape):
-    # Only the diagonal of a grid of 400 x 400 is on offer.
-    evaluate, lattice, _ = landscape
-    first = next(iter(lattice))
-    diagonal = Lattice(
-        tuple(
-            first.model_copy(update={"learning_rate": float(rate), "group_size": 4 + at})
-            for at, rate in enumerate(np.geomspace(1e-5, 1e-3, 400))
-        )
-    )
-    fresh = again(evaluate)
-    best, _ = searched(fresh, diagonal)
-    assert [e.settings for e in fresh.tried] == list(diagonal)
-    assert best == exhaustive(again(evaluate), diagonal, LEVEL)
-
-
-@pytest.mark.evidence
-def test_constraint_costs_reward(landscape):
-    evaluate, lattice, optimum = landscape
-    everything = again(evaluate)
-    boldest = max(map(everything, lattice), key=lambda one: one.reward)
-    assert boldest.reward > optimum.reward
-    assert boldest.stability.least < LEVEL
-
-
-@pytest.mark.evidence
 def test_what_a_lost_run_costs_counts_below_the_line(landscape):
     """Without any level asked for, the highest reward of a run that lives is not what is taken."""
     evaluate, lattice, optimum = landscape
@@ -163,34 +102,3 @@ def test_what_a_lost_run_costs_counts_below_the_line(landscape):
     assert optimum.value <= free.value
     assert boldest.value < free.value
     assert free.stability.least > boldest.stability.least
-
-
-@pytest.mark.evidence
-def test_search_without_a_feasible_point_gives_the_safest():
-    evaluate, lattice = decision(made_up_posterior(moved={"hazard.level": -3.0}))
-    best, nearest = searched(evaluate, lattice, level=0.9999)
-    assert best is None
-    everything = again(evaluate)
-    top = max(everything(settings).stability.least for settings in lattice)
-    assert nearest.stability.least == pytest.approx(top, abs=0.01)
-
-
-def test_search_says_how_far_it_is(posterior):
-    evaluate, lattice = decision(posterior)
-    said = []
-    searched(evaluate, lattice, trials=60, progress=lambda *stage: said.append(stage))
-    shares = [share for _, share, _ in said]
-    assert shares[:3] == [0, 1 / 3, 2 / 3]
-    assert set(shares[3:]) <= {1.0}, "past the end while the neighbours are tried"
-    assert all(stage == "Searching configurations" for stage, _, _ in said)
-
-
-@pytest.mark.evidence
-def test_same_seed_same_search(landscape):
-    evaluate, lattice, _ = landscape
-    orders = []
-    for seed in (4, 4, 5):
-        fresh = again(evaluate)
-        searched(fresh, lattice, seed, trials=60)
-        orders.append([e.settings for e in fresh.tried])
-    assert orders[0] == orders[1] != orders[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,20 +41,6 @@ def test_limit_is_that_of_a_direct_scan_at_tabulated_shares(momentum, interval, 
         assert found > (1 - WITHIN) * STIFFEST
 
 
-@pytest.mark.evidence
-@FEW
-@given(MOMENTA, INTERVALS, st.floats(0, 1), LAGS)
-def test_limit_between_tabulated_shares(momentum, interval, share, lag):
-    found = float(stiffness_limit(momentum, interval, share, lag))
-    place = np.clip(np.searchsorted(SHARES, share), 1, len(SHARES) - 1)
-    below, above = stiffness_limit(momentum, interval, SHARES[place - 1 : place + 1], lag)
-    assert min(below, above) * (1 - 1e-9) <= found <= max(below, above) * (1 + 1e-9)
-    # Where neighbours agree no other window opens between them.
-    if max(below, above) < min(1.2 * min(below, above), STIFFEST):
-        exact = scanned(momentum, interval, share, lag)
-        assert found == pytest.approx(exact, rel=WITHIN)
-
-
 @pytest.mark.parametrize(
     ("momentum", "interval", "share", "lag"),
     [(0.9, 8, 0.35, 1.0), (0.9, 16, 0.3, 0.0), (0.9, 16, 0.425, 1.0), (0.95, 64, 0.4, 0.0)],
@@ -79,22 +64,6 @@ def test_limit_of_partial_correction_without_momentum_is_the_closed_form(interva
     assert share in SHARES
     exact = partial_correction_limit(interval, share)
     assert stiffness_limit(0.0, interval, share) == pytest.approx(exact, rel=1e-4)
-
-
-@pytest.mark.evidence
-@given(MOMENTA, INTERVALS, st.integers(0, 4), st.floats(0, 1))
-def test_limit_lies_beyond_the_sufficient_rule(momentum, interval, cycles, share):
-    # docs/theory, T20: k (lag + K/2) < 1 is enough, whatever the schedule.
-    age = interval * (cycles + 0.5)
-    assert stiffness_limit(momentum, interval, share, cycles * interval) >= 0.99 / age
-
-
-def test_limit_is_stated_for_many_shares_at_once():
-    shares = np.linspace(0, 1, 7).reshape(7, 1)
-    found = stiffness_limit(0.9, 8, shares)
-    assert found.shape == (7, 1)
-    for share, limit in zip(shares[:, 0], found[:, 0], strict=True):
-        assert limit == stiffness_limit(0.9, 8, share)
 
 
 def test_check_of_the_table_rejects_a_wrong_age():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import optuna
 import pytest
 from decisions import LEVEL, again, decision, searched
-from optuna.storages import JournalStorage, RDBStorage
+from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from advisor.advice import AXES, Lattice, Objective, advise, check_storage
@@ -70,20 +70,6 @@ def test_study_can_be_reopened_and_holds_what_was_tried(few, journal, posterior)
     assert study.best_trial.value == best.value
 
 
-def test_another_search_in_the_same_file_is_another_study(few, journal):
-    evaluate, lattice = few
-    first = searched(evaluate, lattice, storage=opened(journal))
-    second = searched(again(evaluate), lattice, storage=opened(journal))
-    assert first == second == searched(again(evaluate), lattice)
-    one, two = sorted(reopened(journal))
-    assert one.rpartition(", ")[0] == two.rpartition(", ")[0]
-    tried = [
-        [(trial.params, trial.value, trial.constraints) for trial in study.trials]
-        for study in reopened(journal).values()
-    ]
-    assert tried[0] == tried[1]
-
-
 def test_another_large_search_in_the_same_file_is_not_steered_by_the_first(posterior, journal):
     evaluate, lattice = decision(posterior)
     alone = searched(evaluate, lattice, trials=40)
@@ -104,23 +90,6 @@ def test_answer_is_the_same_whether_its_study_is_kept_or_not(posterior, journal)
     assert len(reopened(journal)) == 4
 
 
-@pytest.mark.evidence
-def test_database_holds_the_same_study(few, journal, tmp_path):
-    evaluate, lattice = few
-    url = f"sqlite:///{tmp_path / 'studies.db'}"
-    searched(evaluate, lattice, storage=opened(journal))
-    searched(again(evaluate), lattice, storage=url)
-    database = RDBStorage(url)
-    ((name, expected),) = reopened(journal).items()
-    (own,) = optuna.get_all_study_names(database)
-    assert own.rpartition(", ")[0] == name.rpartition(", ")[0]
-    study = optuna.load_study(study_name=own, storage=database)
-    assert [t.value for t in study.trials] == [t.value for t in expected.trials]
-    assert [t.constraints for t in study.trials] == [t.constraints for t in expected.trials]
-    database.remove_session()
-    database.engine.dispose()
-
-
 @pytest.mark.parametrize(
     "storage", ["nosuchdatabase://somewhere/studies", "studies.journal", "sqlite:///missing/a.db"]
 )
@@ -136,10 +105,3 @@ def test_what_optuna_refuses_is_an_error_of_one_sentence(few, storage):
         assert caught.value.argument == "storage"
         assert caught.value.path == storage
         assert "\n" not in str(caught.value)
-
-
-def test_password_is_in_no_error(few):
-    evaluate, lattice = few
-    with pytest.raises(InputError, match="cannot be kept there") as caught:
-        searched(evaluate, lattice, storage="nosuchdatabase://me:secret@somewhere/studies")
-    assert "secret" not in str(caught.value)

@@ -8,7 +8,7 @@ import pytest
 from decisions import DEADLY
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import outside, piloted, range_text, what_if
+from advisor.advice import outside, piloted
 from advisor.advice.support import cautions, memory_of, silent_groups
 from advisor.common import Kind, kinds
 from advisor.forecast import Forecaster, Target, stability
@@ -29,35 +29,12 @@ def test_every_knob_beyond_the_pilots_is_named(posterior):
     ]
 
 
-def test_a_rounded_rate_is_the_piloted_one(posterior):
-    ranges = piloted(posterior)
-    high = ranges["learning_rate"][1]
-    assert outside({"learning_rate": high * 1.0005}, ranges) == []
-    assert outside({"learning_rate": high * 1.01}, ranges) == ["learning_rate"]
-
-
-def test_collapsed_pilots_are_pilots():
-    plans = [*PLANS, replace(PLANS[0], learning_rate=0.1, collapse=9)]
-    assert piloted(made_up_posterior(plans))["learning_rate"][1] == 0.1
-
-
 def test_a_rate_that_a_warm_up_never_reached_was_not_piloted():
     posterior = made_up_posterior([Plan(1e-4), Plan(1e-2, steps=50, warmup=500)])
     assert posterior.meta.largest_surviving_rate == pytest.approx(1e-3)
     assert piloted(posterior)["learning_rate"] == (1e-4, pytest.approx(1e-3))
     warm = made_up_posterior([Plan(1e-4), Plan(1e-2, steps=50, warmup=49)])
     assert warm.meta.largest_surviving_rate == pytest.approx(1e-2)
-
-
-def test_what_if_tells_for_each_row_what_no_pilot_ran():
-    posterior = made_up_posterior([Plan(1e-4), Plan(3e-4)])
-    table = what_if(posterior, learning_rate=[1e-4, 1e-2, 1e-2], group_size=[8, 8, 64])
-    assert table["outside"].tolist() == ["", "learning_rate", "learning_rate, group_size"]
-
-
-@pytest.mark.parametrize(("ends", "said"), [((1e-5, 1e-5), "1e-05"), ((4, 64), "4 to 64")])
-def test_a_range_of_one_value_is_that_value(ends, said):
-    assert range_text(ends) == said
 
 
 @pytest.mark.parametrize(("moved", "steps"), [(DEADLY, 4000), ({}, 100)])

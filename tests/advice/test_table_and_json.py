@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from decisions import STEPS, timed
-from simulated_runs import Plan, made_up_posterior
+from decisions import STEPS
 
-from advisor.advice import Recommendation, advise
+from advisor.advice import Recommendation
 from advisor.runs import Trainer
 
 KINDS = ["advice", "infeasible", "first_contact"]
@@ -49,50 +48,6 @@ def test_json_holds_everything(kind, request):
         assert again.text == said.text
         assert again.table.equals(said.table)
         assert again.to_json() == said.to_json()
-
-
-@pytest.mark.evidence
-def test_json_of_every_question_comes_back():
-    for asked in (
-        {"gpu_hours": 3.0},
-        {"completions": 2e4},
-        {"to_reward": 0.7, "risk": 0.2},
-        {"to_reward": 0.99},
-        {"to_share": 0.8},
-    ):
-        said = advise(timed(), trials=40, weigh_pilots=False, **asked)
-        assert "NaN" not in said.to_json()
-        assert "Infinity" not in said.to_json()
-        again = Recommendation.model_validate_json(said.to_json())
-        assert again == said
-        assert again.text == said.text
-
-
-def dateless(said):
-    """JSON without the second in which the posterior was made."""
-    held = json.loads(said.to_json())
-    assert held["provenance"].pop("created")
-    return held
-
-
-@pytest.mark.evidence
-def test_same_question_same_answer(posterior, advice):
-    assert advise(posterior).to_json() == advice.to_json()
-    # Of a posterior made up anew, in which nothing is remembered.
-    assert dateless(advise(made_up_posterior())) == dateless(advice)
-    assert advise(posterior, seed=2).to_json() != advice.to_json()
-
-
-def test_same_few_pilots_same_answer(first_contact):
-    assert dateless(advise(made_up_posterior([Plan()]))) == dateless(first_contact)
-
-
-@pytest.mark.evidence
-def test_provenance_is_that_of_the_posterior(posterior, advice):
-    assert advice.provenance == posterior.meta.provenance
-    assert advice.priors == posterior.meta.priors.name == "small_models"
-    assert advice.cost_model.source == "no pilot logged its step times"
-    assert set(posterior.meta.notes) <= set(advice.notes)
 
 
 @pytest.mark.evidence

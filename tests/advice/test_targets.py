@@ -28,20 +28,6 @@ def test_level_that_is_no_probability_is_refused(posterior, level):
         Request(level=level)
 
 
-def test_unknown_task_is_refused_with_the_choices(posterior):
-    with pytest.raises(InputError, match=r"no pilot trained task 'chess'.*Choose one of sort"):
-        advise(posterior, task="chess", model="tiny-s", parameters=1e5)
-    with pytest.raises(InputError, match=r"no pilot trained task 'chess'.*Choose one of sort"):
-        named_target(posterior, task="chess")
-
-
-@pytest.mark.parametrize("start", [0.0, 1.0, -0.2, 1.5])
-def test_start_reward_outside_the_bounds_is_refused(posterior, start):
-    with pytest.raises(InputError, match=r"lies outside \(0, 1\)") as caught:
-        advise(posterior, task="sort", model="tiny-s", start_reward=start)
-    assert caught.value.argument == "start_reward"
-
-
 def test_start_reward_is_in_reward_units():
     posterior = made_up_posterior(bounds=(-10.0, 30.0))
     target = Target("sort", "tiny-m", 4e5, 2.0)
@@ -80,24 +66,6 @@ def test_targets_are_completed_from_the_pilots(posterior):
         named_target(posterior, "mine")
     with pytest.raises(InputError, match=r"'tiny-s' has 1e\+05 parameters, not 2e\+05"):
         named_target(posterior, "tiny-s", parameters=2e5)
-
-
-@pytest.mark.evidence
-def test_longer_run_than_the_pilots_support_is_said(posterior, advice):
-    assert not any("as long as the longest pilot" in line for line in advice.cautions)
-    long = advise(posterior, steps=1000, trials=60, weigh_pilots=False)
-    (line,) = (one for one in long.notes if one.kind is Kind.LONG_BY_SIMULATION)
-    times = f"The run is {1000 / posterior.meta.longest:.3g} times as long as your longest pilot."
-    assert str(line).startswith(times)
-    assert str(line) in long.text
-    measured = posterior.meta.priors.extrapolation.times
-    further = advise(
-        posterior,
-        steps=int(1.1 * measured * posterior.meta.longest),
-        trials=10,
-        weigh_pilots=False,
-    )
-    assert Kind.TOO_LONG in kinds(further.notes)
 
 
 def test_a_run_a_little_longer_than_supported_is_no_other_world(posterior):

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from decisions import STEPS, changed, decision, timed
-from processor_time import at_most
-from simulated_runs import PLANS, made_up_posterior
+from simulated_runs import PLANS
 
 from advisor.advice import Budget, Evaluator, Request, learn_cost, what_if, what_if_rows
 from advisor.advice.evaluate import base_settings
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
-from advisor.forecast import Forecaster, Target, final_reward, named_target, pilots_of, stability
+from advisor.forecast import Forecaster, final_reward, named_target, pilots_of, stability
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +41,6 @@ def test_a_change_on_the_way_lies_between_none_and_one_from_the_start(forecaster
     late = asked_of(forecaster, STEPS - 1, learning_rate=own / 10)["reward"][0]
     assert slowed < late
     assert late == pytest.approx(fresh[0], abs=0.01)
-
-
-def test_the_rest_of_a_run_fluctuates_round_the_level_that_it_has():
-    posterior = made_up_posterior(PLANS, moved={"log_misfit": -1.2})
-    forecaster = Forecaster(posterior, named_target(posterior), seed=DEFAULT_SEED)
-    whole, rest = (asked_of(forecaster, at_step) for at_step in (None, STEPS - 1))
-    assert 0.05 < whole["p_fluctuation"][0] < 0.95
-    assert rest["p_fluctuation"][0] == whole["p_fluctuation"][0]
 
 
 def test_a_run_that_goes_on_warms_up_no_more(forecaster):
@@ -118,32 +109,6 @@ def test_what_is_not_named_is_that_of_the_targets_first_pilot(posterior, forecas
     assert row["p_stable"] == stability(forecaster, planned, STEPS).probability
 
 
-def test_values_are_broadcast(forecaster):
-    rates, groups = np.array([1e-4, 3e-4, 1e-3]), np.array([[8], [32]])
-    table = asked_of(forecaster, learning_rate=rates, group_size=groups, steps=100)
-    wanted = [(rate, group) for group in (8, 32) for rate in rates]
-    assert list(zip(table["learning_rate"], table["group_size"], strict=True)) == wanted
-    assert set(table["steps"]) == {100}
-    for _, row in table.iterrows():
-        alone = asked_of(
-            forecaster,
-            learning_rate=row["learning_rate"],
-            group_size=row["group_size"],
-            steps=100,
-        )
-        assert alone["reward"][0] == row["reward"]
-    assert len(asked_of(forecaster, steps=[10, 20, 30])) == 3
-
-
-def test_request_names_target_and_steps(posterior, forecaster):
-    asked = {"learning_rate": [1e-4, 1e-3], "steps": 50}
-    own = what_if(posterior, **asked)
-    assert own.equals(what_if(posterior, Request(steps=50), learning_rate=[1e-4, 1e-3]))
-    assert own["reward"].tolist() == asked_of(forecaster, **asked)["reward"].tolist()
-    other = what_if(posterior, Request(model="tiny-s"), **asked)
-    assert not other["reward"].equals(own["reward"])
-
-
 def test_price_is_that_of_the_pilots_or_as_given():
     posterior = timed()
     evaluate, _ = decision(posterior, cost=learn_cost(posterior, named_target(posterior)))
@@ -183,22 +148,6 @@ def test_settings_that_cannot_be_are_refused(forecaster, asked, problem, key):
         asked_of(forecaster, **asked)
     assert caught.value.argument == key
     assert caught.value.advice
-
-
-def test_unknown_task_is_refused(posterior):
-    with pytest.raises(InputError, match="no pilot trained task 'chess'"):
-        what_if(posterior, Request(task="chess"))
-
-
-def test_answer_comes_at_once():
-    forecaster = Forecaster(
-        made_up_posterior(draws=2000), Target("sort", "tiny-m", 4e5), draws=4000
-    )
-    asked_of(forecaster)
-    asked = 20
-    with at_most(0.05 * asked):
-        for at in range(asked):
-            asked_of(forecaster, learning_rate=1e-4 * (1 + at), minibatches_per_refresh=1 + at % 4)
 
 
 def test_what_nothing_is_computed_from_is_that_of_all_pilots_that_tell_it(posterior):

@@ -41,18 +41,6 @@ def test_gradient_climbs_the_expected_reward(study: dict[str, Any]) -> None:
     assert np.abs(expected).max() / 4 > 3e-3
 
 
-def test_held_samples_and_corrected_ones_part_within_a_refresh(study: dict[str, Any]) -> None:
-    contexts = study["contexts"]
-    task = contexts.linear_task()
-    plan = contexts.Plan(2.0, 16, interval=16)
-    held = contexts.train(task, plan, 4)
-    corrected = contexts.train(task, replace(plan, samples="corrected"), 4)
-    once = contexts.train(task, replace(plan, steps=1), 4)
-    assert held.reward[:, 0] == pytest.approx(corrected.reward[:, 0])
-    assert not np.allclose(held.weights, corrected.weights)
-    assert np.allclose(held.reward[:, 0], once.reward[:, 0])
-
-
 @pytest.mark.parametrize(
     ("number", "happens"), [(0, True), (1, False), (2, True), (3, True), (4, False)]
 )

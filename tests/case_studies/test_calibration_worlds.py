@@ -56,16 +56,6 @@ def test_lines_of_another_model_or_preset_are_refused(tmp_path: Path, name: str)
             lines.run_missing(path, header, made, range(1))
 
 
-def test_numbers_of_a_preset_are_its_numbers_not_its_words() -> None:
-    prior = PRIORS.hazard_level
-    reworded = prior.model_copy(update={"source": "the same, in other words"})
-    moved = prior.model_copy(update={"mean": prior.mean + 0.1})
-    now = lines.numbers_of(PRIORS)
-    assert lines.numbers_of(PRIORS.model_copy(update={"hazard_level": reworded})) == now
-    assert lines.numbers_of(PRIORS.model_copy(update={"hazard_level": moved})) != now
-    assert lines.numbers_of("theory") != now == lines.numbers_of("small_models")
-
-
 # What is predicted -------------------------------------------------------------------------------
 
 
@@ -186,79 +176,6 @@ def test_the_well_specified_world_has_the_curve_of_the_model() -> None:
     assert np.abs(trained(other, 3e-4).reward.mean(axis=0) - expected).max() > 0.1
 
 
-def test_rows_score_the_policy_of_the_latest_refresh_and_epochs_score_it_again() -> None:
-    reward = trained(world_of("well specified"), 1e-3, minibatches=2, epochs=2).reward
-    assert np.array_equal(reward[:, 0], reward[:, 2])
-    assert np.array_equal(reward[:, 1], reward[:, 3])
-    assert not np.array_equal(reward[:, 0], reward[:, 1])
-    assert not np.array_equal(reward[:, 0], reward[:, 4])
-
-
-def test_a_late_collapse_spares_the_pilots_and_mild_rates() -> None:
-    world = world_of("late collapse")
-    settings = plan(1e-3).settings.completed()
-    pilots = world.train(
-        settings, "s", 1e5, 40, 60, np.random.default_rng(0), is_pilot=True
-    ).held_out
-    assert pilots[:, -1].min() > 0.1
-    late = trained(world, 1e-3).held_out
-    assert np.all(late[:, -1] < 0.01)
-    assert np.all(late[:, 60 - 10] > 0.1)
-    assert trained(world, 1e-4).held_out[:, -1].min() > 0.1
-
-
-def test_the_kl_limit_depends_on_its_coefficient() -> None:
-    world = world_of("kl limit", tilt=1.5)
-
-    def gained(coefficient: float) -> float:
-        settings = plan(3e-3).settings.completed()
-        settings = settings.model_copy(update={"kl_coefficient": coefficient})
-        end = world.train(settings, "s", 1e5, 1, 3000, np.random.default_rng(0)).held_out[0, -1]
-        return float(np.log(end / (1 - end)) - world.start["s"])
-
-    assert gained(0.02) == pytest.approx(1.5, abs=0.02)
-    assert gained(0.04) == pytest.approx(0.75, abs=0.02)
-
-
-def test_sparse_rewards_crawl_before_they_rise() -> None:
-    world = world_of("sparse logistic", sparse=0.01, top=0.9)
-    level = trained(world, 1e-3, 4000, 1).held_out[0]
-    assert level[0] == pytest.approx(0.009)
-    assert level[-1] == pytest.approx(0.9, abs=0.01)
-    # Steepest in the middle: an exponential is steepest at its start.
-    assert np.argmax(np.diff(level)) == pytest.approx(np.searchsorted(level, 0.45), abs=2)
-
-
-def test_what_is_meant_falls_while_the_hacked_reward_rises() -> None:
-    world = world_of("hacking")
-    found = trained(world, 1e-3, 240)
-    shown, meant = found.reward.mean(axis=0), found.held_out.mean(axis=0)
-    turn = int(np.argmax(meant))
-    assert 5 < turn < 60
-    assert meant[-1] < 0.6 * meant[turn]
-    assert shown[-10:].mean() > shown[turn] + 0.05
-
-
-def test_a_row_of_the_table_counts_worlds() -> None:
-    advised = {"said": 0.95, "true": 0.5, "reward_said": 0.5, "reward_true": 0.6, "width": 0.2}
-    advised |= {"holds": 0.75, "holds_of_all": 0.4}
-    own = {"fitted": True, "collapsed": 0, "checked": 5, "misfits": [], "loose": False}
-    own |= {"kind": "recommendation", "alarms": [], "hot": {"said": 0.9, "true": 0.2}}
-    dead = advised | {"true": 0.0, "reward_true": None, "holds": None, "holds_of_all": 0.0}
-    told = misspecified.summary(
-        [
-            own | {"advised": advised},
-            own | {"advised": dead, "misfits": ["run1"]},
-            {"fitted": False, "why": "not converged"},
-        ]
-    )
-    assert (told["worlds"], told["fitted"], told["refused"], told["advised"]) == (3, 2, 1, 2)
-    assert told["holds_80"][0] == 0.75
-    assert told["holds_80_of_all"][0] == pytest.approx(0.2)
-    assert told["lives_true_less_said"][0] == pytest.approx(-0.7)
-    assert (told["runs_named"], told["dies_more_than_said"], told["of_these_warned"]) == (1, 2, 1)
-
-
 # What is committed -------------------------------------------------------------------------------
 
 
@@ -292,10 +209,3 @@ def test_halved_intervals_of_a_preset_fail() -> None:
     assert {"full_finetuning", "lora", "manifest"} <= told.keys()
     del told["manifest"]
     assert not any(row["control_passes"] for row in told.values())
-
-
-def test_few_pilots_of_the_model_are_named_and_many_of_hacking() -> None:
-    told = json.loads((FOLDER / "misspecified.json").read_text())
-    right, hacked = told["well specified"], told["hacking"]
-    assert right["runs_named"] <= 0.05 * right["runs_checked"]
-    assert hacked["curve_does_not_fit"] > 0.4 * hacked["fitted"] > right["curve_does_not_fit"]

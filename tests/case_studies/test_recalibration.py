@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_runs import Plan
 from studies import modules_of
 
-from advisor.forecast import line_for, log_update_norm, recalibrated, survival
+from advisor.forecast import log_update_norm, recalibrated, survival
 from advisor.model import NO_LINE, StabilityLine, load_priors
 from advisor.model import sigmoid as expit
 
@@ -52,23 +51,6 @@ def test_what_is_right_stays_and_what_is_wrong_gets_better():
     assert after < 0.8 * before
 
 
-def test_forecasts_of_the_same_runs_count_once():
-    """A table of three runs that was asked a thousand times weighs as three."""
-    said, lived, group = forecasts(0.0, 1.0, 0.0, groups=5)
-    often = (np.full(3000, 0.3), np.ones(3000, dtype=bool), np.full(3000, "table 9"))
-    joined = [np.concatenate(pair) for pair in zip((said, lived, group), often, strict=True)]
-    runs = {f"table {k}": 300 for k in range(5)} | {"table 9": 3}
-    once, many = learn_line(*joined, runs), learn_line(*joined)
-    assert once.spread < 1 < many.spread
-    assert abs(once.intercept) < 0.5
-
-
-def test_certainty_said_is_not_certainty():
-    np.testing.assert_allclose(survival.log_odds([0.0, 0.5, 1.0]), [-7, 0, 7])
-    line = learn_line([1.0] * 50, [True] * 45 + [False] * 5, ["a"] * 50)
-    assert 0.85 < line(1.0) < 0.96
-
-
 def test_a_preset_s_line_moves_what_is_said():
     assert recalibrated(0.3, NO_LINE, NORM) == 0.3
     small = load_priors("small_models").stability_line
@@ -109,36 +91,3 @@ def test_what_kills_in_absolute_units_is_found_and_moves_what_is_said():
     shuffled = learn_line(said, lived, group, log_norm=rng.permutation(norm))
     assert abs(shuffled.update_norm) < 0.05
     assert line(0.5, 2.0) < line(0.5, 0.0) < line(0.5, -2.0)
-
-
-def test_a_line_of_adamw_says_nothing_of_another_optimizer():
-    small = load_priors("small_models")
-    settings = Plan().completed
-    assert line_for(small, settings) == small.stability_line
-    other = settings.model_copy(update={"optimizer": "sgd"})
-    assert line_for(small, other) == NO_LINE
-
-
-@pytest.mark.evidence
-def test_what_is_expected_of_an_unseen_table_is_calibrated_over_tables():
-    """Averaged over tables the shares are those said; the middle table's line is too sure."""
-    rng = np.random.default_rng(11)
-    spread = 2.0
-    middle = StabilityLine(
-        intercept=0.5, slope=0.6, spread=spread, groups=9, runs=9, source="made for this test"
-    )
-    said = rng.uniform(0.02, 0.98, 40_000)
-    odds = 0.5 + 0.6 * survival.log_odds(said) + spread * rng.standard_normal(said.size)
-    lived = rng.random(said.size) < expit(odds)
-    whole = np.full(said.size, "all")
-    expected = np.array([recalibrated(float(p), middle, 0.0) for p in said])
-    assert learn_line(expected, lived, whole).slope == pytest.approx(1.0, abs=0.05)
-    of_middle = np.array([recalibrated(float(p), middle, 0.0, 0.0) for p in said])
-    assert learn_line(of_middle, lived, whole).slope < 0.75
-
-
-def test_without_a_spread_the_mean_is_the_line_itself():
-    assert survival.shrinkage(0.0) == 1.0
-    small = load_priors("small_models").stability_line
-    same = small.model_copy(update={"spread": 0.0})
-    assert recalibrated(0.7, same, NORM) == pytest.approx(recalibrated(0.7, same, NORM, 0.0))

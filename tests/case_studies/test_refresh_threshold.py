@@ -10,8 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 
-torch = pytest.importorskip("torch")
-
 FOLDER = Path(__file__).parents[2] / "case_studies" / "refresh_threshold"
 TRAINER = FOLDER.parent / "tiny_transformer"
 
@@ -82,13 +80,6 @@ def test_advisor_is_told_lag_optimizer_and_the_effective_rate(study) -> None:
     assert (known.lag, known.optimizer, known.momentum) == (16, "sgd", 0.9)
     assert known.learning_rate == pytest.approx(3e-2)
     assert known.importance_ratio is False
-
-
-def test_runs_that_were_kept_are_found_again(study) -> None:
-    assert study.job.Job(3e-4, 8, 16, False, 1, 256).path.name == "0.0003_8_16_0_1_256.json"
-    others = {study.job.Job(3e-4, 8, 1, False, 1, 256, lag=a, optimizer=o).path
-              for a in (0, 4) for o in ("adamw", "sgd")}  # fmt: skip
-    assert len(others) == 4
 
 
 def test_quick_runs_and_leaves_the_caches_alone(tmp_path) -> None:

@@ -43,30 +43,9 @@ def test_what_was_learned_is_what_it_was_made_from():
         assert abs(learned["base"][0] - mean) > 2 * error or entry == "rate_group_size"
 
 
-def test_exponents_of_a_cohort_miss_by_their_errors_and_levels_by_half_of_theirs():
-    told = result("history")["misses"]
-    for entry in ("rate_learning_rate", "rate_group_size"):
-        assert told[entry]["in_own_errors"] == pytest.approx(1, abs=0.1)
-    for entry in ("log_slope", "headroom_logit"):
-        assert told[entry]["in_own_errors"] == pytest.approx(0.5, abs=0.1)
-
-
 def test_forecasts_of_a_new_study_are_best_under_the_preset_of_its_team():
     told = result("history")["forecasts"]
     assert (told["cohorts"], told["runs_asked"]) == (40, 280)
     assert told["scores"]["team"]["held_by_80"] == pytest.approx(0.8, abs=0.03)
     for apart in told["crps_less_that_of_team"].values():
         assert apart["mean"] > 4 * apart["standard_error"]
-
-
-def test_strangers_and_the_preset_before_lose_on_held_out_cohorts():
-    told = result("history")["held_out"]
-    for name in ("strangers", "small_models"):
-        gain = told[f"team_over_{name}"]
-        assert gain["mean"] > 4 * gain["standard_error"]
-
-
-def test_a_thousand_studies_are_learned_from_within_the_bounds():
-    told = result("history")["population_step"]
-    assert (told["cohorts"], told["seconds"] <= 120) == (1000, True)
-    assert told["peak_mb_of_the_process"] <= 2000

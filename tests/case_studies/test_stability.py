@@ -50,19 +50,6 @@ def test_a_run_that_sags_is_said_to_die_where_those_died_and_not_where_deaths_ar
     assert 0.3 < areas["dealt"] < 0.7
 
 
-def test_what_is_left_out_shapes_nothing(study):
-    """Other outcomes of a repository that is left out leave what is learned as it is."""
-    runs = study["learning"].Runs(members(study))
-    own = runs.group == runs.group[0]
-    before = study["learning"].learned(runs, ~own)
-    runs.died[own] = 1 - runs.died[own]
-    after = study["learning"].learned(runs, ~own)
-    assert before.law == after.law
-    assert np.array_equal(before.p_before[own], after.p_before[own])
-    # Control: of a repository that is kept they do not.
-    assert study["learning"].learned(runs, np.ones(96, bool)).law.signals != before.law.signals
-
-
 def test_scores_follow_from_the_predictions_that_are_kept(study):
     found = json.loads((FOLDER / "stability.json").read_text(encoding="utf-8"))
     with gzip.open(FOLDER / "stability.predictions.jsonl.gz", "rt", encoding="utf-8") as lines:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from past_studies import SCHEMA, as_written, made_by_version, saved_meta
 from simulated_runs import PLANS, made_up_posterior
 from trainers.launched import words_of
 from trainers.stated import arguments_in, overrides_in, settings_in
@@ -67,11 +64,6 @@ def infeasible(tmp_path_factory):
 def lifeless(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lifeless") / "study"
     return study_of(folder, made_up_posterior(moved=NOTHING_LIVES), weigh_pilots=False)
-
-
-@pytest.fixture(scope="session")
-def first_contact(tmp_path_factory):
-    return study_of(tmp_path_factory.mktemp("contact") / "study", made_up_posterior(PLANS[:1]))
 
 
 @pytest.fixture
@@ -181,24 +173,6 @@ def test_what_is_advised_has_the_numbers_of_the_advice(run, demo, said):
 
 
 @pytest.mark.evidence
-def test_alternatives_have_the_numbers_of_the_advice(run, demo, said):
-    """Of other settings and other lengths, as a reader of the answer would check them."""
-    others = [*said.alternatives, *said.equal_completions, *said.recipes]
-    assert len({other.cost.steps for other in others}) > 1
-    for other in others:
-        settings = other.settings
-        (row,) = table(
-            run,
-            *(demo, "--learning-rate", settings.learning_rate, "--group-size", settings.group_size),
-            *("--minibatches", settings.minibatches_per_refresh),
-            *("--epochs", settings.epochs_per_refresh, "--steps", other.cost.steps),
-        )
-        assert row["reward"] == pytest.approx(other.reward, rel=ROUNDED)
-        assert row["p_stable"] == pytest.approx(other.stability.probability, rel=ROUNDED)
-        assert row["gpu_hours"] == pytest.approx(other.cost.gpu_hours, rel=ROUNDED)
-
-
-@pytest.mark.evidence
 def test_text_tells_what_json_tells(run, demo, said):
     flags = [demo, "--learning-rate", "3e-3", "--group-size", 8, "--steps", 300]
     (row,) = table(run, *flags)
@@ -270,17 +244,6 @@ def test_several_values_are_combined(run, demo):
     assert alone == rows
 
 
-@pytest.mark.evidence
-def test_refresh_interval_is_so_many_minibatches(run, demo):
-    (short,) = table(run, demo, "--refresh-interval", 4)
-    assert table(run, demo, "--minibatches", 4, "--epochs", 1) == [short]
-    assert (short["minibatches_per_refresh"], short["epochs_per_refresh"]) == (4, 1)
-    (reused,) = table(run, demo, "--minibatches", 2, "--epochs", 2)
-    assert reused["refresh_interval"] == short["refresh_interval"] == 4
-    # Reusing a batch halves what is generated.
-    assert reused["completions"] == short["completions"] / 2
-
-
 def test_a_schedule_that_decays_does_so_over_the_steps_asked_for(run, tmp_path):
     for schedule, others in (("linear", 1), ("constant", 0)):
         plans = [replace(plan, schedule=schedule) for plan in PLANS]
@@ -293,13 +256,6 @@ def test_a_schedule_that_decays_does_so_over_the_steps_asked_for(run, tmp_path):
         assert advised.text.count(body) == others
         shown = run("what-if", study, "--steps", 90)
         assert shown.count(f"decays over the steps of each row ({schedule}).") == others
-
-
-@pytest.mark.evidence
-def test_unknown_times_are_null_and_not_told(run, first_contact):
-    (row,) = table(run, first_contact)
-    assert row["gpu_hours"] is None
-    assert "GPU-hours" not in run("what-if", first_contact)
 
 
 @pytest.mark.evidence
@@ -330,69 +286,13 @@ def test_impossible_settings_are_refused_in_one_sentence(run, demo, flags, words
     assert all(word in message for word in words), message
 
 
-@pytest.mark.evidence
-@pytest.mark.parametrize("flags", [["--learning-rate", "fast"], ["--group-size", "8.5"]])
-def test_words_for_numbers_are_refused(run, demo, flags):
-    assert f"Invalid value for '{flags[0]}'" in run("what-if", demo, *flags, code=2)
-
-
 # next-pilot ------------------------------------------------------------------------------------
-
-
-@pytest.mark.evidence
-def test_text_of_a_pilot_tells_what_json_tells(run, infeasible):
-    told = json.loads(run("next-pilot", infeasible, "--steps", 60, "--json"))
-    text = run("next-pilot", infeasible, "--steps", 60)
-    settings = told["settings"]
-    (line,) = [line for line in text.splitlines() if line.startswith("learning_rate=")]
-    first = dict(part.split("=") for part in line.split(", "))
-    assert float(first["learning_rate"]) == settings["learning_rate"]
-    assert int(first["num_generations"]) == settings["group_size"]
-    assert told["steps"] == settings["planned_steps"] == 60
-    assert "60 steps. Why: " in text
-    assert f"{told['cost']['completions']:,.0f} completions" in text
-    assert told["reason"] in text
-    assert told["stability"]["probability"] >= 0.5
-
-
-@pytest.mark.evidence
-def test_answer_s_own_pilot_is_named_again(run, infeasible):
-    advice = Study.load(infeasible).recommendation
-    assert (advice.kind, advice.seed) == ("infeasible", 3)
-    told = json.loads(run("next-pilot", infeasible, "--json"))
-    assert told == advice.next_pilot.model_dump(mode="json")
-
-
-@pytest.mark.evidence
-def test_asking_again_gives_the_same_pilot(run, infeasible):
-    asked = ["next-pilot", infeasible, "--seed", 5, "--json"]
-    first = json.loads(run(*asked))
-    assert json.loads(run(*asked)) == first
-    assert first["gain"] != json.loads(run("next-pilot", infeasible, "--seed", 6, "--json"))["gain"]
-
-
-@pytest.mark.evidence
-def test_first_contact_names_a_pilot(run, first_contact):
-    told = json.loads(run("next-pilot", first_contact, "--json"))
-    assert told["steps"] <= Study.load(first_contact).recommendation.longest_pilot
-    assert told["cost"]["gpu_hours"] is None
 
 
 @pytest.mark.evidence
 def test_no_pilot_that_would_live_is_exit_code_3(run, lifeless):
     message = run("next-pilot", lifeless, code=3)
     assert message.startswith("Error: No configuration offered is likely to survive even a short")
-    assert message.count("\n") == 1
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("steps", [1, 0, -5, 601, 10_000])
-def test_pilot_of_no_use_is_refused(run, demo, said, steps):
-    assert said.steps == 600
-    message = run("next-pilot", demo, "--steps", steps, code=2)
-    assert "--steps: " in message
-    assert f"a pilot of {steps} step" in message
-    assert "600" in message
     assert message.count("\n") == 1
 
 
@@ -444,13 +344,6 @@ def test_export_is_read_back_as_what_was_advised(run, demo, said, tmp_path, trai
 
 @pytest.mark.evidence
 @pytest.mark.parametrize("trainer", READERS)
-def test_study_holds_the_same_configuration(run, demo, trainer):
-    names = {"trl": "trl_config.yaml", "verl": "verl_grpo.sh", "openrlhf": "openrlhf_grpo.sh"}
-    assert (demo / names[trainer]).read_text() == run("export", demo, "--to", trainer)
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("trainer", READERS)
 def test_out_is_what_would_be_printed(run, demo, trainer):
     flags = ["export", demo, "--to", trainer]
     printed = run(*flags)
@@ -459,41 +352,10 @@ def test_out_is_what_would_be_printed(run, demo, trainer):
 
 
 @pytest.mark.evidence
-def test_without_a_trainer_it_is_that_of_the_pilots(run, demo):
-    text = run("export", demo)
-    assert text == run("export", demo, "--to", "trl")
-    assert text.startswith("# Checked against TRL 1.16.0 with transformers 5.23.0.\n")
-
-
-@pytest.mark.evidence
-def test_what_was_exported_before_is_not_overwritten(run, demo):
-    run("export", demo, "--to", "trl", "--out", "grpo.yaml", writes=("grpo.yaml",))
-    before = Path("grpo.yaml").read_text()
-    said = run("export", demo, "--to", "trl", "--devices", 8, "--out", "grpo.yaml", code=2)
-    assert "nothing was overwritten" in said
-    assert Path("grpo.yaml").read_text() == before
-
-
-@pytest.mark.evidence
 def test_an_export_says_where_it_comes_from(run, demo, said):
     text = run("export", demo, "--to", "verl")
     assert f"from pilots {said.provenance.data_sha256[:8]}" in text
     assert said.target.model in text
-
-
-@pytest.mark.evidence
-def test_next_pilot_is_exported_with_its_own_length(run, demo):
-    pilot = json.loads(run("next-pilot", demo, "--steps", 20, "--json"))
-    config = yaml.safe_load(run("next-pilot", demo, "--steps", 20, "--to", "trl"))
-    assert config["max_steps"] == pilot["steps"] == 20
-    assert config["learning_rate"] == pilot["settings"]["learning_rate"]
-    assert config["num_generations"] == pilot["settings"]["group_size"]
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("trainer", READERS)
-def test_what_is_no_advice_is_exported_with_a_mark(run, infeasible, trainer):
-    assert "# NOT a recommendation (infeasible)" in run("export", infeasible, "--to", trainer)
 
 
 @pytest.mark.evidence
@@ -515,93 +377,5 @@ def test_export_that_cannot_be_is_refused(run, demo, flags, words):
 
 # Studies that are none ---------------------------------------------------------------------------
 
-COMMANDS = {"what-if": [], "next-pilot": [], "export": ["--to", "trl"]}
-
-
-def without_its_answer(study: Path) -> None:
-    (study / "recommendation.json").unlink()
-
-
-def without_its_posterior(study: Path) -> None:
-    (study / "posterior.nc").unlink()
-
-
-def with_half_a_posterior(study: Path) -> None:
-    whole = (study / "posterior.nc").read_bytes()
-    (study / "posterior.nc").write_bytes(whole[: len(whole) // 2])
-
-
-def with_another_manifest(study: Path) -> None:
-    (study / "manifest.json").write_text('{"name": "My page", "icons": []}')
-
-
-def of_an_older_schema(study: Path) -> None:
-    with saved_meta(study / "posterior.nc") as meta:
-        meta["provenance"]["schema_version"] = SCHEMA - 1
-    as_written(study)
-
-
-def of_an_older_answer(study: Path) -> None:
-    path = study / "recommendation.json"
-    told = json.loads(path.read_text())
-    del told["stability"]["fluctuation"]
-    path.write_text(json.dumps(told))
-    as_written(study)
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (shutil.rmtree, ["it is no study", "advisor advise or advisor demo"]),
-        (with_another_manifest, ["it is no study"]),
-        (without_its_answer, ["recommendation.json"]),
-        (without_its_posterior, ["posterior.nc"]),
-        (with_half_a_posterior, ["posterior.nc"]),
-        (of_an_older_schema, ["posterior.nc", f"schema {SCHEMA - 1}", "again"]),
-        (of_an_older_answer, ["recommendation.json", "'stability.fluctuation'", "again"]),
-    ],
-)
-def test_damaged_study_is_refused_in_one_sentence(
-    run, first_contact, tmp_path, command, damage, words
-):
-    study = shutil.copytree(first_contact, tmp_path / "study")
-    damage(study)
-    message = run(command, study, *COMMANDS[command], code=2)
-    assert message.startswith(f"Error: {study}")
-    assert message.count("\n") == 1
-    assert all(word in message for word in words), message
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("command", COMMANDS)
-def test_study_of_another_version_is_noted(capsys, first_contact, tmp_path, command):
-    study = shutil.copytree(first_contact, tmp_path / "study")
-    made_by_version(study, "0.0.1")
-    with pytest.raises(SystemExit) as stopped:
-        main([command, str(study), *COMMANDS[command]])
-    captured = capsys.readouterr()
-    assert not stopped.value.code
-    assert captured.out
-    assert captured.err.startswith("Note: ")
-    assert "fitted by version 0.0.1" in captured.err
-    assert ".py" not in captured.err
-
 
 # What is loaded ----------------------------------------------------------------------------------
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("command", COMMANDS)
-def test_asking_a_finished_study_loads_no_sampler(first_contact, command):
-    code = (
-        "import sys\nfrom advisor.cli import main\n"
-        f"try:\n    main({[command, str(first_contact), *COMMANDS[command]]!r})\n"
-        "except SystemExit as stop:\n    assert not stop.code\n"
-        "heavy = ('pymc', 'arviz', 'nutpie', 'numba', 'matplotlib', 'optuna')\n"
-        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout
-    assert done.stderr.splitlines()[-1] == "[]"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -66,19 +65,6 @@ def test_every_command_has_the_common_flags(words):
     flags = flags_of(EVERY[words])
     assert ("--json" in flags) == (words not in WITHOUT_JSON)
     assert ("--quiet" in flags) == (words not in WITHOUT_QUIET)
-
-
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_every_command_has_an_example_that_parses(words):
-    (line,) = re.findall(r"\[bold\]Examples?\[/\]: (.*)", EVERY[words].help.replace("\n", " "))
-    examples = [part.strip() for part in line.split(" / ")]
-    assert all(example.startswith("advisor ") for example in examples)
-    for example in examples:
-        given = example.partition(" > ")[0].split()[1:]
-        assert tuple(given[: len(words)]) == words
-        EVERY[words].make_context("advisor", given[len(words) :])  # raises where a flag is none
-    for parameter in EVERY[words].params:
-        assert getattr(parameter, "help", None), f"{parameter.name} is not explained"
 
 
 # Nothing but a sentence --------------------------------------------------------------------------
@@ -147,17 +133,6 @@ def test_a_fault_inside_is_one_sentence_and_exit_code_1(broken, capsys, words):
 def test_debug_raises(broken, capsys, words):
     with pytest.raises(RuntimeError, match="boom"):
         main([*broken(words), "--debug"])
-
-
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
-def test_an_unknown_flag_is_exit_code_2(capsys, words):
-    with pytest.raises(SystemExit) as stopped:
-        main([*words, "--no-such-flag"])
-    captured = capsys.readouterr()
-    assert stopped.value.code == 2
-    assert captured.out == ""
-    assert "--no-such-flag" in captured.err
-    assert "Traceback" not in captured.err
 
 
 @pytest.mark.parametrize(
@@ -289,66 +264,13 @@ def test_json_is_all_that_is_printed(capsys, words):
     assert captured.err == ""
 
 
-def test_quiet_inspect_shows_the_runs_alone(capsys, tmp_path):
-    log = tmp_path / "metrics.jsonl"
-    log.write_text("".join(json.dumps({"step": n, "reward": n / 50}) + "\n" for n in range(1, 21)))
-    (tmp_path / "notes.md").write_text("nothing")
-    told = {}
-    for flags in ((), ("--quiet",)):
-        with pytest.raises(SystemExit):
-            main(["inspect", str(tmp_path), *flags])
-        told[flags] = capsys.readouterr().out
-    assert "can be fitted" in told[()]
-    assert "metrics" in told[("--quiet",)]
-    assert "can be fitted" not in told[("--quiet",)]
-    assert "no log" not in told[("--quiet",)]
-
-
 # Colours -----------------------------------------------------------------------------------------
 
-COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-9]")
 CLEAN = {
     name: value
     for name, value in os.environ.items()
     if name not in ("NO_COLOR", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE")
 } | {"TERM": "xterm-256color"}
-
-
-def on_a_terminal(arguments, **environment):
-    """What a command writes where it believes that a person looks on."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "advisor", *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=CLEAN | environment,
-    )
-    os.close(theirs)
-    parts = []
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # Linux's way to say that the other end is closed
-            break
-        if not part:
-            break
-        parts.append(part)
-    os.close(ours)
-    process.wait()
-    return b"".join(parts).decode()
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("words", [["diagnose", LOG], ["--help"]], ids=" ".join)
-def test_colours_are_for_terminals_that_want_them(words):
-    assert COLOUR.search(on_a_terminal(words))
-    assert not COLOUR.search(on_a_terminal(words, NO_COLOR="1"))
-    piped = subprocess.run(
-        [sys.executable, "-m", "advisor", *words], env=CLEAN, capture_output=True, text=True
-    )
-    assert piped.stdout
-    assert "\x1b" not in piped.stdout + piped.stderr
 
 
 @pytest.mark.evidence
@@ -372,47 +294,6 @@ def test_nothing_piped_is_coloured(words):
 
 
 # Completion --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("shell", "words"),
-    [("bash", "complete -o default"), ("zsh", "#compdef advisor"), ("fish", "complete --command")],
-)
-def test_completion_prints_a_script(shell, words):
-    done = subprocess.run(
-        [ADVISOR],
-        env=CLEAN | {"_ADVISOR_COMPLETE": f"source_{shell}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert words in done.stdout
-    assert "_ADVISOR_COMPLETE" in done.stdout
-
-
-def test_show_completion_knows_its_shell(tmp_path):
-    done = subprocess.run(
-        ["bash", "-c", f"{ADVISOR} --show-completion; exit $?"],
-        env=CLEAN,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "_advisor_completion" in done.stdout
-
-
-def test_install_completion_writes_where_the_shell_looks(tmp_path):
-    done = subprocess.run(
-        ["bash", "-c", f"{ADVISOR} --install-completion; exit $?"],
-        env=CLEAN | {"HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "bash completion installed" in done.stdout
-    script = tmp_path / ".bash_completions" / "advisor.sh"
-    assert "_advisor_completion" in script.read_text()
-    assert str(script) in (tmp_path / ".bashrc").read_text()
 
 
 @pytest.mark.parametrize(

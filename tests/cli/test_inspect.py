@@ -5,22 +5,17 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
-import sys
-import zipfile
 
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from advisor import diagnose, inspect, read_runs
+from advisor import inspect, read_runs
 from advisor.cli import app
-from advisor.cli.advise import Asked, _print_runs, cautioned, gpus_of
+from advisor.cli.advise import cautioned
 from advisor.cli.inspection import runs_table, shared
 from advisor.cli.terminal import output
 from advisor.errors import NotConvergedError
-from advisor.runs.logs.located_run import RawRun
-from advisor.runs.logs.stated_settings import place_row
 
 RUNNER = CliRunner()
 
@@ -110,26 +105,6 @@ def test_the_table_says_what_to_add(folder):
     assert "\x1b" not in result.output
 
 
-def test_gpus_of_the_settings_are_counted_where_none_are_given(folder):
-    result = RUNNER.invoke(app, ["inspect", str(folder), "--set", "gpus=8"])
-    assert "counts GPU-hours of 8 GPUs, as the settings have it, unless --gpus" in result.output
-    runs = read_runs(folder / "a", overrides={"gpus": 4})
-    assert gpus_of(runs) == 4
-    assert gpus_of([*runs, runs[0].with_updates(gpus=None)]) == 4
-    assert gpus_of([*runs, runs[0].with_updates(gpus=8)]) is None
-    request = Asked(steps=10, gpus=gpus_of(runs)).request
-    assert (request.gpus, request.devices) == (4, 4)
-    assert Asked(steps=10).request.gpus == 1
-
-
-def test_what_is_added_is_heard(folder):
-    lines = "learning_rate = 1e-6\ngroup_size = 4\nprompts_per_step = 2\nparameters = 1e9\n"
-    (folder / "pilots.toml").write_text("[defaults]\n" + lines)
-    assert all(run["needs"] == [] for run in _document(folder)["runs"])
-    by_flag = _document(folder / "a", "--set", "group_size=16")["runs"][0]
-    assert by_flag["hyperparameters"]["group_size"] == 16
-
-
 def test_explain_shows_keys_and_arithmetic(folder):
     settings = {
         "learning_rate": 1e-6,
@@ -164,19 +139,6 @@ def test_nothing_found_is_an_error(tmp_path):
     assert len(str(result.exception).split()) <= 45
 
 
-@pytest.mark.evidence
-def test_it_needs_no_sampler(folder):
-    code = (
-        "import sys\nfrom advisor.cli import main\n"
-        f"try:\n    main(['inspect', {str(folder)!r}, '--json'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'pymc', 'pytensor', 'arviz', 'optuna', 'matplotlib', 'nutpie', 'numba', 'pandas',"
-        " 'scipy', 'pyarrow'}\n"
-        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def test_a_damaged_archive_is_listed(folder):
     (folder / "logs.csv.gz").write_bytes(b"\x1f\x8b\x08\0 not really")
     (folder / "logs.zip").write_bytes(b"PK\x03\x04 not really")
@@ -184,65 +146,9 @@ def test_a_damaged_archive_is_listed(folder):
     assert {"logs.csv.gz", "logs.zip"} <= unread
 
 
-def test_an_archive_cannot_reach_out(folder):
-    with zipfile.ZipFile(folder / "logs.zip", "w") as packed:
-        for name in (
-            "../../../etc/cron.d/metrics.jsonl",
-            "/abs/metrics.jsonl",
-            "x/../metrics.jsonl",
-        ):
-            packed.writestr(name, "".join(json.dumps(row) + "\n" for row in _rows(12, len(name))))
-    runs = _document(folder / "logs.zip")["runs"]
-    assert len(runs) == 3
-    assert all(run["path"].startswith(str(folder / "logs.zip")) for run in runs)
-    assert not any(".." in run["path"] for run in runs)
-    assert sorted(p.name for p in folder.iterdir()).count("etc") == 0
-
-
-@pytest.mark.evidence
-def test_a_bomb_is_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "logs.zip", "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("metrics.jsonl", '{"step": 1, "reward": 0.5}\n' + " " * 200_000_000 + "\n")
-    result = RUNNER.invoke(app, ["inspect", str(tmp_path), "--json"])
-    document = json.loads(result.output.partition("\nError")[0])
-    assert document["runs"] == []
-    assert "unpacks to more than" in document["unread"][0]["reason"]
-
-
-def test_a_run_named_by_a_huge_number(tmp_path):
-    rows = [{"run": "9" * 60, "step": n, "reward": n / 9} for n in range(1, 9)]
-    rows += [{"run": "8" * 60, "step": n, "reward": n / 10} for n in range(1, 9)]
-    runs = _document(_jsonl(tmp_path / "metrics.jsonl", rows))["runs"]
-    assert len(runs) == 2
-
-
-def test_a_label_of_very_many_digits_is_no_row():
-    assert place_row(RawRun.model_construct(label="12")) == 12
-    assert place_row(RawRun.model_construct(label="9" * 5000)) is None
-
-
 def _write(path, rewards, **cells):
     rows = [{"step": n, "reward": r, "kl": 0.1, **cells} for n, r in enumerate(rewards, 1)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def test_a_typo_in_a_sidecar_names_the_key_and_not_the_log(folder):
-    (folder / "pilots.toml").write_text("[defaults]\ngroup_sise = 8\n")
-    result = RUNNER.invoke(app, ["inspect", str(folder)])
-    assert "key 'group_sise'" in str(result.exception)
-    assert "The nearest is 'group_size'" in str(result.exception)
-
-
-@pytest.mark.evidence
-def test_a_reader_of_the_pipe_that_goes_away_ends_it_without_a_word(folder):
-    command = f"{sys.executable} -m advisor inspect {folder} --explain"
-    done = subprocess.run(
-        ["bash", "-c", f"{command} | true; exit ${{PIPESTATUS[0]}}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_long_names_are_cut_where_they_agree_on_a_narrow_terminal():
@@ -311,16 +217,6 @@ def test_flat_pilots_are_told_before_a_fit(tmp_path):
     told = RUNNER.invoke(app, ["inspect", str(tmp_path)])
     assert told.exit_code == 0
     assert "no more than its noise" not in told.output
-
-
-def test_runs_that_agree_are_explained_once_and_many_share_a_row(tmp_path):
-    for seed in range(40):
-        _write(tmp_path / f"{seed:02d}.jsonl", [0.01 * n + 0.001 * seed for n in range(20)])
-    result = RUNNER.invoke(app, ["inspect", str(tmp_path), "--explain"])
-    assert result.output.count("reward <- reward") == 1
-    assert "00 and 39 more" in result.output
-    assert "00.jsonl" in result.output
-    assert "39.jsonl" in result.output
 
 
 def test_what_is_asked_for_is_not_called_assumed_nor_what_is_read_missing(tmp_path):
@@ -416,19 +312,6 @@ def test_a_table_lists_the_columns_that_may_hold_the_reward(tmp_path):
     assert "0.03 -> 0.50" in chosen.output
 
 
-def test_a_jsonl_lists_its_keys_too_unless_it_holds_texts(tmp_path):
-    for name, extra in (("own", {}), ("texts", {"prompt": "What is two and two? " * 9})):
-        rows = [{"iter": n, "metrics": {"ret": n / 20, "ent": 0.5}, **extra} for n in range(1, 16)]
-        _jsonl(tmp_path / f"{name}.jsonl", rows)
-    said = {path.name: reason for path, reason, _ in inspect(tmp_path).unread}
-    assert "--column reward=COLUMN one of metrics/ret, metrics/ent" in said["own.jsonl"]
-    assert "--column" not in said["texts.jsonl"]
-    chosen = ["inspect", str(tmp_path / "own.jsonl"), "--column", "reward=metrics/ret"]
-    assert "0.05 -> 0.75" in RUNNER.invoke(app, chosen).output
-    (run,) = read_runs(tmp_path, columns={"reward": "metrics/ret", "step_unit": "optimizer"})[:1]
-    assert run.id == "own"
-
-
 def _evaluated(path, last):
     rows = [{"step": 10 * n, "eval_reward": last * n / 9} for n in range(10)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -470,22 +353,6 @@ def test_advise_says_before_a_refusal_what_is_odd_about_the_runs(tmp_path, capsy
         raise NotConvergedError("no")
     shown = capsys.readouterr().out
     assert shown.count("Caution: Runs that count as one model on one task start at -1.") == 1
-
-
-def test_advise_does_not_suggest_to_leave_out_a_pilot_that_collapsed(tmp_path, capsys):
-    """What its fall brings with it is no second fault: the pilot bounds the learning rate."""
-    for name, after in (("alive", 0.6), ("dead", 0.0)):
-        rewards = [0.5 + 0.05 * (n * 7 % 5) if n < 20 else after for n in range(40)]
-        rows = [
-            {"step": n + 1, "reward": reward, "frac_reward_zero_std": float(after == 0 and n > 14)}
-            for n, reward in enumerate(rewards)
-        ]
-        _jsonl(tmp_path / f"{name}.jsonl", rows)
-    runs = read_runs(tmp_path)
-    judged = [diagnose(run) for run in runs]
-    assert [one.collapse_step for one in judged] == [None, 21]
-    _print_runs(runs, judged, output())
-    assert "dead: " not in capsys.readouterr().out
 
 
 def test_it_says_where_advise_would_refuse_runs_that_lack_nothing(tmp_path):

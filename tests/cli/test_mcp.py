@@ -66,36 +66,6 @@ def test_tools_take_what_their_commands_take_but_for_what_is_for_people():
         assert known - set(takes) <= FOR_PEOPLE, name
 
 
-def test_words_are_those_of_an_agent():
-    """Neither flags nor what is typed on a terminal, in any words that it is shown."""
-    table = _table()
-    shown = [table["use"], *table["arguments"].values()]
-    for own in table["tools"].values():
-        shown += [own["words"], *own.get("arguments", {}).values()]
-        assert own.get("arguments", {}).keys() <= set(own["takes"])
-        assert set(own["takes"]) <= {*table["arguments"], *own.get("arguments", {}), "seed"}
-    for words in shown:
-        assert not any(part in words for part in ("--", "Repeat", "[default", "flag")), words
-        assert words.endswith(".")
-
-
-def test_json_of_an_answer_is_short_and_names_the_rest():
-    answer = json.loads((STUDY / "recommendation.json").read_text())
-    text = brief(answer)
-    assert 3000 < len(text) <= 4000
-    short = json.loads(text)
-    left_out = short.pop("answer_part")
-    assert {*short, *left_out} == answer.keys()
-    assert not short.keys() & set(left_out)
-    assert short.keys() >= {"kind", "settings", "steps", "reward", "stability", "next_pilot"}
-    assert short["settings"]["learning_rate"] == answer["settings"]["learning_rate"]
-    assert "frontier" in left_out
-    # Where the cautions alone are longer than that, what matters more is still there.
-    long = json.loads(brief({**answer, "cautions": ["x" * 5000]}))
-    assert "cautions" in long["answer_part"]
-    assert "reward" in long
-
-
 @pytest.mark.parametrize("place", ["study/recommendation.json", "saved/infeasible.json"])
 @pytest.mark.parametrize("length", [0, 900, 5000])
 def test_json_of_an_answer_stays_short_whichever_part_is_long(place, length):
@@ -160,18 +130,6 @@ def called(monkeypatch):
         return ran
 
     return call
-
-
-@pytest.mark.parametrize("rates", [2e-5, [2e-5], "2e-5"])
-def test_one_value_is_as_good_as_a_list(called, rates):
-    ran = called("what_if", study="s", learning_rate=rates)
-    assert ran == ["what-if", "--quiet", "--json", "--learning-rate=2e-05", "--", "s"]
-
-
-def test_objects_and_lists_are_what_a_shell_would_be_given(called):
-    given = {"logs": "runs", "settings": {"group_size": 8, "adapter": "lora"}}
-    ran = called("inspect", **given)
-    assert ran == ["inspect", "--set=group_size=8", "--set=adapter=lora", "--", "runs"]
 
 
 @pytest.mark.parametrize(

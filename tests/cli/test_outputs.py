@@ -75,19 +75,3 @@ def test_answer_is_printed_and_kept_where_its_folder_fails(run, nowhere, tmp_pat
     assert "Nothing is lost: it is in" in said
     kept = said.partition("it is in ")[2].strip().removesuffix(".")
     assert json.loads(Study.load(kept).recommendation.to_json()) == told
-
-
-@pytest.mark.evidence
-def test_answer_is_printed_where_a_page_cannot_be_made(run, tmp_path, monkeypatch):
-    """A fault of ours in drawing costs no answer."""
-
-    def fault(*given, **more):
-        raise ZeroDivisionError("drawn badly")
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(advisor.forecast, "fit", lambda *given, **more: made_up_posterior())
-    monkeypatch.setattr("advisor.reporting.plot", fault)
-    code, out, said = run("advise", demo_folder(), "--out", "study", "--quiet")
-    assert code == 1
-    assert "learning rate" in out
-    assert "drawn badly" in said

@@ -11,9 +11,7 @@ from made_plan import made_plan
 from simulated_runs import Plan, made_up_posterior, rising
 from undrawn import draw_nothing
 
-import advisor
-import advisor.reporting
-from advisor.advice import PLAN, Piloting, PilotPlan, piloting
+from advisor.advice import PLAN, Piloting, piloting
 from advisor.cli import main
 from advisor.cli import pilots as command
 
@@ -75,40 +73,6 @@ def fitted(monkeypatch):
 
     monkeypatch.setattr(piloting, "fit", fit)
     draw_nothing(monkeypatch)
-
-
-def test_without_logs_all_are_to_start(folder, call):
-    code, out, _ = call(folder)
-    assert code == 0
-    assert out.startswith("GO ON: no pilot has begun")
-    assert out.count("START") == 3
-    code, out, err = call(folder, "--json")
-    assert (code, err) == (0, "")
-    assert [one["word"] for one in json.loads(out)["pilots"]] == ["start"] * 3
-    assert {path.name for path in folder.iterdir()} == {PLAN, "pilot-1", "pilot-2", "pilot-3"}
-
-
-@pytest.mark.evidence
-def test_stop_saves_a_study_and_names_the_launch_config(folder, call, fitted, tmp_path):
-    for number in (1, 2, 3):
-        log(folder, number, 20)
-    # Known from many projects: else the first pilots are not stopped half-way.
-    known = PilotPlan.load(folder).model_copy(update={"projects": 1000})
-    (folder / PLAN).write_text(known.model_dump_json())
-    code, out, _ = call(folder, "--quiet")
-    assert code == 0, out
-    assert out.startswith("STOP PILOTING: no action is worth its price")
-    assert "learning_rate=" in out
-    assert "Note:" not in out
-    assert f"advisor pilots {folder} --out NEW" in out
-    study = tmp_path / "study"
-    code, out, err = call(folder, "--out", study)
-    assert code == 0, err
-    assert f"Launch: {study / 'trl_config.yaml'}" in out
-    assert (study / "trl_config.yaml").is_file()
-    assert "does not tell" in out  # the settings come from the plan, and that is said
-    found = advisor.Study.load(study).recommendation
-    assert found.steps == round((1 - 3 * 20 / STEPS) * STEPS)
 
 
 def test_stop_without_a_recommendation_is_exit_code_3(folder, call, fitted):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-import yaml
 from made_plan import made_plan
 
 from advisor.advice import PilotPlan
@@ -23,28 +22,6 @@ def call(capsys, *arguments):
         main([*RUN, *arguments])
     said = capsys.readouterr()
     return stop.value.code or 0, said.out, said.err
-
-
-@pytest.mark.evidence
-def test_scripts_hold_what_was_planned(tmp_path, capsys):
-    code, out, _ = call(capsys, "--to", "trl", "--out", str(tmp_path / "pilots"))
-    assert code == 0
-    plan = json.loads((tmp_path / "pilots/plan.json").read_text())
-    assert len(plan["pilots"]) >= 2
-    for pilot in plan["pilots"]:
-        text = (tmp_path / "pilots" / pilot["name"] / "trl_config.yaml").read_text()
-        config = yaml.safe_load(text)
-        assert float(config["learning_rate"]) == pilot["settings"]["learning_rate"]
-        assert config["max_steps"] == pilot["steps"]
-        assert config["num_generations"] == pilot["settings"]["group_size"]
-        assert f"{pilot['settings']['learning_rate']:.2g}" in out
-    assert "Assumed:" in out
-    assert "minibatches_per_refresh = 1 assumed" in out
-    assert f"advisor pilots {tmp_path / 'pilots'}" in out
-    assert (plan["trainer"], plan["devices"], plan["parameters"]) == ("trl", 1, 7e9)
-    code, _, err = call(capsys, "--to", "trl", "--out", str(tmp_path / "pilots"))
-    assert code == 2
-    assert "exists" in err
 
 
 def test_json_is_the_plan(capsys):

@@ -11,8 +11,7 @@ from undrawn import draw_nothing
 
 from advisor.advice import advise
 from advisor.cli import main
-from advisor.reporting import FIGURES
-from advisor.study import Study, check_place
+from advisor.study import Study
 
 
 @pytest.fixture(scope="module")
@@ -54,23 +53,6 @@ def test_one_figure_in_the_format_asked_for(study: Path, plot: Any, tmp_path: Pa
 
 
 @pytest.mark.evidence
-def test_figures_in_the_study_are_its_own(study: Path, plot: Any) -> None:
-    assert plot(study, "posteriors", "--format", "pdf")[0] == 0
-    assert "figures/posteriors.pdf" in Study.load(study).files
-    # Another study may take the place of one that holds nothing but its own files.
-    check_place(study)
-
-
-@pytest.mark.evidence
-def test_all_go_into_a_folder(study: Path, plot: Any, tmp_path: Path) -> None:
-    code, said = plot(study, "all", "--format", "svg", "--out", "pictures")
-    assert code == 0
-    found = {path.name for path in (tmp_path / "pictures").iterdir()}
-    assert found == {f"{name}.svg" for name in FIGURES}
-    assert all(f"pictures/{name}" in said for name in found)
-
-
-@pytest.mark.evidence
 def test_nothing_of_the_users_is_overwritten(study: Path, plot: Any, tmp_path: Path) -> None:
     (tmp_path / "figures").mkdir()
     kept = tmp_path / "figures" / "posteriors.png"
@@ -81,19 +63,3 @@ def test_nothing_of_the_users_is_overwritten(study: Path, plot: Any, tmp_path: P
     assert [path.name for path in kept.parent.iterdir()] == ["posteriors.png"]
     assert kept.read_text() == "mine"
     assert plot(study, "posteriors", "--out", kept)[0] == 2
-
-
-@pytest.mark.evidence
-def test_what_is_unknown_is_told_with_what_is_known(study: Path, plot: Any) -> None:
-    code, said = plot(study, "pie")
-    assert code == 2
-    assert all(name in said for name in (*FIGURES, "all"))
-    code, said = plot(study, "posteriors", "--format", "bmp")
-    assert (code, "png, svg, pdf" in said) == (2, True)
-    assert plot(study, "posteriors", "--out", "x.bmp")[0] == 2
-
-
-def test_help_shows_an_example(plot: Any) -> None:
-    code, said = plot("--help")
-    assert code == 0
-    assert "advisor plot study" in said

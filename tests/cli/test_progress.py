@@ -21,18 +21,6 @@ def bar(reporter):
     return task
 
 
-def test_a_new_stage_does_not_begin_the_clock_anew(reporter):
-    now = [100.0]
-    reporter._live.get_time = lambda: now[0]
-    for task in reporter._live.tasks:
-        task._get_time = reporter._live.get_time
-    reporter._live.reset(reporter._task)
-    for seconds, stage in ((10, "Reading logs"), (20, "Sampling the posterior"), (30, "Searching")):
-        now[0] = 100.0 + seconds
-        reporter(stage, 0.5, "")
-        assert bar(reporter).elapsed == seconds
-
-
 def test_a_stage_that_is_done_does_not_stop_the_clock(reporter):
     """Rich takes a bar that is full for the end of the work."""
     reporter("Searching", 1.0, "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +19,6 @@ from advisor.cli.answer import markdown
 from advisor.cli.terminal import table
 from advisor.study import Study
 
-COLUMNS = ["learning rate", "group size", "steps", "reward at the last step", "P(stable)"]
 STUDY = Path(__file__).parents[1] / "data/study"
 
 
@@ -149,9 +147,3 @@ def test_words_of_other_tools_are_known_by_one_command_each():
     assert not known & set(every)
     assert flags.meant("Recommend", known) == "advise"
     assert flags.meant("nonsense", known) is None
-
-
-def test_a_moved_study_is_shown_where_it_stands(tmp_path):
-    shutil.copytree(STUDY, tmp_path / "moved")
-    done = CliRunner().invoke(app, ["show", str(tmp_path / "moved")])
-    assert f"Study in {tmp_path / 'moved'}/" in done.stdout

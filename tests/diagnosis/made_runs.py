@@ -87,34 +87,3 @@ def columns(draw, rows):
         at, high, low = draw(st.integers(0, rows)), draw(st.floats()), draw(st.sampled_from(ODD))
         return np.where(np.arange(rows) < at, high, low)
     return draw(st.sampled_from([1e-3, 1.0, 1e9])) * noise(draw(st.integers(0, 99)), rows)
-
-
-@st.composite
-def any_runs(draw):
-    """Any numbers in any combination of series, down to no rows at all."""
-    rows = draw(st.sampled_from([0, 1, 2, 3, 4, 5, 9, 10, 11, 20, 21, 40, 61, 130]))
-    evaluations = draw(st.sampled_from([0, 0, 1, 3, 6, 11, 25]))
-    names = draw(st.sets(st.sampled_from(PilotRun.SERIES), max_size=6)) | {"reward"}
-    if evaluations and draw(st.booleans()):
-        rows, names = 0, set()
-    gaps = draw(st.sampled_from([[1.0], [1.0, 7.0], [1000.0, 1.0, 31.0]]))
-    return PilotRun(
-        id="any/run",
-        path="any/run.jsonl",
-        step=np.cumsum(np.resize(gaps, rows)),
-        series={name: draw(columns(rows)) for name in sorted(names)},
-        parts={
-            name: draw(columns(rows))
-            for name in sorted(draw(st.sets(st.sampled_from(["correct", "format", "a|<b>"]))))
-            if names
-        },
-        eval_step=np.cumsum(np.resize(gaps, evaluations)) * 3,
-        eval_reward=draw(columns(evaluations)),
-        reward_floor=draw(st.sampled_from([None, None, 0.0, -1.0, 1e300])),
-        reward_ceiling=draw(st.sampled_from([None, 1.0])),
-        hyperparameters=PartialSettings(
-            group_size=draw(st.sampled_from([None, 1, 8])),
-            prompts_per_step=draw(st.sampled_from([None, 4.0])),
-            max_completion_length=draw(st.sampled_from([None, 1, 512])),
-        ),
-    )

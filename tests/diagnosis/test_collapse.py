@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from advisor.diagnosis import Collapse, find_collapse
 
@@ -89,15 +88,6 @@ def test_a_dip_must_last_a_window_at_the_end():
         assert verdict.unstable == (low >= 7), low
 
 
-def test_slow_decline_counts_from_where_a_third_is_lost():
-    decline = np.linspace(0.9, 0.0, 91)
-    verdict = judge(decline)
-    assert verdict.unstable
-    lost = np.flatnonzero(decline < decline[:5].mean() * 2 / 3)[0] + 1
-    assert verdict.onset_step == pytest.approx(lost, abs=window_of(91))
-    assert not judge(np.linspace(0.9, 0.65, 91)).unstable
-
-
 @pytest.mark.parametrize("rows", [0, 1, 5, 9])
 def test_run_shorter_than_two_windows_is_not_judged(rows):
     reward = [0.8] * (rows // 2) + [0.0] * (rows - rows // 2)
@@ -111,23 +101,6 @@ def test_run_shorter_than_two_windows_is_not_judged(rows):
         assert np.isnan(verdict.last)
 
 
-def test_shortest_run_that_is_judged():
-    assert judge([0.8] * 4 + [0.0] * 6).unstable is False
-    assert judge([1.0] + [0.0] * 10).unstable is True
-
-
-def test_missing_rewards_are_skipped_and_steps_keep_their_meaning():
-    whole = np.array([0.6] * 20 + [0.0] * 20)
-    step = np.arange(1.0, 41) * 10
-    holes = np.insert(whole, [3, 20, 20, 33], np.nan)
-    steps = np.insert(step, [3, 20, 20, 33], [31, 201, 205, 331])
-    assert judge(holes, step=steps) == judge(whole, step=step)
-    assert judge(whole, step=step).onset_step == 220
-    none = judge([np.nan] * 40)
-    assert not none.unstable
-    assert np.isnan(none.best)
-
-
 def test_loss_is_measured_from_the_floor():
     down = [0.5] * 20 + [-0.5] * 20
     assert judge(down, floor=-1.0).unstable
@@ -137,19 +110,6 @@ def test_loss_is_measured_from_the_floor():
     assert judge(mild, floor=0.0).unstable
     verdict = judge(down, floor=-1.0)
     assert (verdict.best, verdict.last) == pytest.approx((0.5, -0.5))
-
-
-@pytest.mark.evidence
-@LADDER
-@given(curve=CURVES, scale=st.floats(0.1, 100), shift=st.floats(-50, 50))
-def test_verdict_does_not_depend_on_the_units(curve, scale, shift):
-    here, there = judge(curve), judge(shift + scale * curve, floor=shift)
-    # Values that equal the limit may round to either side.
-    if abs(here.last - (1 - Collapse.LOST_SHARE) * here.best) > 1e-6:
-        assert (here.unstable, here.unstable and here.best) == (
-            there.unstable,
-            there.unstable and pytest.approx((there.best - shift) / scale, abs=1e-9),
-        )
 
 
 @LADDER
@@ -171,11 +131,6 @@ def test_healthy_part_ends_before_the_window_that_first_looked_low(curve):
     assert verdict.unstable
     assert 1 <= verdict.healthy_until < verdict.onset_step
     assert verdict.onset_step - verdict.healthy_until == window_of(lost.size)
-
-
-def test_verdict_cannot_be_changed():
-    with pytest.raises(ValidationError, match="frozen"):
-        judge(learning(40)).unstable = True
 
 
 # Timing ----------------------------------------------------------------------------------------
@@ -246,20 +201,6 @@ def test_false_alarm_check_rejects_a_rule_without_patience():
 
 
 # Real runs -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["sort_s", "sort_m", "mod_s"])
-def test_tiny_transformers_collapse_at_the_high_rates_only(tiny_grpo, name):
-    rows = [json.loads(line) for line in (tiny_grpo / f"{name}.jsonl").read_text().splitlines()]
-    verdicts = {
-        rate: [judge(row["reward"]).unstable for row in rows if row["lr"] == rate]
-        for rate in {row["lr"] for row in rows}
-    }
-    assert len(verdicts[1e-2]) >= 7
-    assert all(verdicts[1e-2])
-    gentle = [verdict for rate, found in verdicts.items() if rate <= 3e-4 for verdict in found]
-    assert len(gentle) >= 20
-    assert not any(gentle)
 
 
 @pytest.mark.parametrize("name", ["sort_s", "sort_m", "mod_s"])

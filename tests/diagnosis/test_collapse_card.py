@@ -59,28 +59,6 @@ def test_a_fall_that_noise_might_have_done_is_a_warning():
     assert all("standard errors" in card.headline for card in warned)
 
 
-def test_held_out_rewards_are_judged_where_there_are_no_others():
-    run = make(evals=falling(40, 20) + 0.02 * noise(1, 40), every=25)
-    card = collapse(run)
-    assert card.status == "FAIL"
-    assert card.steps[0] == pytest.approx(525, abs=50)
-    assert has_collapsed(run)
-
-
-def test_other_series_that_moved_are_witnesses():
-    entropy = np.where(np.arange(60) < 30, 0.3, 3.0) + 0.02 * noise(2, 60)
-    kl = 0.01 + 0.001 * noise(3, 60)
-    card = collapse(make(falling(60, 30) + 0.02 * noise(1, 60), entropy=entropy, kl=kl))
-    assert [line.split()[0] for line in card.witnesses] == ["entropy"]
-
-
-def test_negative_rewards_collapse_too():
-    run = make(falling(60, 30, -1.0, -5.0) + 0.1 * noise(1, 60))
-    assert collapse(run).status == "FAIL"
-    assert collapse(make(run.reward, reward_floor=0.0)).status == "FAIL"
-    assert collapse(make(rising(60, -5.0, -1.0))).status == "PASS"
-
-
 @pytest.mark.parametrize("colour", COLOURS)
 def test_noise_and_a_slow_rise_do_not_fail(colour):
     def fails(seed):

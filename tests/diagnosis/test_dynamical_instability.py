@@ -66,22 +66,6 @@ def test_every_series_has_its_own_factor(name):
         assert any("from step 6" in line for line in dynamical_instability(run).witnesses) == grows
 
 
-def test_small_levels_are_harmless():
-    run = make(rising(ROWS), entropy=blown_up(0.01, 0.3), clip_share=blown_up(1e-4, 0.05))
-    assert dynamical_instability(run).status == "PASS"
-
-
-def test_a_wild_start_is_no_growth():
-    calming = 3.0 * np.exp(-np.arange(ROWS) / 10) + 0.3
-    assert dynamical_instability(make(rising(ROWS), entropy=calming)).status == "PASS"
-
-
-@pytest.mark.parametrize("values", [np.zeros(ROWS), -np.ones(ROWS), np.full(ROWS, np.nan)])
-def test_what_has_no_level_has_no_growth(values):
-    card = dynamical_instability(make(rising(ROWS), entropy=values))
-    assert card.status in ("PASS", "NOT APPLICABLE")
-
-
 def test_the_refresh_margin():
     run = make(rising(ROWS), entropy=np.full(ROWS, 0.3))
     card = dynamical_instability(run, margin=[1.5, 2.0, 0.5])
@@ -120,12 +104,6 @@ def test_few_effective_samples_warn():
     assert any("rollout_is_eff_sample_size" in line for line in missing)
 
 
-def test_nothing_logged():
-    card = dynamical_instability(make(rising(ROWS)))
-    assert card.status == "NOT APPLICABLE"
-    assert any("entropy" in line for line in card.unknown)
-
-
 @pytest.mark.evidence
 @pytest.mark.parametrize("colour", COLOURS)
 def test_noise_does_not_fail(colour):
@@ -136,19 +114,6 @@ def test_noise_does_not_fail(colour):
     found = [statuses(seed) for seed in range(200)]
     assert found.count("FAIL") <= MOST_FALSE * 200
     assert found.count("WARNING") <= 0.05 * 200
-
-
-def test_six_wild_rows_are_no_calm():
-    # A stretch of six correlated rows tells little of its own error: taken at its word, every
-    # third log of five such series would warn.
-    def warns(seed):
-        series = {
-            name: level * np.exp(0.8 * noise(10 * seed + n, 40, 0.6))
-            for n, (name, level) in enumerate([("gradient_norm", 0.3), ("mismatch_kl", 0.02)])
-        }
-        return dynamical_instability(make(rising(40), **series)).status != "PASS"
-
-    assert rate(warns) <= 0.05
 
 
 def test_a_blow_up_in_the_same_noise_is_found():
@@ -172,11 +137,6 @@ def test_a_spike_of_the_kl_is_named(name):
         kl = np.full(ROWS, level)
         kl[41] = high
         assert dynamical_instability(make(rising(ROWS), **{name: kl})).status != "INFO"
-
-
-def test_an_estimate_of_the_kl_may_be_below_0_throughout():
-    card = dynamical_instability(make(rising(ROWS), kl=np.full(ROWS, -0.01), entropy=GROWN * 0 + 1))
-    assert card.status == "PASS"
 
 
 def test_a_kl_that_no_policy_has_warns():

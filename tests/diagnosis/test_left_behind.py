@@ -129,12 +129,6 @@ def test_names_of_scores(key, expected):
     assert keys.is_like_a_score(key) == expected
 
 
-def test_names_of_gaps():
-    assert keys.is_gap("proxy_minus_true")
-    assert keys.is_gap("generalization_gap")
-    assert not keys.is_gap("gapped_reward_f")
-
-
 def test_scores_are_read_from_a_log_beside_its_reward(tmp_path):
     rows = [
         {"step": n, "mean_reward": 0.2 + 0.005 * n, "correctness_true": 0.02, "lr": 1e-3, "kl": 0.1}

@@ -7,24 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from made_runs import FEW, make, noise, rate
+from made_runs import FEW, noise, rate
 from scipy import stats
 
-from advisor.diagnosis import Level
 from advisor.diagnosis.levels import (
     Z95,
     as_normal,
     ends,
     lag_one,
     level,
-    series_of,
     since,
     tamed,
     trailing_mean,
     widening,
 )
-
-ROWS = arrays(float, st.integers(4, 40), elements=st.floats(-1e3, 1e3))
 
 
 def test_level_by_hand():
@@ -33,28 +29,6 @@ def test_level_by_hand():
     assert found.error == pytest.approx(np.sqrt(4 / 3) / 2)  # neighbours differ: nothing to widen
     assert pytest.approx(1.959964) == Z95
     assert found.interval == pytest.approx((2 - Z95 * found.error, 2 + Z95 * found.error))
-
-
-def test_three_rows_have_no_error():
-    assert level(np.array([1.0, 2.0, 3.0])) == Level(2.0, np.inf)
-    assert np.isnan(level(np.zeros(0)).mean)
-    assert level(np.ones(3)).above(level(np.zeros(9))) == 0.0
-
-
-@FEW
-@given(value=st.floats(-1e90, 1e90), one=st.integers(4, 300), other=st.integers(4, 300))
-def test_a_constant_does_not_differ_from_itself(value, one, other):
-    assert abs(level(np.full(one, value)).above(level(np.full(other, value)))) < 0.01
-
-
-def test_two_constants_differ():
-    assert level(np.full(9, 0.5)).above(level(np.full(9, 0.4))) > 100
-
-
-@FEW
-@given(one=ROWS, other=ROWS)
-def test_difference_turns_its_sign(one, other):
-    assert level(one).above(level(other)) == -level(other).above(level(one))
 
 
 def test_correlation_widens():
@@ -82,14 +56,6 @@ def test_without_widening_the_interval_would_not():
         return abs(values.mean()) <= 1.96 * values.std(ddof=1) / 10
 
     assert rate(holds) < 0.8
-
-
-def test_series_are_their_finite_values():
-    run = make(np.ones(6), entropy=[np.nan, 1, np.inf, 2, 3, 4])
-    step, values = series_of(run, "entropy")
-    assert (step.tolist(), values.tolist()) == ([2, 4, 5, 6], [1, 2, 3, 4])
-    assert series_of(run, "kl") is None
-    assert series_of(make(np.ones(4), kl=[1, 2, 3, np.nan]), "kl") is None
 
 
 def test_since_when():
@@ -130,14 +96,6 @@ def test_tamed_numbers_can_be_squared_and_summed(values):
     assert (squares > 0) == bool((np.abs(values[np.isfinite(values)]) >= 1e-100).any())
     usual = np.abs(values) < 1e100
     assert np.array_equal(kept[usual], np.where(np.abs(values) < 1e-100, 0, values)[usual])
-
-
-@FEW
-@given(values=ROWS, window=st.integers(1, 40))
-def test_trailing_mean_is_a_mean(values, window):
-    window = min(window, values.size)
-    wanted = [values[row : row + window].mean() for row in range(values.size - window + 1)]
-    np.testing.assert_allclose(trailing_mean(values, window), wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_a_huge_value_drowns_its_own_windows_only():

@@ -10,8 +10,6 @@ from advisor.diagnosis import diagnose, find_any_fall, find_final_fall
 from advisor.diagnosis.collapse import dead_from_the_start, find_passing_fall
 from advisor.model import cohort_of
 
-EVALUATION_ROWS = 2
-
 STEPS = np.arange(1.0, 201.0)
 
 
@@ -60,13 +58,6 @@ def test_a_fall_from_which_the_reward_came_back_counts_and_is_told(seed):
     assert cohort_of(runs).collapsed.tolist() == [True, False]
 
 
-def test_what_noise_and_shallow_dips_do_is_no_fall():
-    found = [find_passing_fall(STEPS, healthy(seed, 0.15), 0.0) for seed in range(200)]
-    assert sum(one is not None for one in found) <= 2  # 1 % of the healthy
-    shallow = [find_passing_fall(STEPS, fallen(seed, 0.5, 0.8), 0.0) for seed in range(50)]
-    assert not any(shallow)
-
-
 def test_rare_successes_that_came_early_by_luck_are_no_death():
     """Few rows of a task that has hardly begun; beside them runs that died."""
     rng, step = np.random.default_rng(6), np.arange(1.0, 17.0)
@@ -78,18 +69,6 @@ def test_rare_successes_that_came_early_by_luck_are_no_death():
     assert called(0.005) < 0.015
     assert called(0.01) < 0.015
     assert called(np.where(step < 8, 0.1, 0.0)) > 0.95
-
-
-def test_few_evaluations_that_go_to_zero_are_a_collapse():
-    step = np.arange(0.0, 110.0, 10.0)
-    reward = np.array([0.04, 0.042, 0.038, 0.03, 0.02, 0.01, 0.004, 0, 0, 0, 0])
-    verdict, fall = find_final_fall(step, reward, 0.0, EVALUATION_ROWS)
-    assert verdict.unstable
-    assert fall.after < 0.005
-    # Negative control: evaluations that wander about their level.
-    wander = 0.04 + 0.008 * np.random.default_rng(1).standard_normal((300, 11))
-    called = [find_any_fall(step, one, 0.0, EVALUATION_ROWS).unstable for one in wander]
-    assert sum(called) <= 6
 
 
 def test_a_run_that_dies_within_the_first_updates_is_told_by_its_siblings():
@@ -137,13 +116,6 @@ def test_few_rows_tell_a_death_beside_a_living_sibling(rewards, is_dead):
     assert dead_from_the_start([LIVING, run], 0.0) == ({"asked"} if is_dead else set())
 
 
-def test_a_gentle_run_that_shows_nothing_yet_is_slow_and_not_dead():
-    rising = short(3e-5, [0.0, 0.01, 0.0, 0.06, 0.2, 0.35, 0.5, 0.6, 0.62, 0.7], "rising")
-    nothing = [0.0, 0.0, 0.01, 0.0, 0.0, 0.0, 0.01, 0.0, 0.0, 0.0]
-    assert not dead_from_the_start([rising, short(1e-6, nothing, "gentle")], 0.0)
-    assert dead_from_the_start([rising, short(3e-4, nothing, "fierce")], 0.0) == {"fierce"}
-
-
 def test_a_chance_success_is_no_sign_of_life_beside_a_gentler_run_that_moved():
     start = np.tile([0.0, 0.03, 0.0, 0.03], 4)
     rising = short(1e-5, [*start, *np.linspace(0.05, 0.6, 44)], "rising")
@@ -170,15 +142,6 @@ def test_a_short_run_whose_last_rows_show_nothing_has_fallen():
     # Rows at the floor are common where they were before.
     sparse = np.array([0.2, 0.0, 0.3, 0.0, 0.25, 0.0, 0.0, 0.0, 0.0])
     assert not find_any_fall(np.arange(1.0, 10.0), sparse, 0.0).unstable
-
-
-def test_rows_on_the_way_to_the_floor_shape_no_curve():
-    level = np.tile([0.9, 0.8, 0.95, 0.85], 4)[:13]
-    rewards = np.array([*level, 0.6, 0.2, 0.1, 0.0, 0.0, 0.0])
-    verdict = find_any_fall(np.arange(1.0, 20.0), rewards, 0.0)
-    assert (verdict.fell_from, verdict.healthy_until) == (14.0, 13.0)
-    cohort = cohort_of([short(1e-5, level, "lives"), short(1e-4, rewards, "fell")])
-    assert cohort.reward[cohort.run_of_bin == 1].min() > 0.7
 
 
 def test_a_fall_counts_before_it_has_lasted_or_come_back():

@@ -42,21 +42,6 @@ def test_a_reward_that_rises_or_is_solved_does_not_fail():
     assert policy_concentration(make(10 * STALLED + 5.5, entropy=gone, **tenfold)).status == "INFO"
 
 
-@pytest.mark.parametrize("values", [-np.ones(ROWS), np.linspace(-0.1, -0.9, ROWS), np.zeros(ROWS)])
-def test_a_negative_entropy_is_none(values):
-    # A loss term with its sign turned falls from -.1 to -.9: nothing is lost.
-    card = policy_concentration(make(STALLED, entropy=values))
-    assert card.status == "NOT APPLICABLE"
-    assert "no entropy" in card.headline
-
-
-def test_no_entropy():
-    assert policy_concentration(make(STALLED)).status == "NOT APPLICABLE"
-    assert policy_concentration(make(STALLED, entropy=np.full(ROWS, np.nan))).status == (
-        "NOT APPLICABLE"
-    )
-
-
 @pytest.mark.parametrize("colour", COLOURS)
 def test_noise_does_not_fail(colour):
     def fails(seed):

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from advisor.diagnosis import diagnose
-from advisor.model import cohort_of
-from advisor.runs import PartialSettings
 
 CASE = Path(__file__).parents[2] / "case_studies" / "diagnose"
 COLLAPSES = 13
@@ -53,41 +51,3 @@ def test_what_fell_and_came_back_has_not_collapsed(judged):
     recovered = [row for row in judged if row["verdict"] == "recovered"]
     assert len(recovered) >= 8
     assert not [row["id"] for row in recovered if row["found"].collapse_step is not None]
-
-
-@pytest.mark.evidence
-def test_no_card_is_short_of_a_reason(judged):
-    for row in judged:
-        for card in row["found"].cards:
-            assert card.headline, row["id"]
-            if card.status in ("WARNING", "FAIL"):
-                assert card.change, (row["id"], card.mode)
-            if card.status == "NOT APPLICABLE":
-                assert card.unknown, (row["id"], card.mode)
-
-
-def completed(run):
-    """Run with what a fit needs; runs of one file become siblings."""
-    known = run.hyperparameters.model_dump(exclude_none=True)
-    settings = {"learning_rate": 1e-6, "group_size": 8, "prompts_per_step": 8, **known}
-    return run.with_updates(
-        hyperparameters=PartialSettings(**settings),
-        step_unit="optimizer",
-        model=run.model or "m",
-        task=run.task or "t",
-        parameters=run.parameters or 1e9,
-    )
-
-
-@pytest.mark.evidence
-def test_cards_and_figures_name_one_step(judged):
-    """The event that is fitted lies later: a trailing mean is low only after the fall."""
-    fallen = [row["run"] for row in judged if row["found"].collapse_step is not None]
-    assert len(fallen) >= COLLAPSES
-    differ = 0
-    for run in map(completed, fallen):
-        cohort = cohort_of([run])
-        said = diagnose(run).collapse_step
-        assert cohort.fell_from == (said,), run.id
-        differ += cohort.collapse_step != (said,)
-    assert differ >= 10

@@ -36,12 +36,6 @@ def test_it_is_found_with_few_evaluations_and_with_many(evaluations):
     assert found.count("FAIL") >= 24
 
 
-def test_a_collapse_of_both_is_no_hacking():
-    down = falling(120, 60) + 0.02 * noise(1, 120)
-    card = reward_hacking(make(down, evals=falling(12, 6) + 0.01 * noise(3, 12)))
-    assert card.status == "PASS"
-
-
 def test_a_small_loss_warns_and_a_smaller_one_only_where_the_train_reward_rose():
     level = np.full(120, 0.7) + 0.02 * noise(1, 120)
 
@@ -59,21 +53,6 @@ def test_without_train_rewards_beside_them_nothing_is_said():
     # Evaluations may fall as they like where nobody knows what the train reward did.
     held_out = falling(12, 6) + 0.01 * noise(3, 12)
     assert reward_hacking(make(np.full(120, np.nan), evals=held_out)).status == "PASS"
-
-
-def test_nothing_to_compare_with():
-    assert reward_hacking(make(TRAIN)).status == "NOT APPLICABLE"
-    assert reward_hacking(make(TRAIN, evals=np.ones(5))).status == "NOT APPLICABLE"
-    assert reward_hacking(make(TRAIN, evals=np.full(12, np.nan))).status == "NOT APPLICABLE"
-    assert reward_hacking(make(evals=rising(30))).status == "NOT APPLICABLE"
-    assert reward_hacking(make(TRAIN, parts={"correct": TRAIN})).status == "NOT APPLICABLE"
-
-
-def test_evaluations_beyond_the_last_row_stretch_the_steps():
-    run = hacked().with_updates(eval_step=np.arange(1.0, 13) * 15)
-    card = reward_hacking(run)
-    assert card.status == "FAIL"
-    assert card.steps[0] < card.steps[1] == 180
 
 
 def test_parts_of_the_reward_part():
@@ -106,15 +85,6 @@ def test_a_loss_is_counted_from_the_floor():
     assert reward_hacking(moved).status == "FAIL"
 
 
-def parted(seed, size, slope=-0.5):
-    """Train reward rises; held-out reward rises with it, and half-way turns."""
-    train = np.linspace(0.3, 0.9, 120)
-    held_out = np.where(np.arange(120) < 60, train, train[60] + slope * (train - train[60]))
-    return make(
-        train + size * noise(seed, 120), evals=held_out[4::6] + size * noise(seed, 20), every=6
-    )
-
-
 @pytest.mark.evidence
 @pytest.mark.parametrize("evaluations", [6, 12, 30])
 @pytest.mark.parametrize("colour", COLOURS)
@@ -128,15 +98,6 @@ def test_noise_is_no_hacking(colour, evaluations):
         parts = {"correct": one, "format": other}
         run = make(train, evals=held_out, every=120 // evaluations, parts=parts)
         return reward_hacking(run).status == "FAIL"
-
-    assert rate(fails) <= MOST_FALSE
-
-
-def test_a_slow_rise_is_no_hacking():
-    def fails(seed):
-        held_out = np.maximum(0, rising(15, 0.2, 0.5) + 0.07 * noise(seed, 15))
-        train = rising(120, 0.3, 0.6) + 0.1 * noise(seed + 1, 120, 0.6)
-        return reward_hacking(make(train, evals=held_out, every=8)).status == "FAIL"
 
     assert rate(fails) <= MOST_FALSE
 

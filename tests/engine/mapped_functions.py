@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 from advisor.errors import NotConvergedError
 
@@ -42,7 +41,3 @@ def deadly(number: int) -> int:
     if number == 3:
         os._exit(9)
     return number
-
-
-def nothing_json_holds(_: Any) -> object:
-    return object()

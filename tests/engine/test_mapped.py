@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from joblib import parallel_config
-from mapped_functions import counted, deadly, gated_third, nothing_json_holds, picky, third
+from mapped_functions import counted, deadly, gated_third, picky, third
 
-from advisor.common import Item, mapped, usable_jobs
+from advisor.common import Item, mapped
 from advisor.errors import InputError
 
 TWO = 2
@@ -101,19 +101,6 @@ def test_failures_are_named_and_the_rest_goes_on(tmp_path):
         assert [one.kind for one in found.failed] == ["NotConvergedError", "ValueError"]
 
 
-def test_an_error_of_the_package_stands_and_others_are_tried_again(tmp_path):
-    mapped(picky, items_of(range(5)), task="t", keep=tmp_path)
-    again = mapped(picky, items_of(range(5)), task="t", keep=tmp_path)
-    assert again.kept == 4  # all but the ValueError
-    assert again.failed[0].text == "item 2: chains disagree"
-
-
-def test_a_result_that_json_cannot_hold_is_a_failure():
-    (found,) = mapped(nothing_json_holds, items_of([0]), task="t").outcomes
-    assert found.has_failed
-    assert "JSON" in found.problem
-
-
 @pytest.mark.evidence
 def test_a_process_that_dies_is_one_sentence_and_what_is_kept_stands(tmp_path):
     items = items_of(range(12))
@@ -152,23 +139,6 @@ mapped(gated_third, items, task="t", jobs=2, keep=Path({str(keep)!r}))
     found = mapped(gated_third, items, task="t", jobs=TWO, keep=keep)
     assert there - 1 <= found.kept <= there <= free
     assert [one.result for one in found.outcomes] == [third(n) for n in range(count)]
-
-
-def test_two_items_of_one_name_are_refused():
-    items = [Item("a", 1, ()), Item("a", 2, ())]
-    with pytest.raises(InputError, match="two items have one name"):
-        mapped(third, items, task="t")
-
-
-def test_progress_tells_how_many_failed():
-    told = []
-    mapped(picky, items_of(range(5)), task="Trying", progress=lambda *said: told.append(said))
-    assert told[0] == ("Trying", 0.0, "5 to do on 1 process, 0 kept")
-    assert told[-1] == ("Trying", 1.0, "5 of 5, 2 failed; item 4")
-
-
-def test_so_many_processes_as_are_asked_for_or_as_have_cores():
-    assert usable_jobs(10**6) == 1
 
 
 def test_a_context_of_joblib_replaces_processes():
@@ -223,10 +193,3 @@ def test_what_is_kept_and_cannot_be_read_is_refused(tmp_path):
     (tmp_path / "items.jsonl").mkdir()
     with pytest.raises(InputError, match="what is kept cannot be read"):
         mapped(third, items_of([1]), task="t", keep=tmp_path)
-
-
-def test_lines_are_what_the_page_says(tmp_path):
-    mapped(picky, items_of(range(3)), task="t", keep=tmp_path)
-    lines = [json.loads(line) for line in (tmp_path / "items.jsonl").read_text().splitlines()]
-    assert set(lines[0]) == {"hash", "name", "result", "kind", "problem", "is_final", "seconds"}
-    assert (lines[2]["result"], lines[2]["problem"]) == (None, "chains disagree")

@@ -1,4 +1,4 @@
-"""What machines do to files: damage, kills, full disks, two writers, logs that grow.
+"""What machines do to files: damage, kills of whole commands.
 
     python tests/faults/run.py                     # all of it: half an hour on two cores
     python tests/faults/run.py damage --jobs 2     # one part; the others' results are kept
@@ -16,7 +16,6 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -30,11 +29,7 @@ sys.path[:0] = [
 ]
 
 import damage  # noqa: E402
-import disks  # noqa: E402
-import growing  # noqa: E402
-import kills  # noqa: E402
 import single  # noqa: E402
-import writers  # noqa: E402
 from manifest import manifest  # noqa: E402
 
 RESULT = HERE / "faults.json"
@@ -42,27 +37,15 @@ SEED = 21
 
 NUMBERS = {
     "damage": 110_000,
-    "kills": 200,
-    "disks": 20,
-    "writers": 100,
-    "growing": 100,
     "single": 200,
 }
-QUICK = {"damage": 1200, "kills": 6, "disks": 4, "writers": 1, "growing": 4, "single": 4}
+QUICK = {"damage": 1200, "single": 4}
 """How many of each."""
 
 NOTHING = {
     "damage": ("findings",),
     "again": ("findings",),
-    "kills": (
-        "studies or files lost",
-        "drafts left after the next run",
-        "tracebacks, crashes, hangs",
-    ),
-    "disks": ("answers or studies lost", "tracebacks, crashes, hangs"),
-    "writers": ("answers lost", "tracebacks, crashes, hangs, leavings", "loads that failed"),
     "single": ("studies, logs or plans lost", "tracebacks, or no work after a kill"),
-    "growing": ("rows lost or other than written", "tracebacks, crashes, hangs"),
 }
 """Counts that must be zero."""
 
@@ -75,16 +58,7 @@ def run(
         return damage.again(findings)
     if part == "damage":
         return _damage(number, seed, jobs, findings)
-    if part == "disks" and not disks.can_mount():
-        return {"full disks": 0, "why": "no right to mount small file systems here"}
-    parts: dict[str, Callable[[int, int], dict[str, Any]]] = {
-        "kills": kills.run,
-        "disks": disks.run,
-        "writers": writers.run,
-        "growing": growing.run,
-        "single": single.run,
-    }
-    return parts[part](number, seed) | {"seed": seed}
+    return single.run(number, seed) | {"seed": seed}
 
 
 def failures(part: str, found: dict[str, Any]) -> list[str]:
@@ -120,7 +94,7 @@ def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("parts", nargs="*", choices=[[], *NUMBERS, "again"], metavar="PART")
-    parser.add_argument("--number", type=int, help="of files, kills, disks or rounds")
+    parser.add_argument("--number", type=int, help="of files or kills")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true")

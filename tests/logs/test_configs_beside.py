@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
-import random
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -70,21 +69,6 @@ def test_what_is_found(title: str, write: Writer, tmp_path: Path) -> None:
         assert beside(write("another.csv", LOG), tmp_path, lambda folder: 1) == []
 
 
-HYDRA = """
-data:
-  train_batch_size: 1024
-actor_rollout_ref:
-  rollout: {n: 16, response_length: '${data.max_response_length}'}
-  actor:
-    optim: {lr: 1e-6, betas: [0.9, 0.95]}
-    ppo_mini_batch_size: ${data.train_batch_size}
-    name: run_${data.train_batch_size}_${.ppo_mini_batch_size}
-    path: ${oc.env:HOME}/x
-    loop: ${.loop}
-    whole: ${data}
-"""
-
-
 def test_command_lines_and_overrides() -> None:
     arguments = [
         "main_ppo",
@@ -124,36 +108,6 @@ def test_command_lines_and_overrides() -> None:
         False,
         0.5,
     ]
-
-
-@pytest.mark.parametrize(
-    ("written", "settings"),
-    [
-        ("--eps_clip_low_high 0.2 0.28 --seed 1", {"eps.0": 0.2, "eps.1": 0.28, "seed": 1}),
-        ("--clip_range -10 10", {"clip_range.0": -10, "clip_range.1": 10}),
-        ("--modules q_proj k_proj", {"modules": "q_proj", "modules.0": "q_proj"}),
-        ("--lr 1e-6 run.yaml", {"lr": 1e-6, "lr.0": 1e-6, "lr.1": "run.yaml"}),
-        ("--lr 1e-6 seed=3", {"lr": 1e-6, "seed": 3}),
-        ("--optim_args momentum=0.9", {"optim_args": "momentum=0.9"}),
-    ],
-)
-def test_several_values_of_a_flag(written: str, settings: dict[str, Any]) -> None:
-    found = parse_command_line(written.replace("eps_clip_low_high", "eps").split())
-    assert found.items() >= settings.items()
-
-
-def test_a_flag_takes_no_more_values_than_a_setting_can_have() -> None:
-    assert len(parse_command_line(["--many", *map(str, range(100_000))])) == 16
-
-
-def test_a_mapping_in_an_override() -> None:
-    entries = ["++a.b={momentum: 0.9,'nesterov':true}", "c={}", "d={e:{f:1}}", "g=${h.i}"]
-    assert parse_overrides(entries) == {
-        "a.b.momentum": 0.9,
-        "a.b.nesterov": True,
-        "d": "{e:{f:1}}",
-        "g": "${h.i}",
-    }
 
 
 class Dangerous:
@@ -291,59 +245,11 @@ def test_in_an_archive_and_beside_it(write: Writer, tmp_path: Path) -> None:
     assert [source.settings for source in inside] == [{"lr": 1e-6}]
 
 
-def test_a_compressed_log_and_config(write: Writer, tmp_path: Path) -> None:
-    log = write("run.csv.gz", gzip.compress(b"step,reward\n1,2\n"))
-    write("run.hparams.json", gzip.compress(b'{"lr": 1}'))
-    assert only(beside(log, tmp_path)).settings == {"lr": 1}
-
-
-def test_nothing_is_raised_whatever_lies_there(write: Writer, tmp_path: Path) -> None:
-    log = write("c/trainer_state.json", LOG)
-    adapter = '{"peft_type": "LORA", "r": 8, "base_model_name_or_path": "a/b"}'
-    files = {
-        "config.yaml": HYDRA,
-        "overrides.yaml": "- a=1\n- b.c=[1,2]\n",
-        "args.json": '{"a": {"b": [1, 2.5e-7, null, true, "x"]}}',
-        "rl.toml": "a = 1\n[b]\nc = [1, 2]\n[[d]]\ne = 'x'\n",
-        "adapter_config.json": adapter,
-        "wandb-metadata.json": '{"args": ["--a", "1", "b=2"]}',
-    }
-    for name, text in files.items():
-        raw = text.encode()
-        random_bytes = random.Random(name)
-        for cut in range(0, len(raw), 7):
-            write(f"c/{name}", raw[:cut])
-            beside(log, tmp_path)
-        for _ in range(60):
-            changed = bytearray(raw)
-            for _ in range(3):
-                changed[random_bytes.randrange(len(raw))] = random_bytes.randrange(256)
-            write(f"c/{name}", bytes(changed))
-            assert all(isinstance(source.settings, dict) for source in beside(log, tmp_path))
-    for content in ("{}", "null", '{"args": 3}', '{"a": {"value": 1}, "b": 2}', '{"r": true}'):
-        for name in files:
-            write(f"c/{name}", content)
-        beside(log, tmp_path)
-
-
 def test_a_folder_of_the_name_of_a_config(tmp_path: Path, write: Writer) -> None:
     log = write("metrics.jsonl", LOG)
     (tmp_path / "config.yaml").mkdir()
     assert beside(log, tmp_path) == []
     assert beside(tmp_path / "missing" / "metrics.jsonl", tmp_path) == []
-
-
-def test_many_logs_cost_little(tmp_path: Path) -> None:
-    for n in range(200):
-        (tmp_path / f"run{n}.jsonl").write_bytes(LOG)
-        (tmp_path / f"run{n}.config.json").write_text('{"lr": 1e-6}')
-    (tmp_path / "config.yaml").write_text("lr: 1\n")
-    logs = [on_disk(tmp_path / f"run{n}.jsonl") for n in range(200)]
-    with at_most(5):
-        for log in logs:
-            own, shared = settings_beside(log, tmp_path, lambda folder: 200)
-            assert own.settings == {"lr": 1e-6}
-            assert "200 logs" in shared.note
 
 
 def test_configs_of_real_runs(real_logs: Path) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
-import advisor
 from advisor.errors import InputError
-from advisor.runs import read_runs, readers
+from advisor.runs import read_runs
 
 ROWS = [{"step": n, "reward": 0.5} for n in (1, 2, 3)]
 
@@ -72,12 +68,6 @@ def test_checkpoints_of_two_runs_stay_apart(write, make_rows, make_state, tmp_pa
     assert ids(read_runs(tmp_path)) == ["x/checkpoint-5", "x/checkpoint-6"]
 
 
-def test_flat_copies_of_checkpoints(write_state, tmp_path):
-    write_state("checkpoint-10__trainer_state.json", size=10)
-    write_state("checkpoint-20__trainer_state.json", size=20)
-    assert ids(read_runs(tmp_path)) == ["checkpoint-20__trainer_state"]
-
-
 def test_equal_runs_in_two_folders_both_stay(write_state, tmp_path):
     write_state("x/trainer_state.json")
     write_state("y/trainer_state.json", size=10)
@@ -90,24 +80,3 @@ def test_an_id_given_twice(write_state, write, tmp_path):
     write("pilots.toml", '[[run]]\npath = "x"\nid = "y"\n')
     with pytest.raises(InputError, match=r"key 'id': two runs have the id 'y'"):
         read_runs(tmp_path)
-
-
-def test_importing_stays_light():
-    code = (
-        "import sys, advisor.runs.logs\n"
-        "heavy = {'pymc', 'pytensor', 'arviz', 'optuna', 'matplotlib', 'scipy', 'pandas'}\n"
-        "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def test_public_names():
-    assert advisor.__all__ == sorted(advisor.__all__)
-    assert all(reader.read.__doc__ and reader.claims.__doc__ for reader in readers())
-
-
-def test_states_of_checkpoints_side_by_side(write_state, tmp_path):
-    for size in (10, 20):
-        write_state(f"plots/trainer_state_checkpoint-{size}.json", size=size)
-    assert ids(read_runs(tmp_path)) == ["plots/trainer_state_checkpoint-20"]

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from advisor.errors import InputError
 from advisor.model import build_cohort
-from advisor.runs import PartialSettings, Settings, read_runs
+from advisor.runs import PartialSettings, read_runs
 
 KNOWN = {"learning_rate": 1e-6, "group_size": 8, "prompts_per_step": 4}
 
@@ -32,16 +31,6 @@ def test_assumed_momentum_is_that_of_the_optimizer(
     assert [line for line in known.assumptions() if line.startswith("momentum")] == [said]
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_a_stated_momentum_stays(momentum: float) -> None:
-    known = PartialSettings(**KNOWN, optimizer="sgd", momentum=momentum)
-    completed = known.completed()
-    assert completed.momentum == momentum
-    assert not any(line.startswith("momentum") for line in known.assumptions())
-    assert completed.completed() == completed
-    assert completed.assumptions() == []
-
-
 @pytest.mark.parametrize("name", KNOWN)
 def test_what_no_default_settles_is_asked_for(name: str) -> None:
     known = PartialSettings(**{**KNOWN, name: None})
@@ -50,15 +39,6 @@ def test_what_no_default_settles_is_asked_for(name: str) -> None:
         known.completed()
     assert refused.value.key == name
     assert refused.value.advice == f"Give '{name}'"
-
-
-def test_complete_settings_have_nothing_unknown_that_is_computed_with() -> None:
-    completed = PartialSettings(**KNOWN).completed()
-    unknown = {name for name, value in completed.model_dump().items() if value is None}
-    assert unknown == {"planned_steps", *Settings.CARRIED}
-    for name in set(Settings.model_fields) - unknown:
-        with pytest.raises(ValidationError):
-            Settings.model_validate({**completed.model_dump(), name: None})
 
 
 def test_a_schedule_of_unknown_length_is_as_long_as_the_run() -> None:

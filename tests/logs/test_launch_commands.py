@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from processor_time import at_most
 
 import advisor
 from advisor.runs import PilotRun, on_disk
@@ -229,50 +228,3 @@ def test_a_command_that_the_log_prints(write: Writer, tmp_path: Path, line: str)
     other = line.format("--learning_rate 5e-6 --num_generations=8") + "\n"
     write("train.log", other + log)
     assert not only(tmp_path).derivations["learning_rate"].endswith("line 1]")
-
-
-def test_scripts_that_the_package_writes(write: Writer, tmp_path: Path) -> None:
-    from advisor.runs import Trainer
-
-    settings = advisor.Settings(
-        learning_rate=2e-6,
-        group_size=4,
-        prompts_per_step=16,
-        minibatches_per_refresh=2,
-        epochs_per_refresh=1,
-        schedule="constant",
-        warmup_steps=0,
-        lag=0.0,
-        optimizer="adamw",
-        momentum=0.9,
-        kl_coefficient=0.0,
-        clip_low=0.2,
-        clip_high=0.2,
-        advantage_scaling="group",
-        importance_ratio=True,
-        adapter="full",
-    )
-    rows = {"verl": VERL_ROWS.replace("actor/lr:1e-06 - ", ""), "openrlhf": OPENRLHF_ROWS}
-    for trainer, log in rows.items():
-        name = "train.log" if trainer == "verl" else "metrics.jsonl"
-        write(f"{trainer}/{name}", log.replace('"train/actor_lr": 1e-6, ', ""))
-        write(
-            f"{trainer}/{trainer}_grpo.sh",
-            Trainer.export_config(settings, 100, trainer, model="a/b-3B"),
-        )
-        run = only(tmp_path / trainer)
-        assert not run.needs, (trainer, run.needs)
-        assert run.hyperparameters.learning_rate == 2e-6
-        assert run.parameters == 3e9
-        assert known(run) == {
-            "group_size": 4,
-            "prompts_per_step": 16,
-            "minibatches_per_refresh": 2,
-            "epochs_per_refresh": 1,
-        }
-
-
-def test_a_bad_script_costs_little(write: Writer) -> None:
-    for text in ("'" * 60_000, '"$(' * 20_000, "${" * 30_000, "<<A\n" * 15_000, "(" * 60_000):
-        with at_most(4.0):
-            commands(write, text)

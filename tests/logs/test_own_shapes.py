@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pytest
 from advisor import inspect, read_runs
 from advisor.backtesting import finished_runs
 from advisor.errors import InputError
-from advisor.runs import PilotRun
 from advisor.runs import keys as known
 
 REWARD = np.round(0.2 + 0.6 * (1 - np.exp(-np.arange(1, 61) / 20)), 6)
@@ -115,29 +113,6 @@ def test_keys_whose_slashes_an_export_replaced_are_the_trainers(table: Any) -> N
     assert any("'critic_score_mean' as 'critic/score/mean'" in line for line in run.assumptions)
 
 
-def test_a_key_that_is_a_whole_text_is_not_spelled_out_a_hundred_times(table: Any) -> None:
-    def peak_of(text: str) -> int:
-        path = table([{"step": n, "reward": r, text: 1.0} for n, r in enumerate(REWARD, start=1)])
-        tracemalloc.start()
-        try:
-            (run,) = read_runs(path)
-            np.testing.assert_array_equal(run.reward, REWARD)
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    peak_of("loss")  # what is compiled and cached once is not the key's
-    text = "global_step " * 3_000
-    assert peak_of(text) < peak_of("loss") + 40 * len(text)
-
-
-def test_one_underscored_key_makes_no_trainer(table: Any) -> None:
-    rows = [{"step": n, "reward": r, "actor_lr": 1e-5} for n, r in enumerate(REWARD, start=1)]
-    (run,) = read_runs(table(rows))
-    assert run.framework != "verl"
-    np.testing.assert_array_equal(run.reward, REWARD)
-
-
 def test_kinds_of_rows_under_other_names(jsonl: Any) -> None:
     rows: list[dict[str, Any]] = []
     for n, reward in enumerate(REWARD, start=1):
@@ -176,15 +151,6 @@ def test_a_blank_sibling_tells_zeros_from_evaluations(jsonl: Any) -> None:
     assert run.eval_step.tolist() == [7, 19, 50]
 
 
-def test_evaluations_that_are_measured_on_every_row_all_stay(jsonl: Any) -> None:
-    rows = [
-        {"step": n, "reward": r, "val_reward": [0.0, 0.125, 0.25][(n * n) % 3]}
-        for n, r in enumerate(REWARD, start=1)
-    ]
-    (run,) = read_runs(jsonl(rows))
-    assert run.eval_step.size == REWARD.size
-
-
 def _evaluations(name: str = "eval") -> list[dict[str, Any]]:
     return [{"step": 5 * n, f"{name}_accuracy": r} for n, r in enumerate(REWARD[:40])]
 
@@ -200,16 +166,6 @@ def test_evaluations_alone_are_forecast(kind: str, table: Any, jsonl: Any) -> No
     kept, left_out = finished_runs([run], least_steps=60)
     assert [run.id for run in kept] == ["metrics"]
     assert left_out == []
-
-
-def test_beside_a_training_evaluations_without_settings_stay_evaluations(
-    table: Any, jsonl: Any, tmp_path: Path
-) -> None:
-    table(_evaluations(), "tests.csv")
-    jsonl([{"step": n, "reward": r} for n, r in enumerate(REWARD, start=1)])
-    trained, tested = sorted(read_runs(tmp_path), key=lambda run: run.is_eval_only)
-    assert tested.is_eval_only
-    np.testing.assert_array_equal(trained.reward, REWARD)
 
 
 def test_a_hole_of_nul_bytes_is_passed_over_and_said(tmp_path: Path) -> None:
@@ -229,23 +185,6 @@ def test_a_hole_of_nul_bytes_is_passed_over_and_said(tmp_path: Path) -> None:
         assert any("200,000 NUL bytes" in line for line in run.warnings)
 
 
-def test_nul_bytes_between_others_are_binary(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    rows = "".join(json.dumps({"step": n, "reward": r}) + "\n" for n, r in enumerate(REWARD))
-    path.write_bytes(rows.encode("utf-16-le"))
-    found = inspect(tmp_path)
-    assert found.runs == []
-    assert len(found.unread) == 1
-
-
-def test_a_reward_told_by_its_words_is_said_to_be_assumed(jsonl: Any) -> None:
-    rows = [{"step": n, "rollout_outcome_reward": r} for n, r in enumerate(REWARD, start=1)]
-    (run,) = read_runs(jsonl(rows))
-    assert any("'rollout_outcome_reward' assumed" in line for line in run.assumptions)
-    (run,) = read_runs(jsonl([{"step": n, "reward": r} for n, r in enumerate(REWARD, start=1)]))
-    assert not any("by the words of its name" in line for line in run.assumptions)
-
-
 def test_a_table_of_results_in_markdown_is_no_log(tmp_path: Path) -> None:
     rows = "".join(f"| model {n} | {r} |\n" for n, r in enumerate(REWARD))
     (tmp_path / "README.md").write_text("| Model | reward |\n|---|---|\n" + rows)
@@ -255,15 +194,6 @@ def test_a_table_of_results_in_markdown_is_no_log(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("| Step | reward |\n|---|---|\n" + steps)
     (run,) = inspect(tmp_path).runs
     assert run.reward.tolist() == REWARD.tolist()
-
-
-def test_pairs_say_how_they_are_read(tmp_path: Path) -> None:
-    pairs = [[10 * n, r] for n, r in enumerate(REWARD.tolist(), start=1)]
-    (tmp_path / "curve.json").write_text(json.dumps(pairs))
-    (run,) = read_runs(tmp_path)
-    assert run.reward.tolist() == REWARD.tolist()
-    assert run.step[-1] == 10 * len(REWARD)
-    assert any("[step, reward]" in line for line in run.warnings)
 
 
 def test_a_closed_folder_is_named(tmp_path: Path, jsonl: Any, monkeypatch: Any) -> None:
@@ -284,18 +214,4 @@ def test_a_closed_folder_is_named(tmp_path: Path, jsonl: Any, monkeypatch: Any) 
         read_runs(closed)
     (tmp_path / "metrics.jsonl").unlink()
     with pytest.raises(InputError, match="cannot be entered"):
-        read_runs(tmp_path)
-
-
-def test_one_unreadable_file_does_not_stop_the_others(jsonl: Any, tmp_path: Path) -> None:
-    jsonl([{"step": n, "reward": r} for n, r in enumerate(REWARD, start=1)])
-    broken = tmp_path / "broken.csv"
-    broken.write_text('step,reward\n1,0.5\n2,"0.6\n', encoding="utf-8")
-    (run,) = read_runs(tmp_path)
-    assert any(line.startswith("cannot be read:") and "broken.csv" in line for line in run.warnings)
-    assert [*filter(lambda line: "broken.csv" in line, PilotRun.weighty(run.warnings))]
-    with pytest.raises(InputError, match=r"broken\.csv"):
-        read_runs([tmp_path, broken])
-    (tmp_path / "metrics.jsonl").unlink()
-    with pytest.raises(InputError, match=r"broken\.csv"):
         read_runs(tmp_path)

@@ -70,37 +70,6 @@ def test_the_block_pastes_as_it_is(write: Writer, tmp_path: Path) -> None:
     assert "[[run]]" not in block(tmp_path)  # nothing that differs is left to ask for
 
 
-def test_what_a_name_states_is_asked_even_where_a_fit_could_assume_it(
-    write: Writer, tmp_path: Path
-) -> None:
-    for place, name in enumerate(("rate_1e-5_mu_2", "rate_1e-5_mu_1")):
-        write(f"{name}.csv", rows(place / 100))
-    assert "  epochs_per_refresh = 2  # read off the name: check" in block(tmp_path)
-
-
-def test_several_runs_of_one_file(write: Writer, tmp_path: Path) -> None:
-    lines = "".join(
-        f"{name},{n},{0.1 + 0.01 * n * at}\n"
-        for at, name in enumerate(("lr1e-5-n8", "lr2e-5-n4"), 1)
-        for n in range(1, 12)
-    )
-    write("all.csv", "run_name,step,reward\n" + lines)
-    write("pilots.toml", block(tmp_path))
-    found = [
-        (run.hyperparameters.learning_rate, run.hyperparameters.group_size)
-        for run in advisor.inspect(tmp_path).runs
-    ]
-    assert sorted(found) == [(1e-5, 8), (2e-5, 4)]
-
-
-def test_runs_whose_names_say_nothing_share_a_line(write: Writer, tmp_path: Path) -> None:
-    for place in range(3):
-        write(f"{place}.csv", rows(place / 100))
-    pasted = block(tmp_path)
-    assert "[[run]]" not in pasted
-    assert "  # learning_rate = ..." in pasted
-
-
 @pytest.mark.parametrize(
     ("name", "size"),
     [

@@ -92,17 +92,6 @@ def test_entries_of_logs_not_asked_for(write_state, write, tmp_path):
         read_runs(tmp_path)  # also where every run has an entry of its own
 
 
-def test_name_with_brackets_comes_before_a_glob(write_state, write, tmp_path):
-    write_state("[v2]run/trainer_state.json")
-    write_state("a-run/trainer_state.json")
-    write(
-        "pilots.toml",
-        '[[run]]\npath = "*run"\ngroup_size = 4\n[[run]]\npath = "[v2]run"\ngroup_size = 8\n',
-    )
-    found = {run.id: run.hyperparameters.group_size for run in read_runs(tmp_path)}
-    assert found["[v2]run"] == 8
-
-
 def test_a_sidecar_above_the_folder_that_is_given_speaks(write_state, write, tmp_path):
     write_state("runs/x/trainer_state.json")
     write_state("runs/y/trainer_state.json")
@@ -117,20 +106,6 @@ def test_a_sidecar_above_the_folder_that_is_given_speaks(write_state, write, tmp
     write_state("runs/x/a/b/trainer_state.json")
     (run,) = read_runs(tmp_path / "runs" / "x" / "a" / "b")
     assert run.hyperparameters.group_size is None
-
-
-def test_a_sidecar_next_to_a_link_speaks(write_state, write, tmp_path):
-    stored = write_state("store/long/away/one/trainer_state.json")
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "trainer_state.json").symlink_to(stored)
-    write("runs/pilots.toml", '[[run]]\npath = "trainer_state.json"\ngroup_size = 8\n')
-    for given in (tmp_path / "runs", tmp_path / "runs" / "trainer_state.json"):
-        (run,) = read_runs(given)
-        assert run.hyperparameters.group_size == 8
-    # What lies next to the stored log counts where nothing lies next to the link.
-    (tmp_path / "runs" / "pilots.toml").rename(tmp_path / "store/long/away/one/pilots.toml")
-    (run,) = read_runs(tmp_path / "runs")
-    assert run.hyperparameters.group_size == 8
 
 
 @pytest.mark.parametrize(

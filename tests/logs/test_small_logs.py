@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from reader_conformance import format_of
 from small_logs import SMALL, write_all
 
 from advisor import inspect, read_runs
@@ -69,23 +67,6 @@ def test_settings_and_nothing_to_complain_of(truth: dict[str, Any]) -> None:
     assert run.warnings == ((begun_twice,) if truth["log"] == "own_csv" else ())
 
 
-def test_of_nested_checkpoints_the_longer_one() -> None:
-    run = only_run(TRUTH[0])
-    assert run.id == "trl_state"
-    assert Path(run.path).parent.name == "checkpoint-30"
-    (short,) = read_runs(SMALL / "trl_state" / "checkpoint-10")
-    assert short.step.size == 10
-
-
-def test_each_file_has_one_reader() -> None:
-    formats = {truth["log"]: truth["format"] for truth in TRUTH}
-    claimed: dict[str, set[str]] = {}
-    for path in sorted(SMALL.rglob("*")):
-        if path.is_file() and (first := format_of(path)) is not None:
-            claimed.setdefault(path.relative_to(SMALL).parts[0], set()).add(first)
-    assert claimed == {name: {kind} for name, kind in formats.items()}
-
-
 def test_the_whole_tree_with_all_that_is_no_log() -> None:
     found = inspect(SMALL)
     assert [run.copy_of for run in found.runs] == [None] * len(TRUTH)
@@ -94,18 +75,6 @@ def test_the_whole_tree_with_all_that_is_no_log() -> None:
         "args.json": "not a log that any reader knows",
         "config.json": "settings, not a log",
     }
-
-
-def test_the_same_tree_in_an_archive(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "small.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files(SMALL).items():
-            archive.writestr(f"small/{name}", content)
-    packed = read_runs(tmp_path / "small.zip")
-    plain = read_runs(SMALL)
-    assert [run.hyperparameters for run in packed] == [run.hyperparameters for run in plain]
-    for one, other in zip(packed, plain, strict=True):
-        np.testing.assert_array_equal(one.reward, other.reward)
-        np.testing.assert_array_equal(one.step, other.step)
 
 
 def test_rollouts_of_a_loop_of_ones_own_on_optimizer_steps() -> None:

@@ -30,15 +30,6 @@ def test_other_separators_and_quoted_lines(write, separator):
     assert read_runs(path)[0].reward.tolist() == [0.5, 0.75, 1]
 
 
-def test_json_list_of_trl_rows(write, make_rows):
-    rows = [*make_rows([5, 10, 15, 20]), {"step": 20, "train_loss": 0.1}]
-    (run,) = read_runs(write("logs.json", rows))
-    assert run.step.tolist() == [5, 10, 15, 20]
-    assert run.logging_steps == 5
-    assert any("logging_steps = 5 assumed" in line for line in run.assumptions)
-    assert run.hyperparameters.learning_rate == pytest.approx(3e-4)
-
-
 ROLLOUTS = [
     row
     for n in (1, 2, 3)
@@ -84,17 +75,6 @@ def test_rates_by_refresh_stand_at_its_last_step(write, start):
     assert settings.schedule == "linear"
     assert settings.warmup_steps == pytest.approx(16, abs=1)
     assert settings.planned_steps == pytest.approx(160, abs=1)
-
-
-def test_rates_of_rows_without_a_step_stand_where_the_rows_do(write):
-    factors = schedule_factors("linear", 200, warmup_steps=20, planned_steps=200)
-    rows = [{"reward": 0.1, "lr": 1e-4 * factors[5 * n - 1]} for n in range(1, 41)]
-    path = write("a.jsonl", [{"lr": 0.0, "note": "no reward yet"}, *rows])
-    (run,) = read_runs(path, overrides={"logging_steps": 5})
-    settings = run.hyperparameters
-    assert settings.schedule == "linear"
-    assert settings.warmup_steps == pytest.approx(20, abs=1)
-    assert settings.planned_steps == pytest.approx(200, abs=1)
 
 
 def test_refreshes_without_a_known_interval(write):
@@ -147,14 +127,6 @@ def test_methods_and_seeds_name_runs_together(write):
     alone = [{**row, "run": f"{row['method']}-{row['seed']}"} for row in rows]
     runs = read_runs(write("b.jsonl", alone))
     assert [run.id for run in runs] == ["grpo-0", "grpo-1", "rloo-0", "rloo-1"]
-
-
-def test_utf16_and_marks(write, tmp_path):
-    text = "step,reward\n1,0.5\n2,0.6\n3,0.7\n"
-    path = write("a.csv", text.encode("utf-16"))
-    assert read_runs(path)[0].reward.tolist() == [0.5, 0.6, 0.7]
-    assert read_runs(tmp_path)[0].reward.tolist() == [0.5, 0.6, 0.7]  # found in a folder too
-    assert read_runs(write("b.csv", text.encode("utf-8-sig")))[0].keys_read["step"] == "step"
 
 
 LEVELS = [round(0.2 + 0.005 * n + 0.01 * ((n * 7) % 5), 4) for n in range(1, 61)]
@@ -273,23 +245,6 @@ def test_a_reward_for_each_micro_batch(tmp_path, where, key) -> None:
     assert "480 rows at 60 steps: averaged by step" in run.assumptions
 
 
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.97])
-@pytest.mark.parametrize("indent", [None, 2])
-def test_whole_rows_of_a_cut_list_are_kept(tmp_path, share, indent) -> None:
-    rows = [{"step": n, "reward": level, "epoch": 0.1} for n, level in enumerate(LEVELS, start=1)]
-    for name, document in (
-        ("trainer_state.json", {"max_steps": 100, "log_history": rows}),
-        ("rows.json", rows),
-    ):
-        text = json.dumps(document, indent=indent)
-        path = tmp_path / name
-        path.write_text(text[: int(share * len(text))], encoding="utf-8")
-        (run,) = inspect(path).runs
-        assert run.reward.tolist() == LEVELS[: run.step.size]
-        assert run.step.size >= share * 60 - 3
-        assert any(f"{run.step.size} whole rows are read" in line for line in run.warnings)
-
-
 def test_folders_behind_links_are_read_once(tmp_path) -> None:
     there, here = tmp_path / "scratch" / "a", tmp_path / "runs"
     there.mkdir(parents=True)
@@ -308,12 +263,6 @@ def test_a_decimal_comma_is_named(tmp_path) -> None:
     (tmp_path / "a.csv").write_text("step;reward\n" + rows)
     (item,) = inspect(tmp_path).unread
     assert "has a decimal comma" in item.reason
-
-
-def test_a_percent_sign_is_to_be_left_out(tmp_path) -> None:
-    (tmp_path / "a.csv").write_text("step,reward\n1,25.8%\n2,26%\n3,27%\n")
-    (item,) = inspect(tmp_path).unread
-    assert "is '25.8%', not a number. Export numbers without signs such as %" in item.reason
 
 
 def test_one_absurd_reward_is_named_and_not_read(tmp_path) -> None:
@@ -342,14 +291,6 @@ def test_rows_that_a_restart_did_not_reach_again_are_named_apart(tmp_path) -> No
     assert run.step.tolist() == list(range(1, 41))
     named = "steps 26 to 40 were logged twice (a resumed run), and up to 50 before it"
     assert any(line.startswith(named) for line in run.warnings)
-
-
-def test_a_counter_that_starts_again_is_no_disorder(tmp_path) -> None:
-    """As negative control of sorting: epochs of five steps, of which none is another's."""
-    rows = [{"step": n % 5 + 1, "reward": level} for n, level in enumerate(LEVELS)]
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = inspect(tmp_path)
-    assert not any("out of order" in line for run in found.runs for line in run.assumptions)
 
 
 @pytest.mark.parametrize(

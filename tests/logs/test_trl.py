@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from advisor.errors import InputError
 from advisor.runs import PilotRun, read_runs
 
 
@@ -88,11 +87,6 @@ def test_batch_spread_is_told_from_group_spread(write_state, std_is_batch):
         assert any("0.27" in warning for warning in run.warnings)
 
 
-def test_with_one_prompt_both_spreads_agree(write_state):
-    (run,) = read_runs(write_state(std_is_batch=True), overrides={"prompts_per_step": 1})
-    assert "reward_std_within_group" in run.series
-
-
 def test_spread_in_silent_groups_is_batch_spread(write, make_rows, make_state):
     rows = make_rows([1, 2, 3, 4])
     for row in rows:
@@ -149,15 +143,6 @@ def test_a_resumed_run_keeps_the_later_rows(write, make_rows, make_state):
     assert any("steps 9 to 12 were logged twice" in warning for warning in run.warnings)
 
 
-def test_one_doubled_row(write, make_rows, make_state):
-    rows = make_rows([1, 2, 3, 3])
-    (run,) = read_runs(write("x/trainer_state.json", make_state(rows)))
-    assert run.reward[-1] == rows[-1]["reward"]
-    assert run.warnings == (
-        "step 3 was logged twice (a resumed run): the earlier rows are part of no run",
-    )
-
-
 def test_a_reset_is_another_run(write, make_rows, make_state):
     rows = make_rows([1, 2, 3, 4, 5, 1, 2, 3])
     first, second = read_runs(write("x/trainer_state.json", make_state(rows)))
@@ -172,34 +157,6 @@ def test_an_aborted_attempt_is_left_out(write, make_rows, make_state):
     (run,) = read_runs(write("x/trainer_state.json", make_state(rows)))
     assert run.step.tolist() == list(range(1, 61))
     assert any("aborted" in line for line in run.warnings)
-
-
-def test_not_finite_rewards(write, make_rows, make_state):
-    rows = make_rows([1, 2, 3, 4, 5])
-    rows[1]["reward"] = float("nan")
-    rows[3]["reward"] = float("inf")
-    (run,) = read_runs(write("x/trainer_state.json", make_state(rows)))
-    assert np.isnan(run.reward).tolist() == [False, True, False, True, False]
-    assert run.missing["reward"] == "not finite"
-    rows[0]["reward"] = float("nan")
-    path = write("y/trainer_state.json", make_state(rows))
-    with pytest.raises(InputError, match=r"row 1, key 'reward': 3 of 5 rewards are NaN"):
-        read_runs(path)
-
-
-def test_a_column_map_chooses_one_component(write, make_rows, make_state):
-    rows = make_rows([1, 2, 3])
-    for row in rows:
-        row["rewards/exact/mean"] = 0.125
-    path = write("x/trainer_state.json", make_state(rows))
-    (run,) = read_runs(path, columns={"reward": "rewards/exact/mean"})
-    assert run.reward.tolist() == [0.125] * 3
-    assert run.keys_read["reward"] == "rewards/exact/mean"
-
-
-def test_found_by_its_content_under_another_name(write, make_rows, make_state, tmp_path):
-    write("final.json", make_state(make_rows([1, 2, 3])))
-    assert [run.id for run in read_runs(tmp_path)] == ["final"]
 
 
 def test_the_closing_row_has_the_rest_of_the_last_window(write, make_rows, make_state):

@@ -131,13 +131,6 @@ def test_a_group_of_one_in_a_sidecar_is_refused(tmp_path):
     assert "Correct 'group_size'" in refused.value.advice
 
 
-def test_a_group_of_one_is_a_setting_of_ppo(tmp_path):
-    write_run(tmp_path, **{"critic/vf_loss": 0.2})
-    (run,) = read_runs(tmp_path, overrides={"group_size": 1})
-    assert run.hyperparameters.group_size == 1
-    assert not any(NO_GROUP in line for line in run.warnings)
-
-
 def stages(starts, gains, seed, rates=None, spread=0.02) -> list[bool]:
     """Of which runs it is said that they, or those after them, are stages of one training."""
     rng = np.random.default_rng(seed)
@@ -164,14 +157,6 @@ def test_seeds_and_other_rates_are_pilots():
     false = [any(stages([0.25] * 6, gains, seed, spread=0.04)) for seed in range(200)]
     assert np.mean(false) <= 0.02
     assert not any(any(stages([0.2, 0.42], [0.25, 0.2], seed, rates)) for seed in range(100))
-
-
-def test_a_log_that_counts_on_is_no_pilot():
-    rng = np.random.default_rng(3)
-    first, later = pilot(0, 0.2, rng, 0.0), pilot(1, 0.2, rng, 0.0)
-    later = later.with_updates(step=later.step + 30)
-    warned = warn_of_starts([first, later])
-    assert all("'run1' begins where 'run0' ends" in run.warnings[0] for run in warned)
 
 
 @pytest.mark.parametrize(("first", "is_warned"), [(1, True), (5, False)])

@@ -32,16 +32,6 @@ def only(path, **given):
     return run
 
 
-def test_a_summary_named_after_the_log_tells_its_config(tmp_path):
-    for name, rate in (("run1", 2e-6), ("run1_b", 5e-6)):
-        lines(tmp_path / f"{name}.jsonl", reward=REWARD * (1 if name == "run1" else 0.9))
-        config = {"learning_rate": rate, "group_size": 4, "num_prompts": 8}
-        summary = {"final_reward": 0.7, "config": config}
-        (tmp_path / f"{name}_summary.json").write_text(json.dumps(summary))
-    rates = {run.id: run.hyperparameters.learning_rate for run in inspect(tmp_path).runs}
-    assert rates == {"run1": 2e-6, "run1_b": 5e-6}
-
-
 def test_a_total_batch_size_that_trl_prints_is_used_where_the_group_is_given(tmp_path):
     rows = [{"loss": 0.01, "reward": float(r), "completions/mean_length": 9.0} for r in REWARD]
     head = [
@@ -133,17 +123,6 @@ def test_runs_with_ceilings_of_1_and_2_do_not_share_them():
     parted = Plan().run(rising(ROWS), "one").with_updates(parts={"correct": rising(ROWS)})
     with pytest.raises(InputError, match="on different scales"):
         build(parted, Plan().run(twice, "two"))
-
-
-def test_notes_come_in_the_order_of_the_runs():
-    """Not in that of a set, which changes from one process to the next."""
-    tasks, runs = [f"task {number}" for number in range(6)], []
-    for number, task in enumerate(tasks):
-        plan, end = Plan(task=task, model=task), 0.7 + 0.01 * number
-        runs += [plan.run(rising(ROWS, end=end), f"one of {task}")]
-        runs += [plan.run(2 * rising(ROWS, end=end), f"two of {task}")]
-    told = [one for one in build(*runs).notes if one.kind is Kind.ONE_SCALE]
-    assert [one.values["small"] for one in told] == [f"one of {task}" for task in tasks]
 
 
 def test_rewards_named_after_their_runs_are_runs(tmp_path):

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cohorts import PRIORS, SCENARIOS, Block, data_of, flat, likelihood, random_point, simulated
-from simulated_runs import PLANS, Plan, made_up_posterior
+from cohorts import PRIORS, Block, data_of, flat, likelihood, random_point, simulated
 
 FOLDER = Path(__file__).parents[2] / "case_studies" / "calibration"
 sys.path.insert(0, str(FOLDER))
 
 import simulation  # noqa: E402
 
-from advisor.model import POPULATION, SPECTRUM, cohort_of, load_priors, preset_names  # noqa: E402
+from advisor.model import POPULATION, SPECTRUM, load_priors, preset_names  # noqa: E402
 from advisor.model import equations as eq  # noqa: E402
 
 ANCHORED = ("plateau_loss.level", "hazard.level")
@@ -56,32 +55,6 @@ def test_prior_in_the_density_is_that_of_the_anchored_levels(name):
         found = value - likelihood(data, point)[0]
         assert found == pytest.approx(prior(anchored(point)), rel=1e-9)
         assert abs(found - prior(point["population"])) > 0.1
-
-
-def at_rates(cohort, factor, runs=None):
-    """The cohort had its pilots, or some, run at a learning rate so many times as large."""
-    moved = []
-    for index, run in enumerate(cohort.runs):
-        settings = run.hyperparameters
-        rate = settings.learning_rate * (factor if runs is None or index in runs else 1.0)
-        settings = settings.model_copy(update={"learning_rate": rate})
-        moved.append(run.with_updates(hyperparameters=settings))
-    return cohort_of(moved)
-
-
-@pytest.mark.parametrize("name", [name for name in SCENARIOS if len(SCENARIOS[name]) > 1])
-def test_unit_of_the_learning_rate_does_not_matter(name):
-    """Everything is relative to the pilots' own reference, and the priors to no learning rate."""
-    cohort = simulated(name)
-    same, other = at_rates(cohort, 7.0), at_rates(cohort, 7.0, runs=[0])
-    assert same.reference.learning_rate == pytest.approx(7 * cohort.reference.learning_rate)
-    for seed in range(3):
-        point = random_point(cohort, np.random.default_rng([97, seed]))
-        value, slope = density(cohort, point)
-        found, found_slope = density(same, point)
-        assert found == pytest.approx(value, rel=1e-9)
-        np.testing.assert_allclose(found_slope, slope, rtol=1e-6, atol=1e-6)
-        assert abs(density(other, point)[0] - value) > 1e-3
 
 
 # Draws -----------------------------------------------------------------------------------------
@@ -126,18 +99,3 @@ def test_prior_draws_have_the_moments_of_the_preset_at_the_anchors(preset, name)
         assert np.corrcoef(here[parameter], stiffness)[0, 1] > 0.2
     elsewhere = eq.at_anchor(here, stiffness + np.log(2))["plateau_loss.level"]
     assert off(elsewhere, priors.plateau_loss_level)[0] < -5
-
-
-def test_posterior_tells_its_draws_as_the_priors_speak_of_them():
-    plans = (*PLANS, Plan(task="mod"), Plan(1e-3, task="mod"))
-    posterior = made_up_posterior(plans, width=1.0, draws=2000, is_prior=True)
-    assert len(posterior.meta.tasks) == 2
-    for name in NAMES:
-        prior = getattr(posterior.meta.priors, name.replace(".", "_"))
-        assert np.abs(off(posterior.as_in_priors(name), prior)).max() < 4.5, name
-        if name in ANCHORED:
-            assert np.abs(off(posterior.flat(name), prior)).max() > 20
-        else:
-            np.testing.assert_array_equal(posterior.as_in_priors(name), posterior.flat(name))
-    for name in ("log_slope", "start_logit", "run_offset.plateau", "plateau"):
-        np.testing.assert_array_equal(posterior.as_in_priors(name), posterior.flat(name))

@@ -139,13 +139,6 @@ def test_bins_are_jointly_student_t(posterior):
         assert abs(found[run] - other) > 1e-4
 
 
-def test_summary_and_diagnostics(data, arviz):
-    headline = ["curvature_exponent", "plateau", "stiffness"]
-    table = arviz.summary(data, var_names=[*headline, "collapse_rate", "rate"])
-    assert all(any(name in str(row) for row in table.index) for name in headline)
-    assert (table["r_hat"].astype(float) < 1.05).all()
-
-
 def test_loo_by_run_has_a_pareto_k_for_each(data, arviz, posterior):
     loo = arviz.loo(data, pointwise=True)
     k = np.asarray(loo.pareto_k)
@@ -155,37 +148,3 @@ def test_loo_by_run_has_a_pareto_k_for_each(data, arviz, posterior):
     groups = inference_groups(posterior)
     worse = groups["log_likelihood"]["whole_run"].values.sum(axis=2).mean() - 50
     assert float(getattr(loo, "elpd", getattr(loo, "elpd_loo", np.nan))) > worse
-
-
-def test_loo_pit_is_within_its_bounds(data, arviz):
-    # It wants the likelihood of what it is asked about: that of the rows, in place of the runs'.
-    if hasattr(arviz, "plot_posterior"):
-        data = arviz.InferenceData(**{name: data[name] for name in GROUPS - {"log_likelihood"}})
-        data.add_groups(log_likelihood=data["log_likelihood_parts"])
-        pit = arviz.loo_pit(data, y="train_reward", y_hat="train_reward")
-    else:
-        data = data.copy()
-        data["log_likelihood"] = data["log_likelihood_parts"]
-        pit = arviz.loo_pit(data, var_names="train_reward")["train_reward"].values
-    pit = np.asarray(pit)
-    assert pit.size == data["observed_data"]["train_reward"].size
-    assert np.all((pit >= 0) & (pit <= 1))
-    assert 0.3 < pit.mean() < 0.7
-
-
-def test_plots(data, arviz):
-    arviz.plot_trace(data, var_names=["plateau"])
-    arviz.plot_forest(data, var_names=["rate", "hazard"])
-    arviz.plot_energy(data)
-    draw = getattr(arviz, "plot_ppc", None) or arviz.plot_ppc_dist
-    draw(data, var_names=["train_reward"])
-
-
-def test_prior_sensitivity_by_power_scaling(data, arviz):
-    if not hasattr(arviz, "psense_summary"):
-        pytest.skip("ArviZ 0.23 has no psense_summary")
-    table = arviz.psense_summary(
-        data, var_names=["plateau", "stiffness"], likelihood_var_names=["whole_run"]
-    )
-    assert np.isfinite(table["prior"].astype(float)).all()
-    assert np.isfinite(table["likelihood"].astype(float)).all()

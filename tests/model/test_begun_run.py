@@ -101,23 +101,6 @@ def test_forecast_of_a_healthy_run_continues_its_curve(certain, truth, index):
         assert abs(moved - found).min() > 6e-3
 
 
-def test_forecast_continues_beyond_the_planned_end(certain, truth):
-    plan, lucky = RUNS[0], with_luck(certain, 0, LUCK)
-    steps = [400, 500]
-    found = begun_run_reward(lucky, 0, seen_of(plan), steps)
-    np.testing.assert_allclose(found, expected(truth, plan, np.array(steps)).mean(), rtol=1e-9)
-    assert found[0] > expected(truth, plan, np.array([60]))[0] + 0.05
-
-
-def test_forecast_of_one_step_is_that_step(certain, truth):
-    lucky = with_luck(certain, 1, LUCK)
-    found = [begun_run_reward(lucky, 1, seen_of(RUNS[1]), step)[0] for step in (25, 32, 33)]
-    wanted = expected(truth, RUNS[1], np.array([25, 32, 33]))
-    np.testing.assert_allclose(found, wanted, rtol=1e-9)
-    # K = 8: steps 25 to 32 score one policy.
-    assert found[0] == found[1] < found[2]
-
-
 def interval(values, level=0.8):
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return high - low
@@ -182,17 +165,6 @@ def test_forecast_is_in_reward_units_and_stays_within_them():
     assert (one.min(), one.max()) == (0, 1)
 
 
-@pytest.mark.parametrize("index", [0, DEAD])
-def test_seed_decides_and_draws_are_thinned(noisy, index):
-    curve = np.full(60, 0.3)
-    run, steps = RUNS[index].run(curve), [60]
-    first = begun_run_reward(noisy, index, run, steps, draws=50, seed=1)
-    assert first.shape == (50,)
-    again = begun_run_reward(noisy, index, run, steps, draws=50, seed=1)
-    np.testing.assert_array_equal(first, again)
-    assert np.any(first != begun_run_reward(noisy, index, run, steps, draws=50, seed=2))
-
-
 def test_a_pilot_has_its_own_luck_in_place_of_a_seed(noisy):
     forecaster = Forecaster.of_pilot(noisy, 3, draws=100)
     kept = np.unique(np.linspace(0, 7999, 100).astype(int))
@@ -234,19 +206,6 @@ def test_collapsed_run_that_gets_nothing_right_may_stay_at_nothing(noisy):
     assert begun_run_reward(noisy, DEAD, dead_run(0.1), np.arange(55, 61)).min() > 0
 
 
-def test_nothing_right_in_few_completions_says_less(noisy):
-    few = Plan(3e-3, 2, prompts=1.0, collapse=25)
-    posterior = made_up_posterior([RUNS[0], RUNS[1], few], width=0.0, draws=4000)
-    found = begun_run_reward(posterior, 2, few.run(np.zeros(24)), np.arange(50, 60), draws=8000)
-    # Five rows of two completions: half a success in eleven trials.
-    odds = log_odds(0.5 / 11) + FALLEN_SPREAD * norm.ppf((np.arange(1000) + 0.5) / 1000)
-    assert np.mean(found) == pytest.approx(np.mean(1 / (1 + np.exp(-odds))), rel=0.05)
-    # Twenty completions are asked for.
-    np.testing.assert_allclose(20 * found, np.round(20 * found), atol=1e-9)
-    many = begun_run_reward(noisy, DEAD, dead_run(0.0), np.arange(50, 60))
-    assert np.mean(found) > 10 * np.mean(many)
-
-
 def test_collapsed_run_is_judged_by_its_last_fifth(noisy):
     # 40 rows: eight count.
     plan, curve = RUNS[DEAD], np.full(40, 0.5)
@@ -264,24 +223,3 @@ def test_collapsed_run_is_judged_by_its_last_fifth(noisy):
     curve[-16:-8] = 0.1
     lost = begun_run_reward(noisy, DEAD, plan.run(curve), [200], draws=8000)
     assert np.median(lost) == pytest.approx(0.1, abs=0.02)
-
-
-def test_collapsed_run_does_not_hear_of_the_curve(noisy):
-    run = dead_run(0.2)
-    found = begun_run_reward(noisy, DEAD, run, [200])
-    np.testing.assert_array_equal(
-        begun_run_reward(with_luck(noisy, DEAD, (3.0, 3.0, 3.0)), DEAD, run, [200]), found
-    )
-
-
-def test_forecast_changes_with_what_was_seen(noisy, certain):
-    levels = [
-        np.median(begun_run_reward(noisy, DEAD, dead_run(level), [200])) for level in (0.05, 0.2)
-    ]
-    assert levels[1] > 2 * levels[0]
-    # Of a healthy run what was seen is in the posterior.
-    plateau = [
-        begun_run_reward(with_luck(certain, 0, (luck, 0.0, 0.0)), 0, seen_of(RUNS[0]), [200])[0]
-        for luck in (-2.0, 2.0)
-    ]
-    assert plateau[1] > plateau[0] + 0.1

@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_runs import Plan, rising
 
-from advisor import build_model
 from advisor.common import Kind, kinds
-from advisor.errors import FlatRewardError, InputError
-from advisor.forecast import fitting
+from advisor.errors import InputError
 from advisor.model import CLOCK_EXPONENTS, Cohort, build_cohort, clock_table, cohort_of
 from advisor.model.cohort import _edges
 from advisor.runs import Trainer
-from advisor.theory import policy_steps, schedule_factors
+from advisor.theory import schedule_factors
 
 MAX_BINS = 14
 
@@ -92,13 +90,6 @@ def test_bins_share_the_rows_and_grow(rows):
     assert np.all(np.diff(sizes) >= -1)
 
 
-def test_bins_of_a_long_run_end_where_a_power_of_their_number_says():
-    ends = np.cumsum(sizes_of(14_000))
-    wanted = 14_000 * (np.arange(1, MAX_BINS + 1) / MAX_BINS) ** 1.5
-    np.testing.assert_allclose(ends, wanted, atol=1)
-    assert sizes_of(14_000)[-1] > 5 * sizes_of(14_000)[0]
-
-
 def test_bins_average_their_rows():
     cohort = of(Plan(steps=60))
     assert cohort.reward.size == MAX_BINS
@@ -124,15 +115,6 @@ def test_rows_without_a_reward_are_left_out():
     kept = np.flatnonzero(np.isfinite(reward))
     np.testing.assert_allclose(cohort.reward, binned(reward[kept]))
     np.testing.assert_allclose(cohort.step, binned(kept + 1.0))
-
-
-def test_bins_of_several_runs_follow_each_other():
-    cohort = build(
-        Plan(steps=60).run(rising(60), "a"), Plan(1e-3, steps=7).run(rising(7, end=0.7), "b")
-    )
-    assert cohort.run_of_bin.tolist() == [0] * MAX_BINS + [1] * 7
-    assert [run.id for run in cohort.runs] == ["a", "b"]
-    np.testing.assert_allclose(cohort.reward[MAX_BINS:], rising(7, end=0.7))
 
 
 def test_noise_is_bernoulli_over_new_completions():
@@ -168,29 +150,6 @@ def test_information_of_a_bin(change, steps_per_row):
     # A few rows of one batch are one batch of information, never less.
     least = 1.0 if "prompts" not in change else 0.0
     np.testing.assert_allclose(changed, plain * rows / np.maximum(rows * steps_per_row, least))
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize(("epochs", "logging"), [(1, 1), (3, 1), (1, 4)])
-def test_stated_noise_is_the_scatter_of_simulated_rewards(epochs, logging):
-    rng = np.random.default_rng(30)
-    # Long, so that few bins end within a batch.
-    plan = Plan(group_size=8, prompts=16, epochs=epochs, logging=logging, steps=1800)
-    level, means, stated = 0.4, [], []
-    for _ in range(1000):
-        batches = rng.binomial(8 * 16, level, (1800 // epochs, logging)).mean(axis=1) / (8 * 16)
-        cohort = build(
-            plan.run(np.repeat(batches, epochs)), collapse={"run": 1.0}
-        )  # called collapsed, so that a flat run is not refused
-        means.append(cohort.reward)
-        stated.append(cohort.noise_per_completion)
-    told = np.mean(np.mean(stated, axis=0) / np.var(means, axis=0))
-    assert told == pytest.approx(1.0, rel=0.05)
-    # The controls: counting repeated batches as new, or a window as one row, is far off.
-    if epochs > 1:
-        assert told / epochs < 0.5
-    if logging > 1:
-        assert told * logging > 2
 
 
 # Noise that the logs tell ----------------------------------------------------------------------
@@ -240,29 +199,6 @@ def test_silent_groups_hide_in_the_mean_spread(silent):
     within = spread * np.sqrt(chance_of(guessed))
     np.testing.assert_allclose(guessed.noise_known, split(guessed, within))
     assert np.abs(guessed.noise_known / told.noise_known - 1).max() > 0.05
-
-
-def test_spread_within_groups_is_at_most_that_of_all_completions():
-    cohort = with_spread(0.9, 0.0)
-    np.testing.assert_allclose(cohort.noise_known, split(cohort, chance_of(cohort)))
-
-
-def test_where_all_groups_are_silent_all_spread_is_between_them():
-    cohort = with_spread(0.0, 1.0)
-    np.testing.assert_allclose(cohort.noise_known, split(cohort, 0.0))
-
-
-def test_bins_without_a_logged_spread_keep_the_split_that_is_learned():
-    spread = np.full(60, 0.35)
-    spread[:30] = np.nan
-    spread[31] = np.nan
-    cohort = with_spread(spread, 0.0)
-    known = cohort.noise_known > 0
-    # A bin with one such row at least.
-    assert known.tolist() == [bool(np.isfinite(spread[part]).any()) for part in _edges(60)]
-    assert 0 < known.sum() < MAX_BINS
-    np.testing.assert_array_equal(cohort.noise_per_prompt > 0, ~known)
-    np.testing.assert_array_equal(cohort.noise_per_completion > 0, ~known)
 
 
 @pytest.mark.parametrize(("share", "tells"), [(0.25, True), (0.8, True), (0.8, False)])
@@ -321,23 +257,6 @@ def test_evaluation_tests_the_policy_after_its_steps():
     assert cohort.clock[-1, 0] < table[60, 0]
 
 
-def test_many_evaluations_are_averaged_into_bins():
-    step = np.arange(1.0, 61.0)
-    cohort = build(evaluated(eval_step=step, reward=step / 100))
-    assert cohort.eval_reward.size == MAX_BINS
-    np.testing.assert_allclose(cohort.eval_reward, binned(step / 100))
-    np.testing.assert_allclose(cohort.eval_clock[:, 0], binned(step))
-
-
-def test_evaluations_of_a_collapsed_run_end_with_its_health():
-    runs = [evaluated(), replace(BINARY, learning_rate=1e-3).run(rising(60, end=0.7), "untested")]
-    cohort = build(*runs, collapse={"run": 40.0}, healthy={"run": 20.0})
-    np.testing.assert_allclose(cohort.eval_reward, [0.1, 0.2])
-    assert cohort.run_of_eval.tolist() == [0, 0]
-    assert build(*runs[1:]).eval_reward.shape == (0,)
-    assert build(*runs[1:]).eval_clock.shape == (0, 4)
-
-
 @pytest.mark.parametrize(
     ("reward", "bounds", "wanted"),
     [
@@ -360,11 +279,6 @@ def test_bounds_of_the_held_out_reward(reward, bounds, wanted):
     # The train reward keeps its own.
     low, high = bounds.get("reward_floor", 0.0), bounds.get("reward_ceiling", 1.0)
     assert (cohort.floor, cohort.ceiling) == (low, high)
-
-
-def test_bounds_without_evaluations_are_those_of_the_train_reward():
-    cohort = of(BINARY, reward_floor=-1.0, reward_ceiling=2.0)
-    assert (cohort.eval_floor, cohort.eval_ceiling) == (-1.0, 2.0)
 
 
 # Clocks ----------------------------------------------------------------------------------------
@@ -397,24 +311,6 @@ def test_clock_equals_one_that_is_added_up(
     np.testing.assert_allclose(cohort.clock, binned(direct), atol=1e-9)
 
 
-def test_rewards_of_sixteen_steps_per_refresh_belong_to_the_policy_before_them():
-    plan = Plan(minibatches=16, steps=40)
-    # A row of a window of four steps, so that no row is averaged with others.
-    cohort = of(replace(plan, logging=4), 10)
-    np.testing.assert_array_equal(cohort.clock[:, 0], [0] * 4 + [16] * 4 + [32] * 2)
-    mean = of(replace(plan, steps=48)).clock[:, 0]
-    np.testing.assert_allclose(mean, binned(policy_steps(np.arange(1, 49), 16)))
-    # Reading the row as current would put the last bin at step 46 or so instead of 32.
-    assert mean[-1] == 32
-
-
-def test_logging_window_speaks_for_the_policies_in_it():
-    cohort = of(Plan(logging=10, steps=100), 10)
-    # Rows 10, 20 ... average the policies of steps 0 to 9, 10 to 19 ...
-    np.testing.assert_allclose(cohort.clock[:, 2], np.arange(4.5, 100, 10))
-    np.testing.assert_allclose(cohort.step, np.arange(10, 101, 10))
-
-
 def test_logged_learning_rate_overrules_the_schedule():
     factors = np.linspace(1.0, 0.1, 30)
     logged = 3e-4 * factors
@@ -428,13 +324,6 @@ def test_logged_learning_rate_overrules_the_schedule():
     one = np.where(np.arange(30) == 3, 1e-5, np.nan)
     alone = build(plan.run(reward, series={"reward": reward, "learning_rate": one}))
     assert alone.exposure[0] == 30
-
-
-def test_forecast_and_fit_share_one_clock():
-    plan = Plan(schedule="cosine", warmup=5, steps=50)
-    table = clock_table(plan.completed, 50)
-    cohort = build(plan.run(rising(MAX_BINS)))
-    np.testing.assert_allclose(cohort.clock, table[:MAX_BINS])
 
 
 # Exposure and collapse -------------------------------------------------------------------------
@@ -463,13 +352,6 @@ def test_exposure_of_a_collapsed_run_ends_with_its_collapse():
     dead = cohort.run_of_bin == 0
     assert cohort.step[dead].max() <= 18
     np.testing.assert_allclose(cohort.reward[dead], binned(rising(40)[:18]))
-
-
-def test_run_that_was_never_healthy_still_tells_its_start():
-    reward = np.concatenate([[np.nan, 0.31], np.zeros(38)])
-    cohort = build(Plan(steps=40).run(reward), collapse={"run": 6.0}, healthy={"run": 0.0})
-    assert cohort.reward.tolist() == [0.31]
-    assert cohort.step.tolist() == [2.0]
 
 
 # Groups, references, what is assumed -----------------------------------------------------------
@@ -508,17 +390,6 @@ def test_groups_are_pairs_of_task_and_model():
     assert cohort.task_of_group.tolist() == [0, 1, 1]
     assert cohort.group_parameters.tolist() == [1e5, 2e5, 1e5]
     assert cohort.longest == 60
-
-
-def test_nameless_runs_pool_and_defaults_are_said_once():
-    cohort = build(
-        Plan(model=None, task=None).run(rising(), "a"),
-        Plan(1e-3, model=None, task=None).run(rising(end=0.7), "b"),
-    )
-    assert cohort.groups == (("task", "model"),)
-    for what in ("task = 'task' assumed", "model = 'model' assumed", "momentum = 0.9 assumed"):
-        assert sum(what in str(note) for note in cohort.notes) == 1
-    assert all(settings.momentum == 0.9 for settings in cohort.settings)
 
 
 def test_importance_ratio_decides_correction_and_clipping():
@@ -634,23 +505,7 @@ def test_shares_beside_percent_are_refused():
     assert "run 'percent'" in str(no.value)
 
 
-def test_large_rewards_beside_small_ones_of_another_task_or_with_bounds_are_none():
-    given = {"reward_floor": 0.0, "reward_ceiling": 100.0}
-    assert build(*on_two_scales(**given)).ceiling == 100
-    apart = Plan(task="mod", model="other").run(100 * rising(end=0.7), "percent")
-    assert len(build(Plan().run(rising(), "shares"), apart).runs) == 2
-    low = [Plan().run(0.1 * rising(), "bad"), Plan(1e-3).run(25 * rising(), "good")]
-    assert len(build(*low).runs) == 2
-    tens = [Plan().run(rising(), "a"), Plan(1e-3).run(10 * rising(), "b")]
-    assert len(build(*tens).runs) == 2
-
-
 # Refusals --------------------------------------------------------------------------------------
-
-
-def test_no_run_is_refused():
-    with pytest.raises(InputError, match="no run to fit"):
-        build()
 
 
 @pytest.mark.parametrize("level", [0.0, 0.5, 1.0])
@@ -670,21 +525,6 @@ def test_reward_that_only_scatters_is_fitted_and_said_to_tell_nothing_but_slowne
     assert Kind.NONE_MOVED not in kinds(build(*flat, moving).notes)
     # A collapse is information too.
     assert Kind.NONE_MOVED not in kinds(build(*flat, collapse={"1": 30.0}).notes)
-
-
-@pytest.mark.evidence
-def test_share_of_flat_runs_that_pass_is_that_of_two_standard_errors():
-    rng = np.random.default_rng(32)
-
-    def passes(drift):
-        rewards = (0.5 + drift + 0.03 * rng.standard_normal(60) for _ in range(400))
-        return np.mean(
-            [Kind.NONE_MOVED not in kinds(build(Plan().run(own)).notes) for own in rewards]
-        )
-
-    # Two-sided 2 sigma: 4.6 %, and a little more since the noise is estimated.
-    assert passes(np.zeros(60)) < 0.09
-    assert passes(np.linspace(0, 0.1, 60)) > 0.95
 
 
 @pytest.mark.parametrize(
@@ -764,18 +604,6 @@ def test_the_coefficient_of_a_kl_term_is_asked_for():
     assert "kl_coefficient" not in run.with_updates(framework="OpenRLHF").questions
 
 
-def test_flat_pilots_end_with_3_and_name_the_next_one():
-    flat = Plan(1e-5).run(np.full(60, 0.5), "flat")
-    slower = Plan(3e-6).run(np.full(60, 0.4), "slower")
-    with pytest.raises(FlatRewardError) as caught:
-        build(slower, flat)
-    assert caught.value.exit_code == 3
-    assert "Next pilot: learning rate = 3e-05" in str(caught.value)
-    assert "all else as in 'flat'" in str(caught.value)
-    with pytest.raises(FlatRewardError, match="take easier prompts"):
-        build(Plan().run(np.zeros(60), "dead"))
-
-
 def test_unknown_size_is_named():
     with pytest.raises(
         InputError, match=r"run 'run' .* the size of the model is not known"
@@ -815,15 +643,6 @@ def test_rising_run_of_negative_rewards_is_no_collapse(low):
     assert cohort.floor == low
     falling = np.concatenate([np.linspace(low, 0.0, 30), np.full(30, low)])
     assert cohort_of([Plan().run(falling)]).collapsed.all()
-
-
-def test_given_floor_of_one_run_judges_all():
-    # From 0.5 to 0.1 above 0 is a collapse; above -10 it is not.
-    curve = np.concatenate([rising(30, 0.2, 0.5), np.full(30, 0.1)])
-    runs = [Plan().run(curve, "a"), Plan(1e-4).run(rising(), "b")]
-    assert cohort_of(runs).collapsed.tolist() == [1, 0]
-    low = [runs[0], runs[1].with_updates(reward_floor=-10.0)]
-    assert cohort_of(low).collapsed.tolist() == [0, 0]
 
 
 def test_two_runs_of_one_id_are_refused():
@@ -872,11 +691,6 @@ def test_digest_changes_with_every_setting(change):
     assert digest(replace(BASE, **change)) != digest()
 
 
-def test_digest_changes_with_the_reference_though_the_model_sees_ratios_alone():
-    rates = [float(f"{rate:.2g}") for rate in np.geomspace(1e-6, 1e-3, 20)]
-    assert len({digest(replace(BASE, learning_rate=rate)) for rate in rates}) == 20
-
-
 def test_digest_changes_with_rewards_bounds_and_collapse():
     nudged = rising(40)
     nudged[17] += 1e-9
@@ -892,18 +706,6 @@ def test_digest_changes_with_rewards_bounds_and_collapse():
         digest(series={"reward": rising(40), "reward_std_within_group": np.full(40, 0.3)}),
     ]
     assert len(set(digests)) == len(digests)
-
-
-@pytest.mark.evidence
-def test_runs_and_folders_go_where_their_cohorts_do(monkeypatch):
-    """``fit`` reads what `read_runs` reads, and ``build_model`` makes a cohort of runs."""
-    runs = [Plan().run(np.linspace(0.2, 0.6, 20), "one")]
-    assert "one" in build_model(runs).coords["run"]
-    seen = []
-    monkeypatch.setattr(fitting, "read_runs", lambda path: seen.append(path) or [])
-    with pytest.raises(InputError):
-        fitting.fit("runs/")
-    assert seen == ["runs/"]
 
 
 @pytest.mark.parametrize(("level", "is_kept"), [(0.03, False), (0.45, True)])

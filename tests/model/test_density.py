@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from cohorts import (
     PRIORS,
-    SCENARIOS,
     Block,
     data_of,
     flat,
     luck,
     random_point,
     shape_of,
-    shapes_of,
     simulated,
     unflat,
     with_places,
@@ -35,7 +33,6 @@ from advisor.model import (
 )
 from advisor.model import compat as _compat
 from advisor.model import equations as eq
-from advisor.model.fast import sampler_coordinates
 
 NAMES = (*POPULATION, *TASK_LEVELS, *GROUP_LEVELS, *GROUP_EFFECTS, *RUN_EFFECTS)
 """Parameters in the order of the flat point."""
@@ -171,21 +168,6 @@ def test_density_and_gradient_are_those_of_the_definition_in_pymc(name):
 
 
 @pytest.mark.evidence
-@pytest.mark.parametrize("key", ["prior_mean", "level_sd", "run_table", "bin_table"])
-def test_comparison_rejects_another_density(key):
-    definition = Definition("two tasks")
-    cohort, data = definition.cohort, definition.data
-    points = [
-        random_point(cohort, np.random.default_rng([82, s]), definition.family) for s in (0, 1)
-    ]
-    places_ = [definition.block.sampled(flat(point)) for point in points]
-    wrong = Block(cohort, data | {key: 1.001 * data[key]}).density
-    off = [wrong(there)[0] - definition.value(there) for there in places_]
-    assert abs(off[1] - off[0]) > 1e-5
-    assert np.abs(wrong(places_[0])[1] - definition.gradient(places_[0])).max() > 1e-5
-
-
-@pytest.mark.evidence
 def test_comparison_rejects_a_wrong_formula(monkeypatch):
     """A kernel is compared with the definition, not with itself."""
     from advisor import build_model
@@ -248,45 +230,7 @@ def test_coordinates_of_the_sampler_have_a_way_back(name):
         assert np.exp(there[loss]) == pytest.approx(odds)
 
 
-def test_coordinates_of_the_sampler_keep_volumes():
-    """So that its density is that of the model at the same point."""
-    cohort, data, family = case("two tasks")
-    block = Block(cohort, data)
-    for seed in range(5):
-        vector = flat(random_point(cohort, np.random.default_rng([93, seed]), family))
-        slopes = jacobian(lambda at: block.natural(at), block.sampled(vector))
-        assert abs(np.linalg.det(slopes)) == pytest.approx(1.0, rel=1e-9)
-
-
-@pytest.mark.parametrize("balance", [-1e3, -40.0, -29.9, 0.0, 29.9, 40.0, 1e3])
-def test_way_back_holds_where_one_part_is_nothing(balance):
-    cohort, data, family = case("two tasks")
-    block = Block(cohort, data)
-    vector = flat(random_point(cohort, np.random.default_rng(94), family))
-    loss = POPULATION.index("plateau_loss.level")
-    vector[loss] = balance
-    there = block.sampled(vector)
-    assert np.all(np.isfinite(there))
-    np.testing.assert_allclose(block.natural(there), vector, rtol=1e-9)
-    moved = there + 0.1
-    np.testing.assert_allclose(block.sampled(block.natural(moved)), moved, rtol=1e-9)
-
-
 # Data ------------------------------------------------------------------------------------------
-
-
-def test_block_holds_its_own_size_first():
-    cohort, data, _ = case("oscillator")
-    block = Block(cohort, data).values
-    numbers = [data[name] for name in data if name != "is_oscillator"]
-    assert block[0] == block.size
-    np.testing.assert_array_equal(
-        block[-sum(values.size for values in numbers) :],
-        np.concatenate([values.ravel() for values in numbers]),
-    )
-    assert tuple(block[2:5]) == shape_of(cohort)
-    assert block.dtype == np.float64
-    assert block.flags.c_contiguous
 
 
 COLUMNS = [
@@ -294,12 +238,6 @@ COLUMNS = [
     for key, count in (("run_table", 31), ("bin_table", 10), ("parents", 2))
     for column in range(count)
 ]
-
-
-def test_tables_have_the_columns_that_are_tested():
-    data = case("all there is")[1]
-    for key in ("run_table", "bin_table", "parents"):
-        assert data[key].shape[1] == sum(of == key for of, _ in COLUMNS)
 
 
 @pytest.mark.parametrize(("key", "column"), COLUMNS)
@@ -328,23 +266,6 @@ def test_each_prior_counts(key):
         moved[index] += 0.1
         after, _ = Block(cohort, data | {key: moved}).at(point)
         assert abs(after - before) > 1e-6
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_density_is_finite_and_alive_at_every_start(name):
-    cohort = simulated(name)
-    data = data_of(cohort, PRIORS)
-    for seed in range(4):
-        rng = np.random.default_rng([86, seed])
-        start = sampler_coordinates.start_points(cohort, PRIORS)
-        shapes = shapes_of(shape_of(cohort))
-        point = {key: start.get(key, rng.uniform(-1, 1, size)) for key, size in shapes.items()}
-        assert start.keys() <= shapes.keys()
-        value, gradient = Block(cohort, data).at(point)
-        assert np.isfinite(value)
-        assert np.all(np.isfinite(gradient))
-        # The sampler refuses a start at which a coordinate has no slope.
-        assert np.all(gradient != 0)
 
 
 @pytest.mark.parametrize("family", ["spectrum", "oscillator"])

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from simulated_runs import made_up_posterior
 
-from advisor.model import LAWS, informed_share
+from advisor.model import informed_share
 
 
 def test_informed_share_is_what_the_width_leaves():
@@ -21,11 +21,3 @@ def test_informed_share_is_what_the_width_leaves():
             [1 - width**2] * len(share), abs=5 * 0.016 * width**2
         )
     assert all(a[name] > b[name] for a, b in pairwise(found) for name in a)
-
-
-def test_informed_share_covers_every_term_of_the_laws():
-    share = informed_share(made_up_posterior(moved={"rate.group_size": 0.4}))
-    terms = {f"{law}.{term}" for law, names in LAWS.items() for term in names}
-    assert set(share) == terms | {"curvature_exponent"}
-    assert share["rate.group_size"] == 1.0
-    assert share["rate.learning_rate"] < 1.0

@@ -88,22 +88,6 @@ def test_forecast_is_the_curve_of_the_simulator(certain, truth, name):
     np.testing.assert_allclose(reward, np.tile(truth.reward(plan, STEPS), (400, 1)), rtol=1e-9)
 
 
-@pytest.mark.parametrize(("schedule", "warmup"), [("linear", 0), ("cosine", 10), ("constant", 30)])
-def test_forecast_under_a_schedule_is_that_of_the_whole_planned_run(
-    certain, truth, schedule, warmup
-):
-    plan = Plan(schedule=schedule, warmup=warmup, steps=100)
-    forecaster, steps = Forecaster(certain, SMALL), np.array([5, 20, 50, 100])
-    reward = forecaster.reward(plan.completed, steps)[0]
-    np.testing.assert_allclose(reward, truth.reward(plan, steps), atol=3e-3)
-    # Asked for an early step alone, the decay must not be squeezed into it.
-    early = forecaster.reward(plan.completed, 20)[0, 0]
-    assert early == pytest.approx(reward[1], abs=1e-12)
-    squeezed = replace(plan, steps=20).completed
-    if schedule != "constant":
-        assert abs(forecaster.reward(squeezed, 20)[0, 0] - early) > 0.01
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -145,55 +129,7 @@ def test_simulated_collapses_are_as_frequent_as_survival_says(certain, truth):
     assert abs(double - lives.mean()) > 0.1
 
 
-def test_hopeless_configuration_dies_at_the_most_hazard_and_no_sooner(certain):
-    forecaster = Forecaster(certain, SMALL)
-    for steps in (1, 10, 100, 10_000):
-        survival = forecaster.survival(Plan(1e6).completed, steps)
-        np.testing.assert_allclose(survival, np.exp(-eq.MOST_HAZARD * steps), rtol=1e-9)
-    assert survival.max() == 0
-    hotter = forecaster.survival(Plan(1e8).completed, 10)
-    np.testing.assert_allclose(hotter, np.exp(-1.0), rtol=1e-9)
-    assert forecaster.survival(Plan(3e-3).completed, 10).min() > 1.1 * np.exp(-1.0)
-
-
 # Spread ----------------------------------------------------------------------------------------
-
-
-def lucky(**moved):
-    """Runs of a posterior without any spread but that which is named."""
-    posterior = by_law(width=0.0, moved={**STILL, **LEVELS, **moved}, draws=2000)
-    forecaster = Forecaster(posterior, SMALL, draws=4000)
-    return forecaster.group, forecaster.run(Plan().completed)
-
-
-def test_seed_noise_widens_a_forecast_by_its_own_size():
-    _, run = lucky(log_run_plateau_spread=np.log(0.2), **{"plateau_loss.level": -30.0})
-    assert np.std(np.log(run.plateau / (1 - run.plateau))) == pytest.approx(0.2, rel=0.06)
-    assert max(np.ptp(np.log(run.stiffness)), np.ptp(np.log(run.dispersion))) < 1e-9
-    _, run = lucky(log_run_rate_spread=np.log(0.2))
-    assert np.std(np.log(run.stiffness)) == pytest.approx(0.2, rel=0.06)
-    assert max(np.ptp(run.plateau), np.ptp(np.log(run.dispersion))) < 1e-9
-
-
-def test_loss_and_shape_of_a_new_run_spread_by_their_own_size():
-    group, run = lucky(log_run_loss_spread=np.log(0.5), **{"plateau_loss.level": -1.0})
-    loss = -np.log(run.plateau / group.cold_plateau)
-    assert np.std(np.log(loss)) == pytest.approx(0.5, rel=0.06)
-    assert max(np.ptp(np.log(run.stiffness)), np.ptp(np.log(run.dispersion))) < 1e-9
-    _, run = lucky(log_run_shape_spread=np.log(0.4), log_dispersion=-0.3)
-    assert np.std(np.log(run.dispersion)) == pytest.approx(0.4, rel=0.06)
-    assert np.mean(np.log(run.dispersion)) == pytest.approx(-0.3, abs=0.03)
-    assert max(np.ptp(run.plateau), np.ptp(np.log(run.stiffness))) < 1e-9
-
-
-def test_kinds_of_luck_are_drawn_apart():
-    unit = dict.fromkeys(
-        ("log_run_plateau_spread", "log_run_rate_spread", "log_run_shape_spread"), np.log(0.1)
-    )
-    _, run = lucky(**unit, **{"plateau_loss.level": -30.0})
-    parts = [np.log(run.plateau / (1 - run.plateau)), np.log(run.stiffness), np.log(run.dispersion)]
-    correlation = np.corrcoef(parts)
-    assert np.abs(correlation[np.triu_indices(3, 1)]).max() < 0.1
 
 
 def test_two_configurations_are_compared_under_the_same_luck(posterior):
@@ -206,29 +142,11 @@ def test_two_configurations_are_compared_under_the_same_luck(posterior):
     np.testing.assert_array_equal(again, one.reward(Plan().completed, 100))
 
 
-def test_draws_are_thinned_evenly(posterior):
-    forecaster = Forecaster(posterior, SMALL, draws=40)
-    kept = forecaster.draw("curvature_exponent")
-    every = posterior.flat("curvature_exponent")
-    assert kept.shape == (40,)
-    assert (kept[0], kept[-1]) == (every[0], every[-1])
-    assert Forecaster(posterior, SMALL, draws=10_000).draw("log_slope").shape == (400, 1)
-
-
 def test_stiffness_ratio_is_drawn_from_its_prior(posterior):
     ratio = Forecaster(by_law(draws=5000), SMALL, draws=10_000).log_stiffness_ratio
     assert np.all(ratio >= 0)
     scale = posterior.meta.priors.log_stiffness_ratio.sd
     assert np.sqrt(np.mean(ratio**2)) == pytest.approx(scale, rel=0.05)
-
-
-def test_stiffness_of_the_law_is_that_before_clipping(posterior):
-    forecaster = Forecaster(posterior, SMALL)
-    free = Plan(minibatches=16, ratio=False).completed
-    clipped = Plan(minibatches=16).completed
-    np.testing.assert_allclose(forecaster.law_stiffness(free), forecaster.run(free).stiffness)
-    np.testing.assert_array_equal(forecaster.law_stiffness(clipped), forecaster.law_stiffness(free))
-    assert np.all(forecaster.run(clipped).stiffness < forecaster.law_stiffness(clipped))
 
 
 # Single mode, held-out reward, peak ------------------------------------------------------------
@@ -283,24 +201,6 @@ def test_held_out_reward_follows_from_a_start_and_with_odds_of_its_own(truth, bo
     np.testing.assert_allclose(found, np.tile(low + (high - low) * wanted, (400, 1)), rtol=1e-9)
     # The train reward stays what it is.
     np.testing.assert_allclose(forecaster.reward(Plan().completed, STEPS)[0], trained, rtol=1e-9)
-
-
-def test_held_out_reward_stays_within_its_bounds():
-    levels = {**STILL, **MINE, **LEVELS, "eval_start_logit": 0.0, "log_eval_gain": 3.0}
-    forecaster = Forecaster(evaluated(by_law(width=0.0, moved=levels)), SMALL)
-    found = forecaster.outcome(Plan().completed, STEPS)
-    assert found.min() == pytest.approx(0.5)
-    assert 0.9 < found.max() < 1.0
-
-
-def test_peak_is_the_end_of_a_curve_that_does_not_wander(certain):
-    still = replace(
-        certain,
-        draws={**certain.draws, "log_misfit": np.full_like(certain.draws["log_misfit"], -30.0)},
-    )
-    forecaster = Forecaster(still, SMALL)
-    end = forecaster.outcome(Plan().completed, 60)[:, -1]
-    np.testing.assert_allclose(peak(forecaster, Plan().completed, 60), end)
 
 
 @pytest.mark.parametrize("measured", [False, True])
@@ -371,18 +271,3 @@ def test_new_model_starts_like_the_piloted_models_of_its_task():
     # The same model on another task is as new.
     assert not Forecaster(moved, Target("mod", "tiny-m", 4e5)).is_piloted
     assert Forecaster(moved, Target("mod", "tiny-s", 1e5)).is_piloted
-
-
-def test_size_moves_a_new_model_along_the_curvature_law(certain):
-    stiffness = [
-        Forecaster(certain, Target("sort", "tiny-new", size)).law_stiffness(Plan().completed)[0]
-        for size in (1e5, 9e6)
-    ]
-    assert stiffness[1] / stiffness[0] == pytest.approx(90**0.3, rel=1e-6)
-
-
-def test_another_length_of_the_pilots_leaves_the_run_its_own(posterior):
-    forecaster = Forecaster.of_pilot(posterior, 1)
-    longer = forecaster.with_longest(1e6)
-    assert longer.posterior.meta.longest == 1e6
-    np.testing.assert_array_equal(longer.run_effect, forecaster.run_effect)

@@ -13,7 +13,6 @@ from advisor.findings import gate
 from advisor.forecast import interval_of
 from advisor.model import NormalPrior
 
-CONTRACTED = 0.7
 FARTHEST = 100_000
 PLATEAU_WIDTH = 0.2
 TIMESCALE_FACTOR = 3.0
@@ -68,15 +67,6 @@ def gated(plateau_width=0.05, stiffness_factor=1.2, *, priors=None, draws=200, p
     return gate(posed(base, priors, plateau=plateau, stiffness=np.exp(log_stiffness)))[0]
 
 
-def test_narrow_draws_are_published():
-    found = gated()
-    assert found.is_identified
-    assert found.more is None
-    assert found.text == (
-        "tiny-s on sort: plateau 0.6 [0.575, 0.625], timescale 50 [45.6, 54.8] steps."
-    )
-
-
 @pytest.mark.parametrize("share", [0.97, 1.03])
 def test_plateau_is_refused_from_its_limit_on(share):
     found = gated(plateau_width=share * PLATEAU_WIDTH)
@@ -108,23 +98,6 @@ def test_plateau_that_the_prior_knew_is_not_told_by_pilots(sd):
     found = gated(priors={"headroom_logit": normal(0.0, sd), **NO_SPREAD})
     assert found.plateau.width < PLATEAU_WIDTH
     assert found.plateau.is_identified == (sd > 1)
-
-
-@pytest.mark.parametrize("sd", [0.05, 2.0])
-def test_timescale_that_the_prior_knew_is_not_told_by_pilots(sd):
-    known = {"headroom_logit": normal(0.0, 0.05), **NO_SPREAD}
-    found = gated(priors={"log_slope": normal(-4.0, sd), **known})
-    assert found.timescale.width < np.log(TIMESCALE_FACTOR)
-    assert found.timescale.is_identified == (sd > 1)
-
-
-def test_little_headroom_is_not_a_plateau_told():
-    narrow = even(0.985, 0.02, 400)
-    high, low = (
-        made_up_posterior((PILOT,), width=0.0, moved={"start_logit": at}) for at in (3.5, -1.4)
-    )
-    assert not gate(posed(high, plateau=narrow))[0].plateau.is_identified
-    assert gate(posed(low, plateau=narrow))[0].plateau.is_identified
 
 
 def test_prior_widths_are_those_of_the_preset():
@@ -164,30 +137,6 @@ def test_prior_width_of_a_plateau_holds_the_loss_that_goes_with_its_stiffness():
     assert width(1.5) == pytest.approx((start + (1 - start) * headroom) * np.ptp(left), rel=0.03)
     # Loss that is the same at any stiffness has no width.
     assert width(0.0) < 1e-6
-
-
-@pytest.mark.parametrize(
-    ("window", "sd_plateau", "sd_log_time", "told"),
-    [
-        (0.25, 1.27, 2.86, (False, False)),
-        (0.5, 0.32, 0.81, (False, False)),
-        (1, 0.081, 0.26, (False, True)),
-        (2, 0.022, 0.10, (True, True)),
-        (3, 0.011, 0.07, (True, True)),
-    ],
-)
-def test_limits_agree_with_the_identifiability_table(window, sd_plateau, sd_log_time, told):
-    """docs/theory, T36: plateau 0.7 from a start of 0.2, noise 0.03, 100 points."""
-    found = gated(2 * Z80 * sd_plateau, np.exp(2 * Z80 * sd_log_time))
-    assert (found.plateau.is_identified, found.timescale.is_identified) == told, window
-
-
-def test_contraction_is_measured_against_the_interval_of_the_prior():
-    loose = gated(plateau_width=0.15)
-    share = loose.plateau.width / loose.plateau.prior_width
-    assert share < CONTRACTED
-    assert replace(loose.plateau, prior_width=0.15 / CONTRACTED * 1.01).is_identified
-    assert not replace(loose.plateau, prior_width=0.15 / CONTRACTED * 0.99).is_identified
 
 
 def test_bound_and_slope_are_quantiles_of_the_draws():
@@ -257,18 +206,6 @@ def test_long_tail_and_slow_optimizer_need_more_steps():
     assert heavy.more.median > plain.more.median + 50
 
 
-def test_uncertain_timescale_widens_the_answer():
-    base = made_up_posterior(
-        (PILOT,), width=0.0, moved={**ONE_MODE, "start_logit": -1.4}, draws=500
-    )
-    rng = np.random.default_rng(zlib.crc32(b"uncertain timescale"))
-    slopes = base.draws["log_slope"] + rng.normal(0, 0.8, base.draws["log_slope"].shape)
-    unsure = posed(base, plateau=even(0.6, 0.5, 1000))
-    unsure = replace(unsure, draws={**unsure.draws, "log_slope": slopes})
-    more = gate(unsure)[0].more
-    assert (more.upper + 60) / (more.median + 60) == pytest.approx(np.exp(Z80 * 0.8), rel=0.15)
-
-
 def test_pilot_that_lacks_least_is_named():
     slow, fast = PILOT, replace(PILOT, learning_rate=1.2e-3)
     (found,) = lacking((slow, fast), rate__learning_rate=1.0)
@@ -279,26 +216,12 @@ def test_pilot_that_lacks_least_is_named():
     assert longer.more.run == "run0"
 
 
-def test_decayed_steps_count_for_less():
-    (steady,) = lacking()
-    (decayed,) = lacking((replace(PILOT, schedule="linear"),), rate__learning_rate=1.0)
-    assert decayed.more.median - steady.more.median == pytest.approx(30, abs=1)
-
-
 def test_collapsed_pilots_tell_no_plateau():
     alive, dead = PILOT, replace(PILOT, learning_rate=3e-3, collapse=25)
     assert lacking((alive, dead))[0].more.run == "run0"
     (found,) = lacking((dead,))
     assert found.more is None
     assert "every pilot collapsed" in found.text
-
-
-def test_each_group_has_its_own_answer():
-    other = replace(PILOT, model="tiny-m", parameters=4e5, steps=300)
-    first, second = lacking((PILOT, other))
-    assert (first.model, first.more.run) == ("tiny-m", "run1")
-    assert (second.model, second.more.run) == ("tiny-s", "run0")
-    assert second.more.median - first.more.median == pytest.approx(240)
 
 
 def test_words_follow_what_is_lacking():

@@ -22,12 +22,12 @@ from cohorts import (
     without_bins,
 )
 from scipy.special import expit, gammaln
-from scipy.stats import multivariate_normal, multivariate_t, norm
+from scipy.stats import multivariate_t, norm
 from scipy.stats import t as student
 
 from advisor.model import FAMILIES, LAWS, POPULATION, SPECTRUM, clock_polynomial
 from advisor.model import equations as eq
-from advisor.theory import Oscillator, coefficients, damping_ratio, trajectory
+from advisor.theory import Oscillator, coefficients, trajectory
 
 OSCILLATOR = FAMILIES["oscillator"]
 SPREADS = {1: "log_run_rate_spread", 2: "log_run_shape_spread"}
@@ -172,48 +172,12 @@ def test_value_is_that_of_the_equations_and_dense_matrices(name, family, placed)
         assert found == pytest.approx(by_hand(cohort, point, data, family), rel=1e-10, abs=1e-8)
 
 
-def test_scenarios_hold_every_kind_of_run():
-    cohort, data, _ = case("all there is")
-    assert set(cohort.corrected) == set(cohort.collapsed) == {0.0, 1.0}
-    assert len(cohort.tasks) == 2
-    assert len(cohort.groups) == 3
-    assert (np.diff(data["first_bin"]) == 0).tolist() == [False, False, True, *[False] * 3]
-    assert set(cohort.run_of_eval) == {0, 4}
-    unclipped = replace(cohort, clipped=np.zeros_like(cohort.clipped))
-    assert cohort.clipped.any()
-    # No run without clipping corrects its ratio; the kernel is told so by its own column.
-    apart = data_of(unclipped, PRIORS)
-    point = random_point(cohort, np.random.default_rng(71))
-    assert likelihood(apart, point)[0] == pytest.approx(by_hand(unclipped, point, apart), rel=1e-10)
-    assert abs(likelihood(apart, point)[0] - likelihood(data, point)[0]) > 1e-3
-
-
-def test_oscillators_of_the_scenarios_are_damped_both_ways():
-    ratios = []
-    for name in SCENARIOS:
-        for seed in range(3):
-            cohort, _, point = case(name, OSCILLATOR, seed=seed)
-            *_, (_, log_stiffness, _) = bases(cohort, point)
-            ratios += list(damping_ratio(coefficients(np.exp(log_stiffness), cohort.momentum)))
-    assert min(ratios) < 0.5
-    assert max(ratios) > 2
-    assert np.mean(np.array(ratios) > 1) == pytest.approx(0.5, abs=0.4)
-
-
 @pytest.mark.parametrize("wrong", [{"degrees": 6.0}, {"share": 0.4}, {"tied": False}])
 def test_comparison_rejects_another_formula(wrong):
     cohort, data, point = case("all there is")
     found, _ = likelihood(data, point)
     assert abs(by_hand(cohort, point, data, **wrong) - found) > 1e-3
     assert found == pytest.approx(by_hand(cohort, point, data), rel=1e-10)
-
-
-def test_comparison_rejects_another_family_and_other_places():
-    cohort, data, point = case("all there is", OSCILLATOR, placed=True)
-    found, _ = likelihood(data, point)
-    assert abs(by_hand(cohort, point, data) - found) > 1e-2
-    unplaced = data_of(cohort, PRIORS, OSCILLATOR)
-    assert abs(by_hand(cohort, point, unplaced, OSCILLATOR) - found) > 1e-2
 
 
 @pytest.mark.parametrize("placed", [False, True])
@@ -234,32 +198,6 @@ def test_every_parameter_counts_in_the_comparison(placed):
     untested = [g for g in range(3) if g not in cohort.group_of_run[cohort.run_of_eval]]
     pairs = [tested + row * 3 + g for row in range(2) for g in untested]
     assert set(silent) == {*offsets, *pairs}
-
-
-@pytest.mark.parametrize("name", ["reward", "eval_reward", "step", "noise_known", "clock"])
-def test_value_follows_the_data(name):
-    cohort, data, point = case("all there is")
-    moved = replace(cohort, **{name: 1.05 * getattr(cohort, name) + 1e-5})
-    if name == "step":
-        # Correlation counts in shares of a run, so that only uneven steps differ.
-        moved = replace(cohort, step=cohort.step**1.2)
-    other = data_of(moved, PRIORS)
-    found, _ = likelihood(other, point)
-    assert found == pytest.approx(by_hand(moved, point, other), rel=1e-10)
-    assert abs(found - likelihood(data, point)[0]) > 1e-4
-
-
-def test_many_degrees_of_freedom_are_a_normal_distribution():
-    """The density of scipy that the comparison rests on, and the constant that it leaves out."""
-    rng = np.random.default_rng(72)
-    root = rng.standard_normal((4, 4))
-    covariance, residual = root @ root.T + np.eye(4), rng.standard_normal(4)
-    wide = multivariate_t.logpdf(residual, None, covariance, 1e7)
-    assert wide == pytest.approx(multivariate_normal.logpdf(residual, None, covariance), abs=1e-5)
-    squares = residual @ np.linalg.solve(covariance, residual)
-    left = -0.5 * np.linalg.slogdet(covariance)[1] - 4.5 * np.log1p(squares / 5)
-    found = multivariate_t.logpdf(residual, None, covariance, 5) - constant(4, 5)
-    assert found == pytest.approx(left)
 
 
 # Gradient --------------------------------------------------------------------------------------
@@ -320,23 +258,6 @@ def test_gradient_check_rejects_another_formula():
     assert off(share=0.501) > 1e-5
 
 
-def test_gradient_adds_to_what_is_there():
-    _, data, point = case("one group")
-    _, slope = likelihood(data, point)
-    _, added = likelihood(data, point, added_to=3.0)
-    np.testing.assert_allclose(added, slope + 3.0, rtol=1e-12)
-
-
-def test_loss_beyond_its_cap_has_no_slope():
-    cohort, data, point = case("one run")
-    level = POPULATION.index("plateau_loss.level")
-    for value, capped in ((-1.0, False), (9.0, True), (-40.0, True)):
-        point["population"][level] = value
-        found, slope = likelihood(data, point)
-        assert (slope[level] == 0) == capped
-        assert found == pytest.approx(by_hand(cohort, point, data), rel=1e-10)
-
-
 @pytest.mark.parametrize("name", ["only collapsed", "one group", "all there is"])
 def test_hazard_has_its_slope_near_and_beyond_the_most(name):
     """From a hundredth of the most to where the law is cut off lest it overflow."""
@@ -361,21 +282,6 @@ def test_hazard_has_its_slope_near_and_beyond_the_most(name):
         slopes.append(slope[level])
     assert abs(slopes[1]) > 0.1
     np.testing.assert_allclose(slopes[-4:], 0.0, atol=1e-9)
-
-
-@pytest.mark.parametrize("law", [-1e4, 1e4])
-def test_hazard_far_out_stays_finite(law):
-    _, data, point = case("all there is")
-    level = POPULATION.index("hazard.level")
-    point["population"][level] = law
-    found, slope = likelihood(data, point)
-    assert np.isfinite(found)
-    assert np.all(np.isfinite(slope))
-    # Past the most, nothing but the exposure to it is left of the collapse rates.
-    most = point["population"].copy()
-    most[level] = 40.0
-    edge, _ = likelihood(data, {**point, "population": most})
-    assert (found == pytest.approx(edge, rel=1e-12)) == (law > 0)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])

@@ -52,12 +52,6 @@ def test_nothing_is_guessed_where_nothing_shows_it(share):
     assert told.at(60, share) == "4 chains"
 
 
-def test_short_stages_pass_as_they_are():
-    told = Told()
-    told.at(0, 0.0)
-    assert told.at(4, 0.5) == "4 chains"
-
-
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(4, "4 s"), (89, "89 s"), (90, "2 min"), (5399, "90 min"), (9000, "2.5 h")],
@@ -78,22 +72,6 @@ def test_runs_that_fit_worst_are_named_where_no_fit_converges(sampler, monkeypat
     said = "Farthest from their fitted curves: 'two' (4.2 times the noise), 'one' (1.5 times"
     assert said in str(no.value)
     assert "'four'" not in str(no.value).partition("Farthest")[2]
-
-
-@pytest.mark.parametrize(
-    ("far", "named"),
-    [
-        ({}, 0),
-        ({"one": 3.0}, 0),
-        ({"one": 3.0, "two": 1.0}, 1),
-        ({"one": float("nan"), "two": 1.0}, 0),
-        ({str(run): 1.0 + run for run in range(12)}, 3),
-    ],
-)
-def test_no_more_than_half_of_the_runs_are_named(monkeypatch, far, named):
-    monkeypatch.setattr(residuals, "strays", lambda posterior: far)
-    said = residuals.worst_fits(object())
-    assert said.count("times the noise") == named
 
 
 def test_draws_that_are_nobodys_name_nobody(monkeypatch):

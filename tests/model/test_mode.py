@@ -68,13 +68,6 @@ def test_nothing_free_pulls_at_the_mode(name):
     np.testing.assert_array_equal(mode[HELD], start[HELD])
 
 
-def test_spreads_are_held_and_all_of_them():
-    names = POPULATION
-    assert {names[index] for index in HELD} == {
-        name for name in names if "spread" in name or name in ("log_misfit", "log_noise_scale")
-    }
-
-
 @pytest.mark.parametrize("name", ["one group", "two tasks", "all there is"])
 def test_places_do_not_move_the_point(name):
     """The point is the mode in the coordinates of the places, but for spreads that were nudged."""
@@ -94,32 +87,6 @@ def test_places_do_not_move_the_point(name):
 # Places ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_weights_are_shares_and_references_are_spreads(name):
-    placement = placed(name)
-    assert np.all(np.isfinite(places(placement)))
-    weight = weights_of(placement)
-    assert np.all((weight >= 0) & (weight < 1))
-    for kind, key in ((1, "log_run_rate_spread"), (2, "log_run_shape_spread")):
-        reference = places(placement)[1, kind]
-        np.testing.assert_allclose(reference, np.exp(getattr(PRIORS, key).mean))
-
-
-@pytest.mark.parametrize("name", ["one group", "two tasks", "all there is"])
-def test_luck_on_the_plateau_makes_up_for_the_law_to_first_order(name):
-    """At a given offset a pinned plateau stays, however cold plateau and loss move."""
-    by_cold, by_loss, _ = places(placed(name))[:, 0]
-    assert np.all(by_cold >= 0)
-    assert np.all(by_loss <= 0)
-    spread, loss_spread = (
-        np.exp(getattr(PRIORS, f"log_run_{key}_spread").mean) for key in ("plateau", "loss")
-    )
-    # Were all of it made up, a unit of log odds would take 1 / spread of luck, less what luck
-    # does to the loss.
-    assert np.all(by_cold * spread - by_loss * loss_spread < 1 + 1e-9)
-    assert np.any(by_cold > 0.1)
-
-
 def told(prompts, rows=60):
     """Weights of a run of this many prompts per step among others."""
     steps = np.arange(rows)
@@ -137,14 +104,6 @@ def test_weights_rise_with_what_the_data_tell():
     assert few + 0.1 < more < many
     assert few < 0.3
     assert many > 0.6
-
-
-def test_collapsed_runs_are_told_least():
-    weight = weights_of(placed("all there is"))
-    dead = simulated("all there is").collapsed == 1
-    assert weight[:, dead].max() < weight[:, ~dead].mean()
-    # A run cut at its first row tells nothing of its curve.
-    np.testing.assert_allclose(weights_of(placed("one that collapsed at once")), 0.0, atol=1e-3)
 
 
 # Starts ----------------------------------------------------------------------------------------
@@ -169,16 +128,3 @@ def test_chains_start_apart_by_as_much_as_is_said():
     assert np.all(np.abs(away) <= width)
     np.testing.assert_allclose(np.abs(away).max(axis=0), width, rtol=0.05)
     np.testing.assert_allclose(away.mean(axis=0) / width, 0.0, atol=0.15)
-
-
-@pytest.mark.parametrize("family", ["spectrum", "oscillator"])
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_density_is_finite_and_alive_where_chains_start(name, family):
-    placement = placed(name, family)
-    for seed in range(4):
-        start = placement.start(seed)
-        gradient = np.empty_like(start)
-        assert np.isfinite(density.log_density(start, placement.block, gradient))
-        assert np.all(np.isfinite(gradient))
-        # The sampler refuses a start at which a coordinate has no slope.
-        assert np.all(gradient != 0)

@@ -37,16 +37,6 @@ def test_levels_follow_from_how_fast_the_task_is_learned(drawn):
     assert np.corrcoef(stiffness, loss)[0, 1] > 0.3
 
 
-def test_what_was_logged_does_not_matter(drawn):
-    plans = [
-        Plan(1e-4, collapse=20),
-        Plan(3e-4, model="tiny-m", parameters=4e5),
-    ]
-    other = prior_posterior(cohort_of_plans(plans), load_priors("small_models"), draws=DRAWS)
-    for name, values in drawn.draws.items():
-        np.testing.assert_array_equal(values, other.draws[name], err_msg=name)
-
-
 def test_forecasts_widen_with_the_learning_rate(drawn):
     target = Target("sort", "tiny-m", 4e5)
     forecaster = Forecaster(drawn, target)
@@ -56,12 +46,3 @@ def test_forecasts_widen_with_the_learning_rate(drawn):
         for rate in (1e-4, 1e-2)
     )
     assert gentle > 0.9 > hot
-
-
-def test_a_long_run_is_where_the_preset_has_it_as_no_pilot_was_fitted(drawn):
-    forecaster = Forecaster(drawn, Target("sort", "tiny-m", 4e5))
-    steps = int(20 * drawn.meta.longest)
-    settings = drawn.meta.runs[1].settings.planned_over(steps)
-    curve, found = (of(settings, [steps]) for of in (forecaster.curve, forecaster.scaled_reward))
-    assert load_priors("small_models").extrapolation.gain > 0
-    assert np.array_equal(found, curve)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from simulated_runs import PRESET, Plan, Truth, prior_means, simulate_run
 
-from advisor.advice import advise
 from advisor.forecast import Forecaster, RunEffect, Target, begun_run_reward, fit
-from advisor.model import LAWS, Posterior, Reference, Sampling
-from advisor.model import compat as _compat
+from advisor.model import LAWS, Reference, Sampling
 from advisor.model import equations as eq
 
 RHAT_LIMIT = 1.01
@@ -167,13 +162,6 @@ def test_recovery_check_rejects_a_shifted_truth(posterior, shift, missed):
     assert missed <= misses(posterior, replace(TRUTH, **moved).moved(**population)).keys()
 
 
-def test_pilots_teach_more_than_the_prior(posterior):
-    priors = posterior.meta.priors
-    for name, share in (("rate.learning_rate", 0.5), ("headroom_logit", 0.85), ("log_slope", 0.5)):
-        prior = getattr(priors, name.replace(".", "_"))
-        assert posterior.flat(name).std() < share * prior.sd
-
-
 def test_gate_is_passed(posterior, stages):
     convergence = posterior.convergence
     assert convergence.complaint(RHAT_LIMIT, ESS_LIMIT, DIVERGENT_SHARE) is None
@@ -255,133 +243,10 @@ def test_forecast_of_a_pilot_that_goes_on_covers_what_it_came_to(posterior, whol
 # Another cohort --------------------------------------------------------------------------------
 
 
-@pytest.mark.evidence
-def test_another_cohort_has_its_own_levels_and_a_seed_its_own_draws(posterior):
-    """Fewer runs, other lengths and another truth, in the same process."""
-    other = replace(TRUTH, start_logit={"tiny-s": 0.5, "tiny-m": -2.5})
-    rng, plans = np.random.default_rng(63), [replace(PLANS[i], steps=70) for i in (0, 1, 5, 6, 8)]
-    runs = [simulate_run(other, plan, rng, f"other{i}") for i, plan in enumerate(plans)]
-    found = fit(runs, priors=PRESET, sampling=BRIEF)
-    assert len(found.meta.runs) == 5
-    level = found.draws["start_logit"].mean(axis=(0, 1))
-    np.testing.assert_allclose(level, [-2.5, 0.5], atol=0.5)
-    first = posterior.draws["start_logit"].mean(axis=(0, 1))
-    assert np.abs(first - level).min() > 1
-    again = fit(runs, priors=PRESET, sampling=BRIEF)
-    for name, values in found.draws.items():
-        np.testing.assert_array_equal(again.draws[name], values)
-    seeded = fit(runs, priors=PRESET, sampling=BRIEF.model_copy(update={"seed": 2}))
-    first, other = (of.draws["log_slope"][:, 0] for of in (found, seeded))
-    assert np.all(first != other)
-
-
 # Saved and loaded ------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def saved(posterior, tmp_path_factory):
-    path = tmp_path_factory.mktemp("study") / "posterior.nc"
-    posterior.save(path)
-    return path
-
-
-def test_loaded_posterior_is_bit_equal(posterior, saved):
-    loaded = Posterior.load(saved)
-    assert loaded.meta == posterior.meta
-    for kept, found in ((posterior.draws, loaded.draws), (posterior.pilots, loaded.pilots)):
-        assert found.keys() == kept.keys()
-        for name, values in kept.items():
-            assert found[name].dtype == values.dtype == np.float64
-            assert found[name].tobytes() == np.ascontiguousarray(values).tobytes(), name
-    steps = np.arange(0, 120, 7)
-    np.testing.assert_array_equal(forecast(loaded, steps), forecast(posterior, steps))
-
-
-def test_loading_imports_neither_pymc_nor_arviz(saved):
-    code = f"""
-import sys
-from advisor import Posterior, describe
-posterior = Posterior.load({str(saved)!r})
-assert posterior.flat("plateau").shape[1] == 2
-print(describe(posterior))
-heavy = {{"pymc", "pytensor", "arviz", "arviz_base", "xarray", "nutpie", "optuna", "matplotlib"}}
-loaded = heavy & set(sys.modules)
-assert not loaded, loaded
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "plateau" in done.stdout
-
-
-def test_arviz_opens_the_file(posterior, saved):
-    arviz = _compat.import_arviz()
-    opened = arviz.from_netcdf(saved)
-    plateau = opened["posterior"]["plateau"]
-    assert plateau.dims == ("chain", "draw", "group")
-    np.testing.assert_array_equal(plateau.values, posterior.draws["plateau"])
-    # Same figure from ArviZ, on what the file holds.
-    rhat = float(np.max(arviz.rhat(opened["posterior"]["plateau"].values[:, :, 0])))
-    assert rhat < RHAT_LIMIT
-    opened.close()
 
 
 # Reproducible ----------------------------------------------------------------------------------
 
 
-def test_same_seed_gives_the_same_recommendation(posterior, saved):
-    def answer(source, seed):
-        return advise(source, steps=180, seed=seed, trials=40).to_json()
-
-    first = answer(posterior, 3)
-    assert first == answer(posterior, 3) == answer(Posterior.load(saved), 3)
-    assert first != answer(posterior, 4)
-
-
 # What it says ----------------------------------------------------------------------------------
-
-
-def test_table_holds_every_reported_quantity_with_its_interval(posterior):
-    table = posterior.table
-    assert table.index.tolist() == [
-        "plateau [sort / tiny-m]",
-        "stiffness [sort / tiny-m]",
-        "plateau [sort / tiny-s]",
-        "stiffness [sort / tiny-s]",
-        "curvature exponent",
-        "rate exponent of learning_rate",
-        "rate exponent of group_size",
-        "rate exponent of prompts_per_step",
-    ]
-    assert table.columns.tolist() == ["mean", "lower", "upper"]
-    assert np.all(table["lower"] < table["mean"])
-    assert np.all(table["mean"] < table["upper"])
-    exponent = posterior.flat("rate.learning_rate")
-    row = table.loc["rate exponent of learning_rate"]
-    expected = [exponent.mean(), *np.quantile(exponent, [0.1, 0.9])]
-    assert row.tolist() == pytest.approx(expected, rel=1e-12)
-
-
-def test_json_is_the_table_and_where_it_comes_from(posterior):
-    said = json.loads(posterior.to_json())
-    assert said.keys() == {"table", "convergence", "provenance"}
-    assert list(said["table"]) == posterior.table.index.tolist()
-    found = said["table"]["plateau [sort / tiny-s]"]["mean"]
-    assert found == pytest.approx(posterior.table.loc["plateau [sort / tiny-s]", "mean"])
-    assert said["convergence"]["draws"] == posterior.convergence.draws
-    provenance = said["provenance"]
-    assert len(provenance["data_sha256"]) == 64
-    assert provenance["versions"] == _compat.versions()
-
-
-def test_runs_are_remembered_as_they_were(posterior, runs):
-    for kept, run, plan in zip(posterior.meta.runs, runs, PLANS, strict=True):
-        assert (kept.id, kept.task, kept.model) == (run.id, "sort", plan.model)
-        assert kept.steps == SEEN
-        assert kept.completions == SEEN * 16 * plan.group_size / plan.epochs
-        assert kept.first_reward == pytest.approx(run.reward[:5].mean())
-        assert kept.last_reward == pytest.approx(run.reward[-5:].mean())
-    assert posterior.meta.longest == SEEN
-    found = asdict(posterior.meta.reference)
-    assert found == pytest.approx(asdict(REFERENCE), rel=1e-12)

@@ -59,66 +59,6 @@ def figures(draws):
 
 
 @pytest.mark.evidence
-def test_draws_have_the_shapes_of_the_parameters():
-    draws, statistics = by_nutpie(draws=20, tune=30, chains=2)
-    shapes = shapes_of(shape_of(simulated(COHORT)))
-    assert {name: values.shape for name, values in draws.items()} == {
-        name: (2, 20, *shape) for name, shape in shapes.items()
-    }
-    assert statistics.keys() == set(_compat.STATISTICS.values())
-    assert statistics["diverging"].shape == statistics["n_steps"].shape == (2, 20)
-    assert np.all(statistics["n_steps"] >= 1)
-
-
-@pytest.mark.evidence
-def test_same_seed_gives_the_same_draws_whatever_ran_before():
-    brief = {"draws": 20, "tune": 30, "chains": 2}
-    first, _ = by_nutpie(**brief)
-    by_nutpie("oscillator", **brief)
-    again, _ = by_nutpie(**brief)
-    other, _ = by_nutpie(**brief, seed=2)
-    for name, values in first.items():
-        np.testing.assert_array_equal(again[name], values)
-        assert np.all(other[name] != values)
-        assert np.all(values[0] != values[1])
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("seconds", [0.0, 1e9])
-def test_sampling_stops_at_the_first_draws_that_are_enough(monkeypatch, seconds):
-    """Whether they are looked at while they come or at the end; without a gate all are made."""
-    monkeypatch.setattr(_compat, "REPORT_SECONDS", seconds)
-    brief, asked = {"draws": 40, "tune": 30, "chains": 2, "most": 160}, []
-
-    def is_enough(draws, statistics):
-        asked.append(statistics["diverging"].shape[1])
-        return asked[-1] >= 80
-
-    found, _ = by_nutpie(**brief, is_enough=is_enough)
-    assert asked == [40, 60, 80]
-    never, _ = by_nutpie(**brief, is_enough=lambda *_: False)
-    for name, values in found.items():
-        assert values.shape[:2] == (2, 80)
-        np.testing.assert_array_equal(never[name][:, :80], values)
-        assert never[name].shape[:2] == (2, 160)
-
-
-@pytest.mark.evidence
-def test_progress_counts_the_draws(monkeypatch):
-    monkeypatch.setattr(_compat, "REPORT_SECONDS", 0.0)
-    said = []
-    by_nutpie(draws=2000, tune=500, chains=2, progress=lambda *stage: said.append(stage))
-    stages, shares, details = zip(*said, strict=True)
-    assert set(stages) == {"Sampling the posterior"}
-    assert list(shares) == sorted(shares)
-    assert all(0 <= share <= 1 for share in shares)
-    assert max(shares) > 0
-    assert all("of 5000 draws over all chains" in detail for detail in details)
-    # What is left is said by who shows it.
-    assert not any("left" in detail for detail in details)
-
-
-@pytest.mark.evidence
 @pytest.mark.parametrize("family", FAMILIES)
 def test_chains_of_every_family_agree(family):
     """Not yet as well as a fit asks for: that samples on until its own gate is passed."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytensor
-import pytensor.tensor as pt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,21 +13,11 @@ from advisor.theory import inertial_time, spectrum_decay
 
 LADDER = settings(max_examples=100)
 MOMENTA = st.floats(0, 0.999)
-DISPERSIONS = st.floats(0.01, 20)
 
 
 def summed(steps, momentum):
     """Steps of progress when every velocity is built up one step at a time."""
     return sum(1 - momentum**j for j in range(1, steps + 1))
-
-
-def recursed(steps, momentum, stiffness):
-    """Distance left after ``steps`` of the discrete recursion, from 1 at rest."""
-    distance, velocity = 1.0, 0.0
-    for _ in range(steps):
-        velocity = momentum * velocity - (1 - momentum) * stiffness * distance
-        distance += velocity
-    return distance
 
 
 def averaged(x, dispersion):
@@ -46,27 +34,6 @@ def averaged(x, dispersion):
 @given(steps=st.integers(0, 300), momentum=MOMENTA)
 def test_inertial_time_is_the_sum_of_what_each_velocity_has_built_up(steps, momentum):
     assert inertial_time(steps, momentum) == pytest.approx(summed(steps, momentum), abs=1e-7)
-
-
-@LADDER
-@given(steps=st.integers(1, 200), momentum=MOMENTA)
-def test_inertial_time_is_the_recursion_to_first_order_in_the_stiffness(steps, momentum):
-    stiffness = 1e-6
-    progress = (1 - recursed(steps, momentum, stiffness)) / stiffness
-    assert progress == pytest.approx(summed(steps, momentum), rel=3e-4)
-    assert progress == pytest.approx(float(inertial_time(steps, momentum)), rel=3e-4, abs=1e-7)
-
-
-@pytest.mark.evidence
-@LADDER
-@given(momentum=MOMENTA, time=st.floats(0, 1e5))
-def test_inertial_time_starts_at_zero_and_lags_by_at_most_the_memory_of_the_momentum(
-    momentum, time
-):
-    assert inertial_time(0.0, momentum) == 0
-    lag = time - inertial_time(time, momentum)
-    assert -1e-9 <= lag <= momentum / (1 - momentum) + 1e-6
-    assert inertial_time(time + 0.1, momentum) > inertial_time(time, momentum)
 
 
 def test_without_momentum_time_is_time():
@@ -111,17 +78,6 @@ def test_spectrum_check_rejects_a_wrong_exponent():
     assert miss(lambda d: 1 / d + 1) > 0.05
 
 
-@LADDER
-@given(x=st.floats(0.01, 30), dispersion=DISPERSIONS, onset=st.floats(0.5, 2))
-def test_onset_counts_progress_by_a_power_of_it(x, dispersion, onset):
-    left = spectrum_decay(100.0, x / 100, 1.0, 0.0, dispersion, onset)
-    plain = spectrum_decay(100.0, x**onset / 100, 1.0, 0.0, dispersion)
-    assert left == pytest.approx(plain, rel=1e-6)
-    assert spectrum_decay(100.0, x / 100, 1.0, 0.0, dispersion, 1.0) == pytest.approx(
-        spectrum_decay(100.0, x / 100, 1.0, 0.0, dispersion), rel=1e-12
-    )
-
-
 def test_special_cases_of_the_curve():
     x = np.linspace(0, 20, 41)
     hill = spectrum_decay(x, 1.0, 1.0, 0.0, 1.0, 1.3)
@@ -132,48 +88,3 @@ def test_special_cases_of_the_curve():
 
 
 # PyTensor --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def graph():
-    names = ("time", "stiffness", "damping", "momentum", "dispersion", "onset")
-    inputs = [pt.dvector(name) for name in names]
-    left = spectrum_decay(*inputs)
-    gradients = pytensor.grad(left.sum(), inputs)
-    return pytensor.function(inputs, [left, *gradients], mode="FAST_COMPILE")
-
-
-def test_pytensor_and_numpy_agree(graph):
-    rng = np.random.default_rng(20)
-    size = 200
-    values = [
-        rng.uniform(0, 300, size),
-        np.exp(rng.uniform(-9, 0, size)),
-        rng.uniform(0.1, 1, size),
-        np.where(rng.random(size) < 0.2, 0.0, rng.uniform(0, 0.99, size)),
-        np.exp(rng.uniform(-4, 3, size)),
-        np.exp(rng.uniform(-0.5, 0.5, size)),
-    ]
-    left, *_ = graph(*values)
-    np.testing.assert_allclose(left, spectrum_decay(*values), rtol=1e-12)
-    values[-1] = values[-1] * 1.01
-    assert np.abs(left - spectrum_decay(*values)).max() > 1e-4
-
-
-def test_gradient_is_that_of_a_finite_difference(graph):
-    rng = np.random.default_rng(21)
-    size, step = 50, 1e-6
-    values = [
-        rng.uniform(1, 100, size),
-        rng.uniform(0.005, 0.1, size),
-        rng.uniform(0.2, 1, size),
-        rng.uniform(0.1, 0.95, size),
-        rng.uniform(0.1, 3, size),
-        rng.uniform(0.7, 1.5, size),
-    ]
-    _, *gradients = graph(*values)
-    for index, gradient in enumerate(gradients):
-        ahead, behind = list(values), list(values)
-        ahead[index], behind[index] = values[index] + step, values[index] - step
-        slope = (spectrum_decay(*ahead) - spectrum_decay(*behind)) / (2 * step)
-        np.testing.assert_allclose(gradient, slope, rtol=1e-4, atol=1e-7)

@@ -10,15 +10,11 @@ from cohorts import (
     PRIORS,
     SCENARIOS,
     TRUTH,
-    Block,
-    data_of,
-    shape_of,
-    shapes_of,
     simulated,
     simulated_from,
 )
 
-from advisor.model import POPULATION, cohort_of, load_priors
+from advisor.model import POPULATION, cohort_of
 from advisor.model import equations as eq
 from advisor.model.fast import sampler_coordinates
 
@@ -29,27 +25,6 @@ STEADY = TRUTH.moved(
     log_run_loss_spread=-30.0,
 )
 """Runs that neither wander nor differ much, so that a few of them tell where they come from."""
-
-
-def test_scenarios_are_what_their_names_say():
-    assert len(simulated("one run").runs) == 1
-    assert len(simulated("one group").groups) == 1
-    assert simulated("two tasks").tasks == ("mod", "sort")
-    for name in ("only collapsed", "one that collapsed at once"):
-        assert simulated(name).collapsed.all()
-    stale = simulated("stale without a ratio")
-    assert not stale.corrected.any()
-    assert (stale.minibatches * stale.epochs).tolist() == [16, 8]
-    assert simulated("linear schedule").clock[:, 0].max() < 55
-    assert simulated("all there is").collapsed.sum() == 1
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_start_has_the_shapes_of_the_parameters(name):
-    cohort = simulated(name)
-    shapes = shapes_of(shape_of(cohort))
-    for key, values in sampler_coordinates.start_points(cohort, PRIORS).items():
-        assert values.shape == shapes[key]
 
 
 @pytest.mark.parametrize("name", ["one group", "two tasks"])
@@ -94,23 +69,3 @@ def test_population_starts_off_its_prior_mean_where_priors_speak_of_it(name):
     for parameter, value in spoken.items():
         prior = getattr(PRIORS, parameter.replace(".", "_"))
         assert 0 < abs(value - prior.mean) < 0.2 * prior.sd, parameter
-
-
-def test_start_beats_the_prior_mean():
-    cohort = simulated("one group")
-    # These runs come from near the prior means of their own preset, which is a start as good.
-    priors = load_priors("full_finetuning")
-    density = Block(cohort, data_of(cohort, priors)).density
-    start = sampler_coordinates.start_points(cohort, priors)
-    middle = {
-        **start,
-        "start_logit": np.full(1, priors.start_logit.mean),
-        "task_level": np.array([[priors.headroom_logit.mean], [priors.log_slope.mean], [0.0]]),
-    }
-
-    def value(point):
-        shapes = shapes_of(shape_of(cohort))
-        parts = (np.broadcast_to(point.get(key, 0.1), size) for key, size in shapes.items())
-        return density(np.concatenate([part.ravel() for part in parts]))[0]
-
-    assert value(start) > value(middle) + 10

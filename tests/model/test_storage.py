@@ -8,7 +8,6 @@ import h5netcdf
 import numpy as np
 import pytest
 from cohorts import Block
-from past_studies import SCHEMA, saved_meta
 from simulated_runs import (
     PLANS,
     PRESET,
@@ -19,7 +18,7 @@ from simulated_runs import (
     rising,
 )
 
-from advisor.common import Kind, kinds, note, silent
+from advisor.common import Kind, note, silent
 from advisor.errors import InputError, NotConvergedError, StudyError
 from advisor.findings import describe
 from advisor.forecast import fit
@@ -33,7 +32,6 @@ from advisor.model import (
     load_priors,
     sampling,
 )
-from advisor.model import compat as _compat
 from advisor.model.fast import Shape, data_of, density, sampler_coordinates, shapes_of
 
 RHAT_LIMIT = 1.01
@@ -75,45 +73,6 @@ def test_round_trip_keeps_every_bit(posterior, saved):
     assert loaded.to_json() == posterior.to_json()
 
 
-@pytest.mark.evidence
-def test_saving_again_replaces_the_file(posterior, saved):
-    made_up_posterior(PLANS[:2]).save(saved)
-    assert len(Posterior.load(saved).meta.runs) == 2
-    posterior.save(saved)
-    assert Posterior.load(saved).meta == posterior.meta
-
-
-def rewrite_meta(path, change):
-    with saved_meta(path) as meta:
-        change(meta)
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("schema", [SCHEMA - 1, SCHEMA + 1, "1"])
-def test_another_schema_is_refused_with_both_numbers(saved, schema):
-    rewrite_meta(saved, lambda meta: meta["provenance"].update(schema_version=schema))
-    with pytest.raises(StudyError, match=f"has schema {schema}, this version reads {SCHEMA}") as no:
-        Posterior.load(saved)
-    assert no.value.path == str(saved)
-    assert no.value.exit_code == 2
-
-
-@pytest.mark.evidence
-def test_another_package_version_is_read_with_a_warning(posterior, saved):
-    rewrite_meta(saved, lambda meta: meta["provenance"].update(package="99.0"))
-    with pytest.warns(UserWarning, match=r"fitted by version 99\.0"):
-        loaded = Posterior.load(saved)
-    assert loaded.meta.provenance.package == "99.0"
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("key", ["runs", "reference", "priors", "convergence"])
-def test_damaged_meta_is_refused_with_its_key(saved, key):
-    rewrite_meta(saved, lambda meta: meta.pop(key))
-    with pytest.raises(StudyError, match=f"its '{key}' is damaged"):
-        Posterior.load(saved)
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"step,reward\n1,0.2\n", b"\x89HDF\r\n\x1a\n" + bytes(90)]
 )
@@ -123,14 +82,6 @@ def test_file_that_is_no_netcdf_is_refused(tmp_path, content):
     with pytest.raises(StudyError, match="this is no saved posterior") as no:
         Posterior.load(path)
     assert no.value.path == str(path)
-
-
-@pytest.mark.evidence
-def test_cut_file_is_refused(saved):
-    whole = saved.read_bytes()
-    saved.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(StudyError, match="this is no saved posterior"):
-        Posterior.load(saved)
 
 
 def test_missing_file_and_folder_are_refused(tmp_path):
@@ -207,11 +158,6 @@ def test_levels_are_in_reward_units(bounds):
     )
 
 
-def test_text_of_one_pilot_is_in_the_singular():
-    line = describe(made_up_posterior([Plan()])).splitlines()[0]
-    assert line.startswith("1 pilot of 1 model-task pair, none of which collapsed.")
-
-
 # Gate ------------------------------------------------------------------------------------------
 
 FINE = {name: (np.array([1.001]), np.array([900.0])) for name in shapes_of(Shape(1, 1, 1))}
@@ -251,21 +197,6 @@ def test_gate_stops_divergences():
     diverging[0, round(DIVERGENT_SHARE * 4000) :] = 0
     assert diverging.sum() > 0
     assert gate(made_up_posterior(statistics={"diverging": diverging, "n_steps": steps})) is None
-
-
-@pytest.mark.smoke
-def test_figures_are_those_of_the_chains():
-    # Real diagnostics, on draws without a trend, and on two chains that disagree.
-    rng = np.random.default_rng(70)
-    good = rng.standard_normal((4, 500, 2))
-    rhat, ess = _compat.convergence({"x": good})["x"]
-    assert rhat.shape == ess.shape == (2,)
-    assert np.all(rhat < 1.01)
-    assert np.all((ess > 1500) & (ess < 2600))
-    apart = good + np.array([0, 0, 1, 1])[:, None, None]
-    rhat, ess = _compat.convergence({"x": apart})["x"]
-    assert np.all(rhat > 1.1)
-    assert np.all(ess < 100)
 
 
 BRIEF = Sampling(draws=600, tune=100, target_accept=0.8, seed=5)
@@ -309,33 +240,6 @@ def test_bounds_that_were_read_off_the_logs_are_asked_for(bounds, notes, is_aske
 
 
 @pytest.mark.evidence
-def test_runs_over_which_the_chains_disagree_are_named(sampler):
-    said = []
-    runs = [Plan().run(rising(), "one"), Plan(1e-4).run(rising(end=0.7), "two")]
-    with pytest.raises(NotConvergedError, match=r"disagree most over '(one|two)' \(R-hat"):
-        fit(runs, priors=PRESET, sampling=BRIEF, progress=lambda *stage: said.append(stage))
-    again = [detail for stage, _, detail in said if stage == "Sampling again"]
-    assert all("'one' (R-hat" in detail and "'two' (R-hat" in detail for detail in again)
-    sampler.passes_at = len(sampler.attempts) + 1
-    assert fit(runs, priors=PRESET, sampling=BRIEF).convergence.disputed == ()
-
-
-@pytest.mark.evidence
-def test_a_first_look_is_one_attempt_and_says_so(sampler):
-    run = Plan().run(rising())
-    with pytest.raises(NotConvergedError, match="in 1 attempt: R-hat") as no:
-        fit([run], priors=PRESET, sampling=Sampling.first_look(5))
-    assert "It was a first look: fit without --fast first." in str(no.value)
-    assert sampler.attempts == [(500, 500, 0.97, 5)]
-    sampler.passes_at, sampler.diverging = 2, 0.005
-    posterior = fit([run], priors=PRESET, sampling=Sampling.first_look(5))
-    assert Kind.FIRST_LOOK in kinds(posterior.meta.notes)
-    assert len(sampler.attempts) == 2
-    sampler.passes_at, sampler.diverging = 3, 0.0
-    assert Kind.FIRST_LOOK not in kinds(fit([run], priors=PRESET, sampling=BRIEF).meta.notes)
-
-
-@pytest.mark.evidence
 def test_chains_that_agree_and_diverge_now_and_then_are_published_with_a_note(sampler):
     """Few divergences also with smaller steps: a note. Control: as many as a tenth are refused."""
     sampler.passes_at, sampler.diverging = (1, 2), 0.005
@@ -354,27 +258,6 @@ def test_chains_that_agree_and_diverge_now_and_then_are_published_with_a_note(sa
     sampler.passes_at, sampler.diverging = (1, 2), 0.1
     with pytest.raises(NotConvergedError, match=r"10\.0% of the draws diverged"):
         fit([Plan().run(rising())], priors=PRESET, sampling=BRIEF)
-
-
-@pytest.mark.evidence
-def test_fit_that_diverged_takes_smaller_steps(sampler):
-    sampler.diverging = 0.01
-    with pytest.raises(NotConvergedError, match="did not converge"):
-        fit([Plan().run(rising())], priors=PRESET, sampling=BRIEF)
-    assert [accept for _, _, accept, _ in sampler.attempts] == [0.8, CAREFUL]
-    assert 0.8 < CAREFUL < 1
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("attempt", [1, 2])
-def test_fit_says_the_seed_of_the_attempt_that_converged(sampler, attempt):
-    sampler.passes_at = attempt
-    posterior = fit([Plan().run(rising())], priors=load_priors(PRESET), sampling=BRIEF)
-    assert len(sampler.attempts) == attempt
-    assert posterior.meta.provenance.seed == 4 + attempt
-    assert posterior.convergence.draws == 4 * 600
-    assert gate(posterior) is None
-    assert posterior.meta.priors.name == PRESET
 
 
 def test_sampler_gets_the_placed_cohort_and_starts_round_its_mode(sampler):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from cohorts import PRIORS, data_of, shape_of, shapes_of, simulated, without_bins
-from simulated_runs import PLANS, Plan, cohort_of_plans, rising, wandering
+from cohorts import PRIORS, data_of, simulated
+from simulated_runs import PLANS, Plan, cohort_of_plans, rising
 
 from advisor.model import (
     FAMILIES,
     GROUP_LEVELS,
     LAWS,
     POPULATION,
-    SPECTRUM,
     TASK_LEVELS,
     Priors,
     clock_polynomial,
@@ -25,19 +22,6 @@ from advisor.model import equations as eq
 from advisor.model import fast as columns
 
 # Data ------------------------------------------------------------------------------------------
-
-
-def test_shapes_are_those_of_the_cohort():
-    cohort = simulated("all there is")
-    assert shape_of(cohort) == (2, 3, 6)
-    assert shapes_of(shape_of(cohort)) == {
-        "population": (len(POPULATION),),
-        "task_level": (3, 2),
-        "start_logit": (3,),
-        "eval_level": (2, 3),
-        "group_offset": (2, 3),
-        "run_offset": (3, 6),
-    }
 
 
 def test_runs_stand_in_their_table():
@@ -92,32 +76,6 @@ def test_bins_follow_their_run_and_evaluations_its_bins():
             np.testing.assert_array_equal(train[:, column], values[bins])
             assert not held_out[:, column].any()
     assert cohort.run_of_eval.size > 0
-
-
-def test_run_without_bins_has_none():
-    cohort = without_bins(simulated("all there is"), 2)
-    first = data_of(cohort, PRIORS)["first_bin"]
-    assert (np.diff(first) == 0).tolist() == [run == 2 for run in range(6)]
-
-
-def test_arrays_of_every_cohort_have_one_type_each():
-    """The density is compiled once, for all cohorts."""
-    one, other = (
-        data_of(cohort, PRIORS, family)
-        for cohort, family in (
-            (cohort_of_plans(), SPECTRUM),
-            (
-                cohort_of_plans([Plan(steps=7), Plan(1e-3, steps=9)]),
-                FAMILIES["oscillator"],
-            ),
-        )
-    )
-    assert one.keys() == other.keys()
-    for name, values in one.items():
-        assert values.dtype == other[name].dtype == np.float64, name
-        assert values.shape[1:] == other[name].shape[1:], name
-        assert np.all(np.isfinite(values)), name
-    assert (one["is_oscillator"], other["is_oscillator"]) == (0.0, 1.0)
 
 
 def test_priors_stand_in_the_order_of_the_parameters():
@@ -179,33 +137,3 @@ def test_persistence_multiplies_to_the_exponential_correlation():
                 assert np.prod(persistence[bins[i + 1 : j + 1]]) == pytest.approx(wanted)
     assert sorted(sizes) == [1, 7, 14, 14, 14]
     assert persistence.shape == cohort.reward.shape
-
-
-def test_wander_does_not_depend_on_the_unit_of_steps():
-    cohort = long_runs()
-    scaled = likelihood.residual_persistence(replace(cohort, step=10 * cohort.step))
-    np.testing.assert_allclose(
-        scaled[cohort.run_of_bin < 4], likelihood.residual_persistence(cohort)[:-1]
-    )
-
-
-def test_steps_of_one_run_do_not_reach_another():
-    cohort = long_runs()
-    moved = replace(cohort, step=np.where(cohort.run_of_bin == 1, cohort.step**1.5, cohort.step))
-    same = likelihood.residual_persistence(moved) == likelihood.residual_persistence(cohort)
-    first = np.diff(cohort.run_of_bin, prepend=-1) > 0
-    np.testing.assert_array_equal(same, (cohort.run_of_bin != 1) | first)
-
-
-@pytest.mark.parametrize(("share", "wrong"), [(0.5, False), (0.2, True), (1.2, True)])
-def test_wander_of_a_simulated_run_has_this_correlation(share, wrong):
-    rng = np.random.default_rng(90)
-    cohort = cohort_of([Plan(steps=200).run(rising(200))])
-    paths = np.array([wandering(200, rng)[1:] for _ in range(2000)])
-    found = np.corrcoef(paths[:, np.round(cohort.step).astype(int) - 1].T)
-    # Squeezed or stretched by the share of the correlation time that is asked about.
-    walk = np.cumsum(np.log(likelihood.residual_persistence(cohort)[1:] ** (0.5 / share)))
-    walk = np.concatenate([[0.0], walk])
-    meant = np.exp(-np.abs(np.subtract.outer(walk, walk)))
-    # 2000 paths: 0.022 each.
-    assert (np.abs(found - meant).max() > 0.12) == wrong

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.findings import describe, gate
+from advisor.findings import describe
 from advisor.findings.text import EXPONENTS
-from advisor.model import FAMILIES, informed_share
+from advisor.model import informed_share
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +33,6 @@ def test_text_opens_with_what_was_piloted(posterior):
     )
     one = describe(made_up_posterior([Plan()])).splitlines()[0]
     assert one.startswith("1 pilot of 1 model-task pair, none of which collapsed.")
-
-
-def test_every_group_has_its_line(posterior):
-    lines = describe(posterior).splitlines()
-    groups = [f"  {group.text}" for group in gate(posterior)]
-    assert lines[1 : 1 + len(groups)] == groups
 
 
 def exponents_of(posterior):
@@ -73,13 +67,6 @@ def test_what_never_changed_is_the_priors(posterior):
     assert "2 values from 16 to 32" in exponents_of(varied)["prompts per step"]
 
 
-def test_curve_is_named_where_it_is_not_the_usual_one(posterior):
-    assert "Curve" not in describe(posterior)
-    single = describe(made_up_posterior(family=FAMILIES["oscillator"]))
-    assert "Curve: the one-mode damped oscillator." in single
-    assert "Curve: hill." in told(posterior, family="hill")  # a file of an earlier version
-
-
 def test_held_out_rewards_are_said_of_the_group_that_logged_them(posterior):
     assert "held-out" not in describe(posterior)
     lines = told(posterior, evaluated=(False, True)).splitlines()
@@ -89,10 +76,3 @@ def test_held_out_rewards_are_said_of_the_group_that_logged_them(posterior):
     assert line.startswith(
         f"  {model} on {task}: the odds of the headroom gained are {gain[1]:.2g} [{gain[0]:.2g}"
     )
-
-
-def test_repeats_are_named_where_there_are_some():
-    once = describe(made_up_posterior([Plan(1e-4), Plan(1e-3)]))
-    twice = describe(made_up_posterior([Plan(1e-4), Plan(1e-4), Plan(1e-3)]))
-    assert "No configuration was run twice" in once
-    assert "Repeats of one configuration differ by" in twice

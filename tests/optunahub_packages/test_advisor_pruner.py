@@ -53,24 +53,12 @@ def test_what_cannot_win_is_stopped_and_what_can_goes_on():
     assert found[2] is None
 
 
-@pytest.mark.evidence
-def test_a_slow_start_is_no_reason():
-    late = np.where(np.arange(STEPS) < 12, 0.2, rising(0.95, speed=12))
-    assert pruned_at([rising(0.6), late]) == [None, None]
-
-
 def test_a_fall_ends_a_trial_also_the_first():
     fallen = rising(0.8)
     fallen[50:] = 0.01
     (at,) = pruned_at([fallen])
     assert at is not None
     assert 50 < at < 75
-
-
-def test_least_rewards_are_waited_for():
-    (_, at) = pruned_at([rising(0.9), rising(0.21)], least_rewards=40)
-    assert at is not None
-    assert at >= 40
 
 
 def test_nothing_is_pruned_where_less_is_better():

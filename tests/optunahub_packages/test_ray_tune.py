@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import os
-import pickle
 import sys
 
-import optuna
 import pytest
 from hub_packages import loaded
 
@@ -18,18 +15,6 @@ AdvisorSampler = loaded("samplers/grpo_advisor").AdvisorSampler
 STARTUP = loaded("samplers/grpo_advisor").STARTUP
 QUICK = Sampling(chains=2, draws=300, tune=400)
 TRIALS = STARTUP + 2
-
-
-def test_sampler_can_be_kept_in_a_file_as_ray_keeps_a_searcher():
-    problem = ReplayProblem("sort_s")
-    sampler = AdvisorSampler(problem.run, steps=problem.steps, seed=5)
-    for other in (pickle.loads(pickle.dumps(sampler)), copy.deepcopy(sampler)):
-        study = optuna.create_study(direction="maximize", sampler=other)
-        study.optimize(problem, n_trials=1)
-        assert study.trials[0].state.name == "COMPLETE"
-        assert other.run == sampler.run
-        assert other._lock is not sampler._lock
-        assert other._rng.random() == copy.deepcopy(sampler)._rng.random()
 
 
 @pytest.mark.evidence

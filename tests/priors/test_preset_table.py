@@ -61,11 +61,6 @@ def test_a_name_says_its_scale(name, scale):
     assert natural_scale(name)[0] == scale
 
 
-def test_a_stiffness_ratio_is_at_least_one():
-    row = next(r for r in prior_table(load_priors("lora")) if r.name == "log_stiffness_ratio")
-    assert row.lower >= 1
-
-
 def test_an_earlier_rule_of_a_saved_study_gives_way_to_todays():
     saved, today = load_priors("lora").model_dump(mode="json"), load_priors("theory")
     rule = {"loss_per_decade": 0.15, "surely": 0.8, "worthwhile": 0.6, "source": "chosen by eye"}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from prior_predictive import prior_predictive
 
 from advisor.model import Priors, load_priors, preset_names, prior_entries
 
@@ -51,24 +49,3 @@ def test_it_holds_what_every_other_believes(other):
         # A half-normal starts at 0 whatever its scale.
         if hasattr(entry, "mean"):
             assert abs(entry.mean - mine[key].mean) < 2 * mine[key].sd, key
-
-
-def test_shares_are_close_to_uniform():
-    share = np.linspace(0.05, 0.95, 19)
-    # Negative controls: a logit-normal that is much narrower is far from uniform.
-    for sd, is_uniform in ((load_priors("uninformative").within_log_odds.sd, True), (0.8, False)):
-        draws = 1 / (1 + np.exp(-sd * np.random.default_rng(1).standard_normal(200_000)))
-        gap = np.abs([(draws < s).mean() - s for s in share]).max()
-        assert bool(gap < 0.03) is is_uniform
-
-
-def test_it_believes_in_more_than_the_others():
-    def width(found, name):
-        low, high = found.bands(name)[0.8]
-        return np.log(high / low) if name == "time" else high - low
-
-    mine = prior_predictive(load_priors("uninformative"))
-    for other in OTHERS:
-        theirs = prior_predictive(load_priors(other))
-        for name in ("start", "plateau", "time"):
-            assert width(mine, name) > 1.2 * width(theirs, name), (other, name)

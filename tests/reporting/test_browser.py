@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from advisor.advice import Recommendation, in_trainer_names, number, percent, what_if_rows
+from advisor.advice import Recommendation, in_trainer_names, what_if_rows
 from advisor.forecast import Forecaster
 from advisor.model import Posterior
 from advisor.reporting import report
@@ -83,22 +83,7 @@ def by_package(posterior: Posterior, advice: Recommendation, rate: float) -> dic
     return what_if_rows(forecaster, advice.cost_model, advice.settings, changes)[0]
 
 
-def test_it_opens_without_a_complaint(browser: Any) -> None:
-    assert browser.complaints == []
-    assert browser.js("document.querySelector('h1').textContent") == "Recommended configuration"
-
-
 # The what-if panel -----------------------------------------------------------------------------
-
-
-def test_it_starts_with_the_numbers_of_the_answer(browser: Any, advice: Recommendation) -> None:
-    reset(browser)
-    assert text_of(browser, "what-reward") == number(advice, advice.reward.mean)
-    low, high = (number(advice, end) for end in (advice.reward.low, advice.reward.high))
-    assert text_of(browser, "what-band") == f"80 % interval: {low} to {high}"
-    assert text_of(browser, "what-stable") == percent(advice.stability.probability)
-    hero = browser.js("document.querySelectorAll('.first .tiles strong')[4].textContent")
-    assert hero == text_of(browser, "what-reward")
 
 
 def test_sliders_move_the_numbers_of_python(
@@ -117,23 +102,6 @@ def test_sliders_move_the_numbers_of_python(
     assert exact(browser, "what-reward") == before
 
 
-def test_a_typed_value_is_taken_as_it_stands(
-    browser: Any, posterior: Posterior, advice: Recommendation
-) -> None:
-    reset(browser)
-    typed(browser, "learning_rate", "2.345e-4")
-    row = by_package(posterior, advice, 2.345e-4)
-    assert exact(browser, "what-reward") == pytest.approx(row["reward"], abs=0.01)
-    typed(browser, "group_size", "many")
-    assert "'many' cannot be shown: give one of 4, 8, 16, 32, 64" in text_of(browser, "what-notes")
-    field = element("value-group_size")
-    assert browser.js(f"{field}.getAttribute('aria-invalid')") == "true"
-    typed(browser, "learning_rate", "1")
-    assert "'1' cannot be shown: give 3.3e-5 to " in text_of(browser, "what-notes")
-    reset(browser)
-    assert browser.js(f"{field}.getAttribute('aria-invalid')") is None
-
-
 def test_beyond_the_pilots_numbers_are_grey_and_say_so(browser: Any) -> None:
     reset(browser)
     assert not is_grey(browser)
@@ -146,18 +114,6 @@ def test_beyond_the_pilots_numbers_are_grey_and_say_so(browser: Any) -> None:
     assert "Grey numbers are extrapolated." in said
     reset(browser)
     assert not is_grey(browser)
-
-
-def test_a_level_that_is_missed_is_not_said_to_be_met(
-    browser: Any, page: Path, posterior: Posterior, advise: Build, tmp_path: Path
-) -> None:
-    said = advise(posterior, level=0.9)
-    missed = said.stability.model_copy(update={"probability": 0.8984, "by_model": 0.8984})
-    said = said.model_copy(update={"stability": missed})
-    browser.open(report(posterior, said, tmp_path / "missed.html"))
-    assert text_of(browser, "what-stable") == "89.8 %"
-    assert "Below the 90 % that was asked for (89.8 %)." in text_of(browser, "what-notes")
-    browser.open(page)
 
 
 def test_charts_have_named_axes_with_round_ticks(browser: Any) -> None:
@@ -193,28 +149,6 @@ def test_charts_have_named_axes_with_round_ticks(browser: Any) -> None:
     assert browser.js("document.querySelectorAll('#what-risk .dead').length") == 1
 
 
-def test_the_piloted_range_is_marked_below_each_slider(browser: Any) -> None:
-    said = text_of(browser, "piloted-learning_rate")
-    assert said == "piloted: 1e-4 to 0.003"
-    low, high, whole = browser.js(
-        "(() => { const s = document.getElementById('slider-group_size').parentElement;"
-        "const t = s.querySelector('.track'), b = t.firstElementChild;"
-        "return [b.offsetLeft, b.offsetLeft + b.offsetWidth, t.offsetWidth]; })()"
-    )
-    assert 0 < low < high < whole
-
-
-def test_a_move_is_quick(browser: Any) -> None:
-    took = browser.js(
-        "(() => { const s = document.getElementById('slider-learning_rate'), took = [];"
-        "for (let k = 0; k < 10; k++) { const t = performance.now(); s.value = k;"
-        "s.dispatchEvent(new Event('input')); took.push(performance.now() - t); }"
-        "return Math.min(...took); })()"  # others were interrupted by what else the machine does
-    )
-    reset(browser)
-    assert took < 100, f"{took:.0f} ms a move"
-
-
 # Keyboard and clipboard ------------------------------------------------------------------------
 
 
@@ -229,12 +163,6 @@ def test_a_slider_moves_by_keyboard(browser: Any) -> None:
     assert browser.js(f"{slider}.getAttribute('aria-valuetext')") == after
     browser.press("ArrowLeft")
     assert shown(browser, "group_size") == before
-
-
-def test_everything_is_reached_with_tab_and_shows_it(page: Path) -> None:
-    with chromium() as browser:
-        browser.open(page)
-        assert check_pages.by_keyboard(browser) == []
 
 
 def test_copying_copies(page: Path, advice: Recommendation) -> None:
@@ -311,35 +239,6 @@ def test_the_check_finds_what_is_wrong(page: Path, tmp_path: Path) -> None:
         assert "axe: button-name" in found
 
 
-def test_without_a_browser_it_says_how_to_get_one(
-    page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(check_pages, "chromium_path", lambda: None)
-    monkeypatch.setattr(check_pages.sys, "argv", ["check_pages.py", str(page)])
-    assert check_pages.main() == 0
-    assert "apt-get install chromium" in capsys.readouterr().out
-
-
-def test_axe_is_found_in_the_wheel_that_brings_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A made-up wheel: only its place counts, and nothing of it is imported."""
-    wheel = tmp_path / "axe_playwright_python"
-    wheel.mkdir()
-    (wheel / "__init__.py").write_text("raise ImportError('it needs a driver')")
-    (wheel / "axe.min.js").write_text("// axe of the wheel")
-    monkeypatch.delenv("AXE_JS", raising=False)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert check_pages.axe_source() == "// axe of the wheel"
-    named = tmp_path / "mine.js"
-    named.write_text("// mine")
-    monkeypatch.setenv("AXE_JS", str(named))
-    assert check_pages.axe_source() == "// mine"
-    monkeypatch.setenv("AXE_JS", str(tmp_path / "nothing.js"))
-    assert check_pages.axe_source() is None
-
-
 def test_a_hostile_name_runs_nothing(build: Build, advise: Build, tmp_path: Path) -> None:
     name = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
     pilots = [Pilot(1e-4, model=name, task=name)]
@@ -364,60 +263,3 @@ def test_on_a_phone_a_figure_is_scrolled_and_its_words_can_be_read(page: Path, w
         # Negative control: scaled to the phone they could not.
         browser.js("document.querySelectorAll('.paper > *').forEach(s => s.style.minWidth = '0')")
         assert any("px high" in one for one in check_pages.unreadable(browser))
-
-
-def test_pale_words_of_a_figure_are_found(page: Path, tmp_path: Path) -> None:
-    """Negative control: a grey of half the light is too pale for words."""
-    with chromium() as browser:
-        browser.open(page)
-        browser.js(check_pages.INLINE)
-        browser.js("document.querySelector('.paper text').style.fill = '#808080'")
-        assert {one.rpartition(" of ")[2] for one in check_pages.unreadable(browser)} == {"3.9"}
-
-
-def test_parts_of_the_start_are_those_of_the_answer(
-    browser: Any, page: Path, posterior: Posterior, advise: Build, tmp_path: Path
-) -> None:
-    """Of all draws, as hero and terminal have them; and which number decides is said here too."""
-    said = advise(posterior)
-    own = {"refresh": 0.812, "tolerance": 0.634, "fluctuation": 0.723}
-    split = said.stability.model_copy(update={"probability": 0.95, "by_model": 0.58, **own})
-    out = report(posterior, said.model_copy(update={"stability": split}), tmp_path / "split.html")
-    browser.open(out)
-    assert text_of(browser, "what-parts") == (
-        "the model alone gives 58 %, which decides; parts by the model: refresh 81 %, "
-        "learning rate 63 %, fluctuation 72 %"
-    )
-    browser.open(page)
-
-
-@pytest.mark.parametrize("kind", ["recommendation", "next_pilot"])
-def test_prices_stay_on_one_line_and_sliders_at_one_height(
-    kind: str, posterior: Posterior, advise: Build, tmp_path: Path
-) -> None:
-    out = report(posterior, advise(posterior, kind=kind), tmp_path / "report.html")
-    with chromium(width=1000) as browser:
-        browser.open(out)
-        lines = browser.js(
-            "[...document.querySelectorAll('.first .tiles strong')].map((one) => "
-            "one.getBoundingClientRect().height / parseFloat(getComputedStyle(one).lineHeight))"
-        )
-        assert max(lines) < 1.5
-        heights = browser.js(
-            "[...document.querySelectorAll('.slider')].map((one) => [one.offsetTop, "
-            "one.querySelector('[type=range]').getBoundingClientRect().top])"
-        )
-        rows = {top: {at for place, at in heights if place == top} for top, _ in heights}
-        assert all(max(row) - min(row) < 1 for row in rows.values())
-
-
-def test_a_phone_shows_settings_whole(page: Path) -> None:
-    with chromium(width=390) as phone:
-        phone.open(page)
-        assert (
-            phone.js(
-                "(() => { const p = document.getElementById('paste');"
-                "return p.scrollWidth - p.clientWidth; })()"
-            )
-            <= 0
-        )

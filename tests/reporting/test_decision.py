@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.advice import Leader, Recommendation, number, percent
+from advisor.advice import Leader, Recommendation, number
 from advisor.forecast import Forecaster, stability
 from advisor.model import Posterior
 from advisor.reporting import FIGURES
@@ -65,18 +65,6 @@ def test_curve_is_p_stable_at_the_advised_other_settings(
     own = {run.highest_rate for run in posterior.meta.runs if run.model == advice.target.model}
     assert {rate for rate, _ in info.pilots} == own
     assert info.learning_rate[0] < min(own) < max(own) < info.learning_rate[-1]
-
-
-def test_its_words_name_rates_level_and_runs(posterior: Posterior, advice: Recommendation) -> None:
-    info = decision_info(posterior, led_by(advice, 2e-3))
-    left, right = draw_decision(info).axes
-    shown = [text.get_text() for text in left.texts]
-    assert any(text.startswith("advised\nlr ") for text in shown)
-    assert any(percent(advice.stability.probability) in text for text in shown)
-    assert {"best pilot", "advised", "wanted: 90 %", "pilots"} <= {
-        text.get_text() for text in right.texts
-    }
-    assert "P(stable)" in info.text
 
 
 def test_a_map_is_drawn_where_group_size_or_interval_varied(build: Build) -> None:

@@ -100,19 +100,6 @@ def test_numbers_at_grid_points_are_those_of_python(
 
 
 @pytest.mark.evidence
-def test_between_learning_rates_numbers_are_interpolated(
-    posterior: Posterior, advice: Recommendation
-) -> None:
-    model = explorer_data(posterior, advice)
-    low, high = model["choices"]["learning_rate"][3:5]
-    asked = [{**model["start"], "learning_rate": rate} for rate in (low, (low * high) ** 0.5, high)]
-    first, middle, last = by_page(model, asked)
-    assert middle["reward"] == pytest.approx((first["reward"] + last["reward"]) / 2)
-    row = by_package(posterior, advice, asked[1])
-    assert middle["reward"] == pytest.approx(row["reward"], abs=0.01)
-
-
-@pytest.mark.evidence
 def test_the_check_would_see_another_number(posterior: Posterior, advice: Recommendation) -> None:
     """Negative control: a grid of another answer's settings."""
     other = advice.settings.model_copy(update={"prompts_per_step": 32.0})

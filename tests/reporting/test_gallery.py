@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from advisor.advice import Recommendation
-from advisor.errors import InputError
 from advisor.model import Posterior
 from advisor.reporting import FIGURES, plot
 
@@ -36,14 +35,6 @@ def test_every_figure_is_written_in_every_format(
 
 
 @pytest.mark.evidence
-def test_the_same_figure_gives_the_same_bytes(posterior: Posterior, advice: Recommendation) -> None:
-    spec = FIGURES["stability"]
-    info = spec.info(posterior, advice)
-    for kind in ("svg", "png", "pdf"):
-        assert spec.drawn(info).rendered(kind) == spec.drawn(info).rendered(kind)
-
-
-@pytest.mark.evidence
 def test_global_settings_stay_as_they_are(
     posterior: Posterior, advice: Recommendation, tmp_path: Path
 ) -> None:
@@ -56,14 +47,6 @@ def test_global_settings_stay_as_they_are(
     before = settings()
     plot(posterior, advice, tmp_path, formats=("svg",))
     assert settings() == before
-
-
-def test_an_unknown_format_is_refused_before_anything_is_drawn(
-    posterior: Posterior, advice: Recommendation, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match="bmp"):
-        plot(posterior, advice, tmp_path / "figures", formats=("png", "bmp"))
-    assert not (tmp_path / "figures").exists()
 
 
 @pytest.mark.evidence
@@ -91,17 +74,3 @@ def test_every_figure_says_what_it_shows(
     assert info.text.endswith(".")
     assert spec.title
     assert spec.caption.endswith(".")
-
-
-@pytest.mark.evidence
-def test_one_pilot_and_nothing_stable_can_be_drawn(
-    build: Build, advise: Build, tmp_path: Path
-) -> None:
-    for label, pilots in {
-        "one": [Pilot(2e-4)],
-        "collapsed": [Pilot(2e-4, collapse=1), Pilot(3e-4, collapse=2, steps=9)],
-    }.items():
-        posterior = build(pilots)
-        advice = advise(posterior, Pilot(1e-5), kind="infeasible", steps=1)
-        files = plot(posterior, advice, tmp_path / label, formats=("svg",))
-        assert len(files) == sum(kind.has_meaning(posterior) for kind in FIGURES.values())

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.text import Text
 
 from advisor.forecast import Forecaster, RunEffect, Target
 from advisor.model import Posterior
 from advisor.reporting import FIGURES
 
-from .conftest import Pilot
-
-MAX_GROUPS = 10
-
 posteriors_info, draw_posteriors = FIGURES["posteriors"].info, FIGURES["posteriors"].draw
-
-Build = Callable[..., Any]
 
 
 def test_intervals_are_those_of_a_setting_that_was_piloted(posterior: Posterior) -> None:
@@ -67,52 +56,9 @@ def test_the_prior_is_that_of_the_preset(posterior: Posterior) -> None:
     assert ridge.prior_lower == pytest.approx(prior.mean - 1.645 * prior.sd, abs=0.06)
 
 
-def test_the_prior_does_not_follow_the_posterior(build: Build) -> None:
-    shifted = build()
-    shifted.draws["curvature_exponent"] += 2.0
-    moved = posteriors_info(shifted).curvature
-    plain = posteriors_info(build()).curvature
-    assert moved.median > plain.median + 1.5
-    np.testing.assert_array_equal(moved.prior_value, plain.prior_value)
-
-
-def test_plateaus_stay_within_the_reward(build: Build) -> None:
-    info = posteriors_info(build(floor=-2.0, ceiling=3.0))
-    for ridge in info.plateau:
-        assert ridge.value[0] >= -2
-        assert ridge.value[-1] <= 3
-        assert ridge.prior_value[-1] <= 3
-
-
-def words(axes: Axes) -> list[str]:
-    """What is written into a panel."""
-    return [text.get_text() for text in axes.findobj(Text)]
-
-
-def test_few_sizes_are_called_prior_dominated(posterior: Posterior, build: Build) -> None:
-    few = posteriors_info(posterior)
-    assert few.is_prior_dominated
-    assert "mostly the prior" in few.text
-    drawn = draw_posteriors(few).axes
-    assert [axes.get_title(loc="left") for axes in drawn] == ["Plateau", "Stiffness", "Curvature"]
-    assert "2 model sizes piloted; it takes 4 to learn it" in words(drawn[2])
-
-    four = posteriors_info(build([Pilot(1e-4, model=f"m{i}", parameters=10**i) for i in range(4)]))
-    assert not four.is_prior_dominated
-    assert "4 model sizes piloted" in words(draw_posteriors(four).axes[2])
-
-
 def test_stiffness_has_a_log_axis_and_all_axes_have_units(posterior: Posterior) -> None:
     plateau, stiffness, curvature = draw_posteriors(posteriors_info(posterior)).axes
     assert (plateau.get_xscale(), stiffness.get_xscale()) == ("linear", "log")
     assert plateau.get_xlabel() == "train reward (reward units)"
     assert stiffness.get_xlabel() == "stiffness k (per optimizer step)"
     assert curvature.get_xlabel() == "exponent c (no unit)"
-
-
-def test_many_groups_are_cut_and_said(build: Build) -> None:
-    info = posteriors_info(
-        build([Pilot(1e-4, model=f"m{i}", parameters=1e5 + i) for i in range(MAX_GROUPS + 1)])
-    )
-    assert len(info.plateau) == MAX_GROUPS
-    assert info.note == "1 pair of model and task with fewer pilots not drawn."

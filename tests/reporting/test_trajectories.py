@@ -18,7 +18,6 @@ from .conftest import Pilot
 
 trajectories_info, draw_trajectories = FIGURES["trajectories"].info, FIGURES["trajectories"].draw
 
-MAX_PANELS = 6
 MAX_LABELS = 8
 
 Build = Callable[..., Any]
@@ -30,13 +29,6 @@ def test_the_fitted_curve_climbs_in_stairs_of_one_refresh(posterior: Posterior) 
     stairs = curve.reshape(-1, 4, 8)
     assert np.ptp(stairs, axis=2).max() == 0
     assert np.all(np.abs(np.diff(stairs[:, :, 0], axis=1)).max(axis=0) > 0.001)
-
-
-def test_the_first_stair_is_the_start(posterior: Posterior) -> None:
-    curve = fitted_curve(posterior, 1, [1, 8], draws=10_000)
-    group = posterior.meta.groups.index(("sort", "tiny-s"))
-    start = posterior.flat("start")[:, group]
-    np.testing.assert_allclose(curve, np.stack([start, start], axis=1))
 
 
 def test_the_fitted_curve_uses_the_luck_of_its_own_run(build: Build) -> None:
@@ -124,10 +116,6 @@ def test_a_collapsed_run_ends_at_its_onset(posterior: Posterior) -> None:
     assert "1 collapsed" in info.text
 
 
-def test_without_advice_there_is_no_forecast(posterior: Posterior) -> None:
-    assert all(panel.forecast is None for panel in trajectories_info(posterior).panels)
-
-
 def test_few_runs_are_named_and_many_get_a_colour_bar(
     posterior: Posterior, advice: Recommendation, build: Build
 ) -> None:
@@ -146,56 +134,3 @@ def test_few_runs_are_named_and_many_get_a_colour_bar(
     assert len(figure.axes) == 2
     assert figure.axes[1].get_ylabel() == "learning rate"
     assert not figure.axes[0].texts
-
-
-def test_runs_of_one_setting_are_named_once(build: Build) -> None:
-    pilots = [Pilot(1e-4), Pilot(1e-4), Pilot(1e-4, collapse=7), Pilot(3e-4)]
-    axes = draw_trajectories(trajectories_info(build(pilots))).axes[0]
-    words = [text.get_text() for text in axes.texts]
-    named = sorted(word for word in words if word)
-    assert named == ["lr 1e-4, G 8, K 1 (2 runs)", "lr 1e-4, G 8, K 1 ✕", "lr 3e-4, G 8, K 1"]
-    # Every run keeps its line to the name.
-    assert len(words) == len(pilots)
-
-
-def test_pilots_end_where_their_logs_do(build: Build, advise: Build) -> None:
-    posterior = build([Pilot(3e-4, 8, 8, collapse=7), Pilot(1e-3, collapse=9)])
-    info = trajectories_info(posterior, advise(posterior, Pilot(3e-4, 8, 8)))
-    words = {text.get_text() for text in draw_trajectories(info).axes[-1].texts}
-    assert "pilots end at step 60" in words
-
-
-def test_axes_have_units(posterior: Posterior) -> None:
-    axes = draw_trajectories(trajectories_info(posterior)).axes[0]
-    assert axes.get_xlabel() == "optimizer step"
-    assert axes.get_ylabel() == "train reward (range 0 to 1)"
-
-
-def test_at_most_six_panels_and_the_rest_is_said(build: Build, advise: Build) -> None:
-    pilots = [Pilot(1e-4, model=f"m{i}", parameters=1e5 + i) for i in range(9)]
-    pilots.append(Pilot(2e-4, model="m8", parameters=1e5 + 8))
-    posterior = build(pilots)
-    info = trajectories_info(posterior, advise(posterior, pilots[0]))
-    assert len(info.panels) == MAX_PANELS
-    assert "m8" in {panel.model for panel in info.panels}  # it has most pilots
-    assert info.left_out == 4
-    assert info.note == "4 pairs of model and task with fewer pilots not drawn."
-
-
-def test_an_unpiloted_target_gets_a_panel_without_pilots(
-    posterior: Posterior, advise: Build
-) -> None:
-    info = trajectories_info(posterior, advise(posterior, target=Target("sort", "huge", 7e9)))
-    assert info.panels[-1].model == "huge"
-    assert info.panels[-1].runs == ()
-    assert len(draw_trajectories(info).axes) == 3
-
-
-def test_rewards_in_other_units(build: Build, advise: Build) -> None:
-    posterior = build(floor=-2.0, ceiling=3.0)
-    info = trajectories_info(posterior, advise(posterior))
-    axes = draw_trajectories(info).axes[0]
-    low, high = axes.get_ylim()
-    assert -2.6 < low < -1
-    assert 1.5 < high <= 3.5
-    assert axes.get_ylabel() == "train reward (range -2 to 3)"

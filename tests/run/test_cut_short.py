@@ -45,13 +45,3 @@ def check(run: PilotRun, steps: list[float], tests: list[float]) -> None:
 )
 def test_a_run_stopped_after_a_step(last, steps, tests):
     check(run_at(STEPS, parts={"format": STEPS / 10}).until(last), steps, tests)
-
-
-def test_a_share_counts_steps_and_not_rows():
-    check(run_at(STEPS).first_part(0.5), [1, 2, 5], [0, 5])
-
-
-@pytest.mark.parametrize("row", range(STEPS.size + 1))
-def test_before_a_row_was_written(row):
-    last = STEPS[row - 1] if row else 0.0
-    check(run_at(STEPS).before(row), STEPS[:row].tolist(), TESTS[last >= TESTS].tolist())

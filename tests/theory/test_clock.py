@@ -87,42 +87,6 @@ def test_clock_adds_one_powered_factor_per_step(factors, exponent):
     assert clock[-1] <= len(factors)
 
 
-@pytest.mark.evidence
-@LADDER
-@given(first=FACTORS, second=FACTORS, exponent=st.floats(0, 3))
-def test_clock_of_two_pieces_is_the_sum_of_their_clocks(first, second, exponent):
-    whole = cumulative_clock(first + second, exponent)[-1]
-    parts = cumulative_clock(first, exponent)[-1] + cumulative_clock(second, exponent)[-1]
-    assert whole == pytest.approx(parts)
-
-
-@LADDER
-@given(factors=FACTORS)
-def test_exponent_zero_gives_raw_steps_and_a_larger_exponent_a_slower_clock(factors):
-    np.testing.assert_array_equal(cumulative_clock(factors, 0.0), np.arange(len(factors) + 1))
-    assert np.all(cumulative_clock(factors, 2.0) <= cumulative_clock(factors, 1.0))
-
-
-@pytest.mark.parametrize("schedule", ["linear", "cosine"])
-def test_decay_halves_the_clock_and_stops_it_at_the_planned_end(schedule):
-    clock = cumulative_clock(schedule_factors(schedule, 400, planned_steps=300))
-    assert clock[300] == pytest.approx(150.5)
-    assert np.all(clock[300:] == clock[300])
-
-
-def test_linear_decay_over_two_relaxations_stops_at_65_of_the_gain_instead_of_87():
-    relaxation, steps = 150, 300
-    linear, constant = (schedule_factors(name, steps) for name in ("linear", "constant"))
-    # The 0.65 and 0.87 of docs/theory, T34, are the recursion at momentum 0.9 and T = 150 ...
-    assert gain_of_recursion(linear, 0.9, relaxation)[-1] == pytest.approx(0.649, abs=5e-4)
-    assert gain_of_recursion(constant, 0.9, relaxation)[-1] == pytest.approx(0.874, abs=5e-4)
-    # ... while the single exponential of the clock alone says 0.63 and 0.865.
-    assert 1 - np.exp(-cumulative_clock(linear)[-1] / relaxation) == pytest.approx(0.633, abs=5e-4)
-    assert 1 - np.exp(-cumulative_clock(constant)[-1] / relaxation) == pytest.approx(
-        0.865, abs=5e-4
-    )
-
-
 @pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
 @pytest.mark.parametrize("warmup", [0, 60])
 def test_curve_on_the_clock_tracks_the_scheduled_recursion_and_raw_steps_do_not(schedule, warmup):
@@ -137,14 +101,6 @@ def test_curve_on_the_clock_tracks_the_scheduled_recursion_and_raw_steps_do_not(
     if schedule != "constant" or warmup:
         assert miss(np.arange(steps + 1)) > 5 * 0.005
         assert miss(cumulative_clock(factors, 2.0)) > 2 * 0.005
-
-
-def test_warm_up_alone_gives_a_quadratic_slow_start():
-    ramp = gain_of_recursion(schedule_factors("constant", 60, warmup_steps=50), 0.0, 150)
-    flat = gain_of_recursion(schedule_factors("constant", 60), 0.0, 150)
-    for early in (10, 20):
-        assert 3.7 < ramp[2 * early] / ramp[early] < 4.3
-        assert 1.8 < flat[2 * early] / flat[early] < 2.0
 
 
 # Logged policy ---------------------------------------------------------------------------------

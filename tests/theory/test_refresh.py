@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from theory_oracles import (
     critical_stiffness,
-    flip_limit,
     held_limit,
     held_map,
     neimark_sacker_limit,
@@ -78,29 +77,6 @@ def test_cycle_map_equals_stepping_the_recursion(k, momentum, interval, share, l
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("lag", range(5))
-@pytest.mark.parametrize("share", [1.0, 0.4])
-def test_cycle_map_iterated_from_a_cold_start_equals_the_simulated_run(share, lag):
-    momentum, interval, cycles = 0.9, 4, 12
-    path = simulate_recursion(
-        cycles * interval, 0.05, momentum, refresh_interval=interval, uncorrected_share=share,
-        lag_cycles=lag,
-    )  # fmt: skip
-    state = np.array([1.0, 0.0, *np.ones(lag)])
-    for cycle in range(cycles):
-        assert state[0] == pytest.approx(path[cycle * interval], abs=1e-12)
-        state = cycle_map(0.05, momentum, interval, share, lag) @ state
-
-
-def test_cycle_map_and_margin_broadcast_over_stiffness_and_share():
-    k, share = np.array([[0.01], [0.2]]), np.array([0.1, 0.5, 1.0])
-    maps = cycle_map(k, 0.9, 8, share, 2)
-    assert maps.shape == (2, 3, 4, 4)
-    np.testing.assert_allclose(maps[1, 2], cycle_map(0.2, 0.9, 8, 1.0, 2))
-    margins = stability_margin(k, 0.9, 8, lag=16, uncorrected_share=share)
-    np.testing.assert_allclose(margins, 1 - spectral_radius(maps))
-
-
 @LADDER
 @given(k=st.floats(1e-4, 5), momentum=MOMENTA, interval=INTERVALS, share=SHARES)
 def test_two_by_two_spectral_radius_equals_the_eigenvalues(k, momentum, interval, share):
@@ -116,15 +92,6 @@ def test_two_by_two_spectral_radius_equals_the_eigenvalues(k, momentum, interval
 @pytest.mark.parametrize("momentum", [0.0, 0.3, 0.9, 0.99])
 def test_held_limit_equals_the_scanned_limit(momentum, interval):
     assert held_limit(momentum, interval) * interval == pytest.approx(limit(momentum, interval))
-
-
-@LADDER
-@given(momentum=st.floats(0.01, 0.99), interval=st.integers(2, 64))
-def test_multiplier_leaves_through_minus_one_or_as_a_complex_pair(momentum, interval):
-    at_flip = held_map(flip_limit(momentum, interval), momentum, interval)
-    assert np.linalg.det(at_flip + np.eye(2)) == pytest.approx(0, abs=1e-9)
-    at_pair = held_map(neimark_sacker_limit(momentum, interval), momentum, interval)
-    assert np.linalg.det(at_pair) == pytest.approx(1, abs=1e-9)
 
 
 def test_special_cases_of_the_held_limit():
@@ -171,11 +138,6 @@ def test_oscillation_sets_in_exactly_at_the_stated_stiffness(momentum):
     assert imaginary(onset * (1 + 1e-6)) > 0
 
 
-def test_oscillation_without_momentum_sets_in_where_the_multiplier_turns_negative():
-    assert oscillatory_onset(0.0) == 1
-    assert np.trace(held_map(1 - 1e-6, 0.0, 1)) > 0 > np.trace(held_map(1 + 1e-6, 0.0, 1))
-
-
 @pytest.mark.parametrize(("momentum", "interval"), [(0.0, 8), (0.9, 4), (0.9, 16), (0.9, 64)])
 def test_boundary_check_rejects_the_papers_rule_as_if_exact(momentum, interval):
     def miss(k):
@@ -186,7 +148,3 @@ def test_boundary_check_rejects_the_papers_rule_as_if_exact(momentum, interval):
     assert miss(held_limit(momentum, interval)) < 1e-9
     assert miss(paper) > 0.1
     assert growth_per_cycle(1.02 * paper, momentum, interval, 1.0, 0, cycles=150) < 0
-
-
-def test_scan_returns_infinity_where_everything_is_stable():
-    assert critical_stiffness(lambda k: 0.5, points=10) == math.inf

@@ -72,13 +72,6 @@ def test_skyrl_prints_dicts_over_several_lines(tmp_path: Path, prefix: str) -> N
     assert cut.reward.tolist() == REWARD[:-1]
 
 
-def test_skyrl_dicts_on_one_line_keep_their_rate(tmp_path: Path) -> None:
-    rows = ({**skyrl(n, r), "trainer/global_step": n} for n, r in enumerate(REWARD, start=1))
-    run = read(tmp_path, "".join(f"{row}\n" for row in rows), "trainer.out")
-    assert run.reward.tolist() == REWARD
-    assert run.hyperparameters.learning_rate == 1e-6
-
-
 def test_openrlhf(tmp_path: Path) -> None:
     rows = "".join(
         f"(PPOTrainer pid=7) INFO ✨ Global step {n}: {{'policy_loss': 0.1, 'kl': 0.002, "
@@ -117,28 +110,6 @@ def test_torchforge(tmp_path: Path) -> None:
     assert run.series["kl"].tolist() == [0.01] * 40
     assert run.hyperparameters.lag == 0.5
     assert list(run.parts) == ["mathreward"]
-
-
-def test_a_console_that_was_pasted_into_markdown(tmp_path: Path) -> None:
-    rows = [
-        f"step:{n} - critic/score/mean:{x} - actor/lr:1e-06\n"
-        for n, x in enumerate(REWARD, start=1)
-    ]
-    run = read(tmp_path, "# Run of Friday\n```\n" + "".join(rows) + "```\n", "run.md")
-    assert run.reward.tolist() == REWARD
-    # A page that shows a few rows tells of a log.
-    (tmp_path / "run.md").write_text("# How to read\n" + "".join(rows[:9]))
-    assert not advisor.inspect(tmp_path).runs
-
-
-def test_ppo_of_trl_is_read_and_named(tmp_path: Path) -> None:
-    cells = {"objective/kl": 10.5, "objective/rlhf_reward": 0.1, "loss/value_avg": 0.15}
-    run = read(
-        tmp_path,
-        "".join(f"{cells | {'objective/scores': x, 'lr': 2e-6}}\n" for x in REWARD),
-    )
-    assert run.reward.tolist() == REWARD
-    assert any("PPO with a value model, not GRPO" in line for line in run.warnings)
 
 
 def test_a_run_that_starts_again_in_its_log(tmp_path: Path) -> None:
@@ -229,14 +200,3 @@ def test_the_asynchronous_level_of_prime_rl_is_its_lag(tmp_path: Path, level: in
     assert run.hyperparameters.lag == level
     assert run.seconds_per_step == pytest.approx(3.21)
     assert run.series["completion_length"][0] == 1234.5
-
-
-@pytest.mark.parametrize("lost", [0, 1])
-def test_a_gradient_that_is_lost_is_seen_while_the_run_goes_on(tmp_path: Path, lost: int) -> None:
-    """The last rollout of a running job is not learnt from yet."""
-    lines = slime(1).replace("'train/grad_norm': 0.1", "'train/grad_norm': nan").splitlines()
-    lines = [line.replace("nan", "0.1") if at < 60 else line for at, line in enumerate(lines)]
-    run = read(tmp_path, "\n".join(lines[: len(lines) - lost]) + "\n")
-    assert run.hyperparameters.refresh_interval == 1
-    assert run.not_finite["gradient_norm"].size > 5
-    assert not run.scores  # what is normalised within groups scores nothing

@@ -85,27 +85,6 @@ def test_a_fresh_sample_needs_no_importance_ratio(framework):
     assert Trainer.export_config(fresh, STEPS, framework)
 
 
-@pytest.mark.parametrize("framework", EVERY)
-def test_the_head_gives_the_arithmetic(framework):
-    text = Trainer.export_config(changed(schedule="constant"), STEPS, framework, devices=2)
-    assert "# Refresh interval K = 8 optimizer steps = 4 mini-batches x 2 epochs:" in text
-    assert "6 prompts x 8 completions" in text
-    assert "2.1544346900318822e-06" in text
-
-
-@pytest.mark.parametrize("framework", EVERY)
-def test_a_note_changes_comments_only(framework, tmp_path):
-    plain = Trainer.export_config(changed(), STEPS, framework)
-    noted = Trainer.export_config(
-        changed(), STEPS, framework, note="NOT a recommendation\n$(false)\n'"
-    )
-    added = set(noted.splitlines()) - set(plain.splitlines())
-    assert added == {"# NOT a recommendation", "# $(false)", "# '"}
-    assert noted.index("NOT a recommendation") < noted.index("Refresh interval")
-    if framework != "trl":
-        assert words_of(noted, tmp_path) == words_of(plain, tmp_path)
-
-
 @pytest.mark.parametrize("framework", EVERY[1:])
 @pytest.mark.parametrize("model", ["org/other-1B", "it's $HOME", 'a "b" `c`\nd'])
 def test_a_model_arrives_as_it_was_named(framework, model, tmp_path):
@@ -132,17 +111,6 @@ def test_a_script_says_which_variable_it_lacks(framework, variable, tmp_path):
     assert done.returncode != 0
     assert f"set {variable} to" in done.stderr
     assert not done.stdout
-
-
-@pytest.mark.parametrize("framework", EVERY[1:])
-def test_a_script_takes_further_arguments_last(framework, tmp_path):
-    script = Trainer.export_config(changed(), STEPS, framework)
-    plain = words_of(script, tmp_path)
-    assert words_of(script, tmp_path, "trainer.test_freq=5", "a b") == [
-        *plain,
-        "trainer.test_freq=5",
-        "a b",
-    ]
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 4, 6, 8, 12, 16, 24, 48])
@@ -209,11 +177,6 @@ def asking_lines(text: str) -> list[str]:
     return [line for line in lines[heads[0] + 1 :] if line.startswith("#")] if heads else []
 
 
-@pytest.mark.parametrize("framework", EVERY)
-def test_what_the_pilots_tell_is_not_asked_for(framework):
-    assert asking_lines(Trainer.export_config(changed(**ALL), STEPS, framework)) == []
-
-
 @pytest.mark.parametrize(
     ("framework", "setting", "line"),
     [(name, setting, line) for name, lines in ASKED.items() for setting, line in lines.items()],
@@ -256,12 +219,6 @@ def test_a_choice_that_a_trainer_lacks_is_said(framework, updates):
     assert f"no word for the pilots' {next(iter(updates.values()))}" in line
 
 
-def test_modules_of_an_adapter_stand_in_the_command_of_trl():
-    text = Trainer.export_config(changed(**ALL), STEPS, "trl")
-    assert "--lora_r 16 --lora_alpha 32 --lora_target_modules q_proj v_proj " in text
-    assert "longer than the 300 tokens of your pilots" in text
-
-
 SAVED = {
     "trl": "save_steps: {steps}\n",
     "verl": "trainer.save_freq={batches}\n",
@@ -275,18 +232,3 @@ SAVED = {
 def test_a_run_is_saved_at_its_end_and_between_batches_of_rollouts(framework, steps, every):
     text = Trainer.export_config(changed(), steps, framework)
     assert SAVED[framework].format(steps=every, batches=every // 8) in text
-
-
-@pytest.mark.parametrize("framework", SCRIPTS)
-def test_a_rank_that_nobody_stated_is_asked_for_when_it_is_run(framework, tmp_path):
-    script = Trainer.export_config(changed(adapter="lora"), STEPS, framework)
-    done = run_script(script, tmp_path)
-    assert done.returncode != 0
-    assert "set LORA_RANK" in done.stderr
-    known = script.replace("set -euo pipefail", "set -euo pipefail\nLORA_RANK=32")
-    words = run_script(known, tmp_path).stdout
-    assert "lora_rank=32" in words or "--ds.lora.rank\x0032\x00" in words
-
-
-def test_a_rank_that_nobody_stated_stands_in_capitals_for_trl():
-    assert "--lora_r RANK " in Trainer.export_config(changed(adapter="lora"), STEPS, "trl")

@@ -104,15 +104,6 @@ def test_another_number_in_the_file_is_read_as_another_setting(folder, old, new,
     assert after[factor] == value != before[factor]
 
 
-def test_rollouts_that_run_ahead(folder):
-    text = Trainer.export_config(changed(lag=16.0), STEPS, "openrlhf")
-    assert read_back(text, folder)["lag"] == 16
-    arguments = parse(text, folder)
-    assert arguments["train.async_queue_size"] == "2"
-    assert not arguments["vllm.enable_sleep"]  # which it forbids in asynchronous runs
-    assert parse(Trainer.export_config(changed(), STEPS, "openrlhf"), folder)["vllm.enable_sleep"]
-
-
 def test_adapter_comes_back(folder):
     lora = {"adapter": "lora", "adapter_rank": 16, "adapter_alpha": 32}
     lora["adapter_targets"] = "q_proj,v_proj"
@@ -125,15 +116,6 @@ def test_a_flag_that_is_none_of_openrlhf_is_refused(folder):
     # The same setting under its name up to 0.10.1.
     with pytest.raises((SystemExit, argparse.ArgumentError)):
         parse(text, folder, "--actor_learning_rate", "1e-6")
-
-
-def test_room_for_prompt_and_completion(folder):
-    both = changed(max_completion_length=512, max_prompt_length=300)
-    assert parse(Trainer.export_config(both, STEPS, "openrlhf"), folder)["data.max_len"] == "812"
-    # No limit of the prompt is made up: the file asks for it.
-    text = Trainer.export_config(changed(max_completion_length=512), STEPS, "openrlhf")
-    assert parse(text, folder)["data.max_len"] is None
-    assert "# --data.max_len TOKENS" in text
 
 
 def test_every_warm_up_is_rounded_up_to_itself():

@@ -7,8 +7,7 @@ import tomllib
 from typing import Any
 
 import pytest
-import yaml
-from launched import STEPS, changed, run_script, words_of
+from launched import STEPS, changed, words_of
 
 from advisor.errors import InputError
 from advisor.runs import Trainer
@@ -74,16 +73,6 @@ def test_ms_swift_has_the_batches_of_trl(tmp_path):
     assert (found["torch_dtype"], found["max_length"]) == ("bfloat16", "300")
     assert (found["lr_scheduler_type"], found["warmup_steps"]) == ("constant_with_warmup", "5")
     assert "weight_decay" not in found
-
-
-def test_ms_swift_trains_all_weights_where_the_pilots_did(tmp_path):
-    """Its own default is an adapter."""
-    found = flags(tmp_path, optimizer="sgd", momentum=0.8)
-    assert found["tuner_type"] == "full"
-    assert not [name for name in found if "lora" in name or name == "target_modules"]
-    assert (found["optim"], found["optim_args"]) == ("sgd", "momentum=0.8")
-    assert "adam_beta1" not in found
-    assert flags(tmp_path, optimizer="adam")["weight_decay"] == "0.0"
 
 
 def test_nemo_rl_counts_batches_of_rollouts(tmp_path):
@@ -161,36 +150,6 @@ def test_prime_rl_has_a_node_for_inference_where_training_fills_its_own():
 )
 def test_schedules_of_prime_rl(updates, scheduler):
     assert table(**updates)["trainer"]["scheduler"] == scheduler
-
-
-def test_prime_rl_has_no_table_without_a_line():
-    found = table()
-    assert "model" not in found["trainer"]
-    assert found["inference"] == {}  # without the table no server is started
-    sgd = table(optimizer="sgd", momentum=0.8)["trainer"]["optim"]
-    assert sgd == {"type": "sgd", "lr": sgd["lr"], "momentum": 0.8, "nesterov": False}
-
-
-@pytest.mark.parametrize(("framework", "name"), [("ms-swift", "--lora_rank"), ("nemo-rl", ".dim=")])
-def test_a_script_asks_for_a_rank_that_nobody_stated(framework, name, tmp_path):
-    script = Trainer.export_config(changed(adapter="lora", **ONCE), STEPS, framework)
-    done = run_script(script, tmp_path)
-    assert done.returncode != 0
-    assert "set LORA_RANK" in done.stderr
-    known = script.replace("set -euo pipefail", "set -euo pipefail\nLORA_RANK=32")
-    assert f"{name}\x0032".replace("=\x00", "=") in run_script(known, tmp_path).stdout
-
-
-def test_trl_has_the_rank_as_a_line_to_fill_in():
-    text = Trainer.export_config(changed(adapter="lora"), STEPS, "trl")
-    assert "# lora_r: RANK   (default: 16)" in text
-    assert "lora_r" not in yaml.safe_load(text)
-
-
-def test_prime_rl_makes_up_no_rank():
-    """It would take 16 where none is given; a text it refuses."""
-    lora = table(adapter="lora")["trainer"]["model"]["lora"]
-    assert lora == {"rank": "RANK"}
 
 
 def test_a_model_of_prime_rl_arrives_as_it_was_named():

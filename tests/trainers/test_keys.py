@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from reader_conformance import LogFormat
-from stated import arguments_in, checked, overrides_in, table_of
+from stated import checked, table_of
 
 from advisor.runs import KeyTable, PilotRun, Trainer, read_runs, register, unregister
 
@@ -67,11 +67,6 @@ def test_marks_are_its_own(name: str, of_keys: tuple[str, int]) -> None:
     assert Trainer.named(name).keys[0].score(keys.split()) == score
 
 
-@pytest.mark.parametrize(("name", "keys"), entries("marked"))
-def test_some_marks_are_of_every_age(name: str, keys: str) -> None:
-    assert Trainer.named(name).keys[0].score(keys.split()) >= 1
-
-
 @pytest.mark.parametrize(("name", "of_rows"), entries("observed"))
 def test_rows_show(name: str, of_rows: tuple[dict[str, Any], int, dict[str, Any]]) -> None:
     cells, count, facts = of_rows
@@ -111,37 +106,6 @@ def test_the_asynchronous_trainer_wins_its_own_logs_outright() -> None:
 def test_what_is_no_setting_of_trl_is_left_out(value: Any) -> None:
     names = ("learning_rate", "max_completion_length", "max_steps")
     assert TRL.derive(dict.fromkeys(names, value)).facts == {}
-
-
-@pytest.mark.parametrize(
-    ("command", "facts"),
-    [
-        (
-            "--eps_clip_low_high 0.2 0.28 --eps_clip 0.1 --packing_samples",
-            {"clip_low": 0.2, "clip_high": 0.28},
-        ),
-        (
-            "--actor.eps_clip_low_high 0.2 0.28 --actor.adam.betas 0.8 0.95 --actor.adam.lr 1e-6",
-            {"clip_low": 0.2, "clip_high": 0.28, "momentum": 0.8},
-        ),
-        ("--adam_betas 0.8 0.95 --actor.adam.lr 1e-6 --packing_samples", {"momentum": 0.8}),
-        # A switch whose name begins with "no".
-        (
-            "--no_advantage_std_norm --advantage_estimator reinforce_baseline",
-            {"advantage_scaling": "none"},
-        ),
-    ],
-)
-def test_flags_of_openrlhf(command: str, facts: dict[str, Any]) -> None:
-    found = Trainer.named("OpenRLHF").keys[0].derive(arguments_in(command.split())).facts
-    assert {name: found.get(name) for name in facts} == facts
-
-
-def test_an_override_of_verl_may_be_a_mapping() -> None:
-    optim = "actor_rollout_ref.actor.optim."
-    written = [f"{optim}optimizer=SGD", f"+{optim}override_optimizer_config={{momentum:0.8}}"]
-    facts = checked(Trainer.named("verl").keys[0].derive(overrides_in(written))).facts
-    assert facts == {"optimizer": "sgd", "momentum": 0.8}
 
 
 ROWS = [
@@ -193,54 +157,6 @@ def test_another_trainers_keys_come_before_those_of_a_loop(tmp_path: Path) -> No
 
 
 # Real runs -------------------------------------------------------------------------------------
-
-
-def test_a_public_run_of_verl_agrees_with_its_log(real_logs: Path) -> None:
-    folder, table = (
-        real_logs / "uqcxu9__qwen2.5_300step_NEW_CONSIS_RESULT",
-        Trainer.named("verl").keys[0],
-    )
-    path = folder / "RL__outputs__2025-12-18__11-25-06__overrides.yaml"
-    lines = yaml.safe_load(path.read_text(encoding="utf-8"))
-    facts = table.derive(dict(line.split("=", 1) for line in lines)).facts
-    assert (facts["group_size"], facts["prompts_per_step"], facts["planned_steps"]) == (4, 2, 700)
-    assert facts["minibatches_per_refresh"] == facts["epochs_per_refresh"] == 1
-    for other in (folder, real_logs / "zhiyuanhubj__logic-rl-formula"):
-        for log in sorted(other.glob("*.log")):
-            (run,) = LogFormat("verl console").read(log)
-            assert [key for key in run.table.keys if not table.understands(key)] == []
-
-
-def test_hyperparameters_of_trl_beside_real_tables(real_logs: Path) -> None:
-    files = sorted(real_logs.rglob("*hparams*.json"))
-    assert len(files) > 20
-    for path in files:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-        facts = checked(TRL.derive({k.replace("__", "."): v for k, v in settings.items()})).facts
-        assert facts["group_size"] == int(settings["num_generations"]), path
-        assert facts["learning_rate"] == float(settings["learning_rate"]), path
-        assert facts["prompts_per_step"] >= 1, path
-        assert facts["optimizer"] == "adamw", path
-        text = str(settings.get("max_completion_length"))
-        assert facts.get("max_completion_length") == (int(text) if text.isdigit() else None), path
-
-
-def test_rows_of_cs336_show_what_the_config_states(real_logs: Path) -> None:
-    table = Trainer.named("CS336").keys[0]
-    configs = sorted((real_logs / "ShibukiZero__assignment5-alignment").glob("*.config.json"))
-    assert configs
-    for path in configs:
-        log = path.with_name(path.name.replace(".config.json", ".metrics.jsonl"))
-        rows = [json.loads(line) for line in log.read_text().splitlines()]
-        facts = checked(table.derive(json.loads(path.read_text()))).facts
-        seen = table.observe(table_of(rows)).facts
-        assert {key: facts[key] for key in seen} == seen
-        interval = facts["minibatches_per_refresh"] * facts["epochs_per_refresh"]
-        updates = max(row.get("optimizer_step") or 0 for row in rows)
-        assert updates == interval * max(row["grpo_step"] for row in rows)
-        keys = {key for row in rows for key in row}
-        assert [key for key in keys if not table.understands(key)] == []
-        assert table.score(keys) > 3
 
 
 def test_real_rows_of_tinker(real_logs: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from processor_time import at_most
 from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
@@ -103,13 +102,6 @@ def test_lines_that_do_not(tmp_path: Path, line: str) -> None:
         assert "step" not in run.table.keys
 
 
-def test_percent_becomes_a_fraction(tmp_path: Path) -> None:
-    text = "[a] 1/9 | reward=0.250 | acc=25.0%\n[a] 2/9 | reward=0.500 | acc=50.0%\n"
-    (run,) = runs_of(tmp_path, text)
-    assert run.table.column("acc").tolist() == [0.25, 0.5]
-    assert run.assumptions == ("acc: percent was divided by 100",)
-
-
 def test_mixed_tags_are_several_runs(tmp_path: Path) -> None:
     lines = ["[b] Run: x | LR=1e-05 group=4", "seed=7"]
     for n in range(1, 5):
@@ -120,13 +112,6 @@ def test_mixed_tags_are_several_runs(tmp_path: Path) -> None:
     assert found[1].table.column("reward").tolist() == [0.15, 0.25, 0.35, 0.45]
     assert found[0].settings == {"seed": "7"}
     assert found[1].settings == {"seed": "7", "lr": "1e-05", "group": "4"}
-
-
-def test_levels_of_loggers_are_no_tags(tmp_path: Path) -> None:
-    lines = [f"[INFO] step {n}/4: reward=0.{n}\n[rank0] step {n}/4 reward=0.{n}" for n in (1, 2)]
-    (run,) = runs_of(tmp_path, "[INFO] lr=1e-6\n" + "\n".join(lines) + "\n")
-    assert run.label is None
-    assert run.settings == {"lr": "1e-6"}
 
 
 @pytest.mark.parametrize(
@@ -158,14 +143,6 @@ def test_evaluations_stand_among_the_steps(tmp_path: Path) -> None:
     (run,) = runs_of(tmp_path, text)
     np.testing.assert_array_equal(run.table.column("eval_reward"), [np.nan, 0.2, np.nan])
     np.testing.assert_array_equal(run.table.column("reward"), [0.1, np.nan, 0.3])
-
-
-def test_a_bar_on_the_same_line_is_passed_over(tmp_path: Path) -> None:
-    text = (
-        "  0%|  | 0/9 [00:00]\r 11%|# | 1/9 [00:01]\r[a] 1/9 | reward=0.5\n[a] 2/9 | reward=0.6\n"
-    )
-    (run,) = runs_of(tmp_path, text)
-    assert run.table.column("reward").tolist() == [0.5, 0.6]
 
 
 @pytest.mark.parametrize(
@@ -201,13 +178,6 @@ def test_claims(tmp_path: Path, text: str, is_ours: bool) -> None:
 def test_error_says_what_to_print(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no line logs a step with a reward\. Print lines"):
         runs_of(tmp_path, "nothing\n")
-
-
-def test_long_lines_cost_no_more_than_their_length(tmp_path: Path) -> None:
-    with at_most(5):
-        for start in ("step 1 ", "[a] 1/2 | ", ""):
-            for piece in ("reward ", "reward: ", "reward=", "1e", "a b ", "step ", " ", "[", "1/"):
-                claimed(tmp_path, f"{start}reward{piece * 100_000}\n{piece * 1_000}\n")
 
 
 def test_real_consoles(real_logs: Path) -> None:
@@ -263,17 +233,6 @@ def test_steps_that_count_anew_in_each_epoch(tmp_path: Path, form: str) -> None:
     (run,) = runs_of(tmp_path, "\n".join(lines) + "\n")
     assert run.table.column("step").tolist() == [1, 2, 3, 4, 5, 6]
     assert run.planned_steps == 6
-
-
-def test_a_counter_over_all_epochs_goes_on(tmp_path: Path) -> None:
-    lines = [f"epoch {1 + n // 4} | step {n} | reward={n / 8}" for n in range(1, 8)]
-    (run,) = runs_of(tmp_path, "\n".join(lines) + "\n")
-    assert run.table.column("step").tolist() == [1, 2, 3, 4, 5, 6, 7]
-
-
-def test_an_agent_at_play_is_no_training(tmp_path: Path) -> None:
-    lines = [f"[STEP] step={n} action=go reward=0.{n} done=false error=null" for n in range(1, 9)]
-    assert not claimed(tmp_path, "\n".join(lines) + "\n")
 
 
 def test_updates_that_count_nowhere_are_numbered(tmp_path: Path) -> None:

@@ -67,13 +67,6 @@ def test_the_history_in_the_closing_message_may_be_endless(tmp_path: Path) -> No
         read(tmp_path, *ROWS, message, *ROWS)
 
 
-def test_megatron_names_the_fraction_iteration(tmp_path: Path) -> None:
-    rows = [{**row, "iteration": row["global_step/max_steps"]} for row in ROWS]
-    for row in rows:
-        del row["global_step/max_steps"]
-    assert is_right(read(tmp_path, *rows))
-
-
 def test_rows_between_batches_of_rollouts_have_no_reward(tmp_path: Path) -> None:
     reused = cells(2, 1000, 0.5)
     for key in ("reward", "reward_std", "frac_reward_zero_std"):
@@ -89,9 +82,3 @@ def test_rows_of_a_console_are_those_of_trl(tmp_path: Path) -> None:
     assert is_right(run)
     assert run.hyperparameters.group_size == 8
     assert run.hyperparameters.kl_coefficient == 0.0  # as TRL, its rows have no kl
-
-
-def test_a_number_of_an_iteration_is_no_fraction(tmp_path: Path) -> None:
-    rows = [{"iteration": step, "reward": reward} for step, reward in STEPS.items()]
-    run = read(tmp_path, *rows)
-    assert (run.step.tolist(), run.step_unit) == ([*STEPS], "unknown")

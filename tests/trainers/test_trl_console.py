@@ -12,7 +12,6 @@ from processor_time import at_most
 from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
-from advisor.runs import read_runs
 
 TRL = LogFormat("TRL console")
 
@@ -162,11 +161,6 @@ def test_a_run_that_goes_on_tells_no_logging_steps(read: Any, lines: list[str]) 
     assert "step" not in run.table.keys
 
 
-def test_three_rows_of_two_hundred_steps_tell_nothing(read: Any) -> None:
-    (run,) = read(*header(200), *(row(0.5, epoch=n) for n in range(3)), SUMMARY)
-    assert run.logging_steps is None
-
-
 def test_progress_bars_tell_the_step(read: Any) -> None:
     vllm = bar(8, 8, "Processed prompts: ")
     lines = [bar(0, 100)]
@@ -181,13 +175,6 @@ def test_progress_bars_tell_the_step(read: Any) -> None:
     assert numbers(run, "eval_reward") == [0.1, 0.5, 1.0, 1.5]
     assert (run.logging_steps, run.planned_steps) == (5, 100)
     assert "1/100 at the first row" in run.assumptions[0]
-
-
-def test_bars_that_were_printed_before_all_rows_are_not_believed(read: Any) -> None:
-    bars = "".join(bar(step, 40) for step in range(41))
-    (run,) = read(*header(40), bars, *(row(n / 40, epoch=n) for n in range(40)), SUMMARY)
-    assert "step" not in run.table.keys
-    assert run.logging_steps == 1
 
 
 def test_a_resumed_run_starts_where_it_was(read: Any) -> None:
@@ -228,21 +215,6 @@ def test_each_header_announces_a_run(read: Any) -> None:
     assert [set(numbers(run, "reward")) for run in runs] == [{0.1}, {0.2}]
 
 
-def test_fine_tuning_before_is_no_run_of_its_own(read: Any) -> None:
-    tuning = ["{'loss': 1.5, 'grad_norm': 0.3, 'learning_rate': 0.0002, 'epoch': 0.5}"] * 3
-    (run,) = read(*header(3), *tuning, SUMMARY, *header(4), *(row(0.1, epoch=n) for n in range(4)))
-    assert run.label is None
-    assert run.planned_steps == 4
-
-
-def test_the_evaluation_header_announces_nothing(read: Any) -> None:
-    evaluation = ["***** Running Evaluation *****", "  Num examples = 64", "  Batch size = 8"]
-    evaluation.append("Total steps: 2 done")
-    rows = [row(n / 4, epoch=n) for n in range(4)]
-    runs = read(*header(4), *rows[:2], *evaluation, str({"eval_reward": 0.3}), *rows[2:], SUMMARY)
-    assert [run.planned_steps for run in runs] == [4]
-
-
 def test_rows_between_batches_of_rollouts_keep_the_steps_right(read: Any) -> None:
     reused = "{'loss': 0.02, 'grad_norm': 0.3, 'clip_ratio/region_mean': 0.1, 'epoch': 0.5}"
     lines = [line for n in range(5) for line in (row(n / 5, epoch=n), reused)]
@@ -268,12 +240,6 @@ def test_what_reward_functions_print_is_no_row(read: Any) -> None:
     ]
     (run,) = read(*noise, row(0.25), *noise, f"\x1b[32mINFO\x1b[0m {row(0.5)}\x1b[0m")
     assert numbers(run, "reward") == [0.25, 0.5]
-
-
-def test_a_row_without_kl_says_that_its_coefficient_is_zero(read: Any) -> None:
-    assert dict(read(row(0.5))[0].facts) == {"kl_coefficient": 0.0}
-    assert dict(read(row(0.5, kl=0.1))[0].facts) == {}
-    assert dict(read(row(0.5), row(0.5)[:-20])[0].facts) == {}
 
 
 def test_unsloth_prints_a_banner(read: Any) -> None:
@@ -355,54 +321,6 @@ def test_a_model_is_named_only_where_it_clearly_is(read: Any, line: str, name: s
     assert read(line, row(0.5))[0].settings.get("model_name_or_path") == name
 
 
-def test_a_mapped_reward_is_looked_for(read: Any) -> None:
-    rows = [row(0.5, **{"rewards/exact/mean": n / 4, "epoch": n}) for n in range(4)]
-    columns = {"reward": "rewards/exact/mean"}
-    (run,) = read(*header(4), *rows, SUMMARY, columns=columns)
-    assert numbers(run, "rewards/exact/mean") == [0, 0.25, 0.5, 0.75]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "✨ Global step 12: {'policy_loss': 0.1, 'reward': 0.5, 'kl': 0.1, 'actor_lr': 1e-06}",
-        "{'loss': 0.1, 'learning_rate': 1e-05, 'epoch': 0.1}",
-        '{"loss": 0.1, "reward": 0.5, "epoch": 0.1}',
-        "{'reward': 0.5, 'text': 'yes'}",
-        "step:1 - critic/score/mean:0.5",
-        "tasks {'score', 'reward', 'embed'}",
-        "",
-    ],
-)
-def test_it_claims_no_log_of_another_kind(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(f"{text}\n" * 5, encoding="utf-8")
-    assert not TRL.claims(path)
-
-
-def test_it_claims_by_what_a_file_holds(tmp_path: Path) -> None:
-    text = ("WARNING nothing to see\n" * 20_000 + row(0.5) + "\n").encode()
-    assert len(text) > 300_000
-    for name in ("a.log", "slurm-1.out", "b.txt", "console"):
-        (tmp_path / name).write_bytes(text)
-        assert TRL.claims(tmp_path / name), name
-    for name, content in (
-        ("readme.md", text),
-        ("c.log", text + b"\0"),
-        ("d.log", b"\0" + text),
-        ("e.log", b"version https://git-lfs\n" + text),
-    ):
-        (tmp_path / name).write_bytes(content)
-    assert not TRL.claims(tmp_path / "readme.md")
-    assert not TRL.claims(tmp_path / "d.log")
-    assert not TRL.claims(tmp_path / "e.log")
-    # PowerShell redirects in UTF-16.
-    (tmp_path / "f.log").write_bytes((row(0.5) + "\n").encode("utf-16"))
-    log = tmp_path / "f.log"
-    assert TRL.claims(log)
-    assert numbers(TRL.read(log)[0], "reward") == [0.5]
-
-
 def test_a_console_without_rows_says_what_to_give(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("Traceback (most recent call last):\n", encoding="utf-8")
@@ -463,13 +381,6 @@ def test_real_logs(real_logs: Path) -> None:
     assert sum(name is not None for name in named) >= 40
 
 
-def test_real_logs_of_others_are_left_alone(real_logs: Path) -> None:
-    own = {entry["local_file"] for entry in index(real_logs)}
-    for path in sorted(p for p in real_logs.rglob("*") if p.is_file()):
-        if path.relative_to(real_logs).as_posix() not in own:
-            assert not TRL.claims(path), path
-
-
 def test_rows_printed_several_at_a_time_follow_the_bars(read: Any) -> None:
     """A stream into a file is written when its buffer is full, and the bars are not."""
     lines, held = [], []
@@ -496,42 +407,3 @@ def test_rows_that_a_hole_took_away_move_the_others(read: Any) -> None:
     (run,) = read(*lines)
     assert numbers(run, "step") == [*np.arange(5.0, 51, 5), *np.arange(305.0, 351, 5)]
     assert any("50 rows are lost before row 11" in line for line in run.warnings)
-
-
-def test_a_log_that_ends_in_its_warm_up_does_not_tell_the_peak(tmp_path: Path) -> None:
-    path = tmp_path / "output.log"
-    lines = [row(0.3 + 0.01 * n, learning_rate=2e-7 * n) for n in range(1, 21)]
-    path.write_text("\n".join(lines), encoding="utf-8")
-    (run,) = read_runs(path)
-    assert run.hyperparameters.learning_rate is None
-    assert any("within the warm-up" in line for line in run.warnings)
-    (run,) = read_runs(path, overrides={"learning_rate": 2e-5})
-    assert run.hyperparameters.learning_rate == 2e-5
-    with pytest.raises(InputError, match="peaks at 4e-06"):
-        read_runs(path, overrides={"learning_rate": 1e-6})
-
-
-@pytest.mark.parametrize(
-    ("line", "name"),
-    [
-        ("Instantaneous batch size per device = 8", "per_device_train_batch_size"),
-        ("batch size has been adjusted to: 8", "per_device_train_batch_size"),
-        (
-            "Total train batch size (w. parallel, distributed & accumulation) = 8",
-            "total_train_batch_size",
-        ),
-        (r"\        /    Total batch size (2 x 2 x 2) = 8", "total_train_batch_size"),
-        ("Gradient Accumulation steps = 8", "gradient_accumulation_steps"),
-        ("Data Parallel GPUs = 8", "world_size"),
-        ("Total optimization steps = 8", ""),
-        ("O^O/ Num Epochs = 1 | Total steps = 8", ""),
-        ("Loading model: Qwen/Qwen2.5-0.5B", "model_name_or_path"),
-    ],
-)
-def test_no_line_that_tells_a_setting_is_passed_over_for_its_words(
-    read: Any, line: str, name: str
-) -> None:
-    """Lines are looked through by words first, by patterns only where one of the words stands."""
-    (run,) = read(line, *map(row, (0.25, 0.5)))
-    value = 8 if name != "model_name_or_path" else "Qwen/Qwen2.5-0.5B"
-    assert run.settings.get(name, run.planned_steps) == value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -153,26 +151,6 @@ def test_number_torn_at_the_end_of_the_file_is_dropped(tmp_path: Path) -> None:
     assert rewards(ended) == [0.25, 0.25, 0.1]
 
 
-def test_rows_of_validation_and_restarts_stay_in_order(tmp_path: Path) -> None:
-    text = "step:0 - val/test_score/logic:0.000\n"
-    text += "".join(f"{metrics(n, n / 8)}\n" for n in (1, 2, 3, 2, 3, 1))
-    run = read_text(tmp_path, text)
-    assert run.table.column("step").tolist() == [0, 1, 2, 3, 2, 3, 1]
-    assert run.table.has("critic/score/mean").tolist() == [False] + [True] * 6
-    assert "val/test_score/logic" in run.table.keys
-
-
-def test_three_decimals_hide_the_learning_rate(tmp_path: Path) -> None:
-    text = "".join(
-        f"step:{n} - actor/lr:0.000 - actor/grad_norm:0.320 - critic/score/mean:0.000\n"
-        for n in (1, 2)
-    )
-    run = read_text(tmp_path, text)
-    assert not run.table.has("actor/lr").any()
-    assert rewards(run) == [0, 0]
-    assert "three decimals" in run.warnings[0]
-
-
 def test_learning_rate_of_exactly_zero_is_kept(tmp_path: Path) -> None:
     run = read_text(tmp_path, "step:1 - actor/lr:np.float64(0.0) - critic/score/mean:0.1\n")
     assert run.table.column("actor/lr").tolist() == [0]
@@ -227,15 +205,6 @@ def test_printed_configuration(tmp_path: Path, prefix: str) -> None:
     assert dict(run.settings) == SETTINGS
 
 
-def test_configuration_survives_lines_between(tmp_path: Path) -> None:
-    lines = []
-    for line in CONFIG.splitlines():
-        lines += [TAG + line, "(pid=9) 'rollout': {'n': 99},", f"{TAG}No module named 'vllm._v'"]
-        lines += [f"{TAG}  from vllm import x", "(pid=9)                       'n': 98"]
-    run = read_text(tmp_path, "\n".join([*lines, metrics(1, 0.5), ""]))
-    assert dict(run.settings) == SETTINGS
-
-
 def test_planned_steps_and_size_are_printed(tmp_path: Path) -> None:
     text = CONFIG + (
         f"{TAG}Total training steps: 435\n"
@@ -274,45 +243,6 @@ def test_command_line_counts_where_nothing_else_is_printed(tmp_path: Path) -> No
     assert dict(both.settings) == SETTINGS
 
 
-def test_long_preamble_is_looked_through(tmp_path: Path) -> None:
-    noise = "(WorkerDict pid=7) INFO 11-21 [executor.py:123] vllm start-up\n" * 20_000
-    assert len(noise) > 1 << 20
-    assert rewards(read_text(tmp_path, noise + metrics(1, 0.5) + "\n")) == [0.5]
-    path = tmp_path / "long.log.gz"
-    path.write_bytes(gzip.compress((noise + metrics(1, 0.5) + "\n").encode()))
-    assert VERL.claims(path)
-
-
-@pytest.mark.parametrize("name", ["run.log", "slurm-12.out", "output", "train_qwen2.5-7b", "a.txt"])
-def test_names_of_text_logs(tmp_path: Path, name: str) -> None:
-    assert rewards(read_text(tmp_path, metrics(1, 0.5) + "\n", name)) == [0.5]
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("quickstart.md", metrics(1, 0.5)),
-        ("a.json", metrics(1, 0.5)),
-        ("a.log", "{'loss': 0.1, 'reward': 0.5, 'step': 1}\n"),
-        ("a.log", "Step 12\nLoss: 0.3\n"),
-        ("a.log", "Step 1 | reward 0.5\n[step:1] loss:0.5\n"),
-        ("a.log", "Global step 1: {'reward': 0.5, 'actor_lr': 1e-6}\n"),
-        ("a.log", "training/global_step:1 - critic/score/mean:0.5\n"),
-        ("a.log", "step:3 - all is well\n"),
-        ("a.log", "vllm pid=1\0\n" + "x" * 70_000 + "\n" + metrics(1, 0.5)),
-    ],
-)
-def test_other_files_are_not_claimed(tmp_path: Path, name: str, text: str) -> None:
-    path = tmp_path / name
-    path.write_text(text + "\n", encoding="utf-8")
-    assert not VERL.claims(path)
-
-
-def test_utf16_of_a_windows_console(tmp_path: Path) -> None:
-    text = "".join(f"{metrics(n, 0.5)}\r\n" for n in (1, 2))
-    assert rewards(read_text(tmp_path, b"\xff\xfe" + text.encode("utf-16-le"))) == [0.5, 0.5]
-
-
 def test_log_without_rows_says_what_is_needed(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("start-up only\n", encoding="utf-8")
@@ -336,38 +266,6 @@ def test_hostile_lines_take_no_time(tmp_path: Path) -> None:
         ]
     )
     assert rewards(read_text(tmp_path, text))[-1] == 0.5
-
-
-def test_public_logs_agree_with_their_index(real_logs: Path) -> None:
-    with (real_logs / "INDEX.tsv").open(encoding="utf-8", newline="") as stream:
-        rows = csv.DictReader(stream, delimiter="\t")
-        entries = [row for row in rows if row["reader"] == "verl_console"]
-    assert len(entries) == 10
-    for entry in entries:
-        log = real_logs / entry["local_file"]
-        assert VERL.claims(log)
-        (run,) = VERL.read(log)
-        reward = run.table.column("critic/score/mean")
-        reward = reward[np.isfinite(reward)]
-        assert reward.size == int(entry["n_steps_logged"])
-        told = entry["reward_first_to_last"].split()  # "0.1 -> 0.2 (means of first/last 30 rows;"
-        first, last, size = float(told[0]), float(told[2]), int(told[6])
-        np.testing.assert_allclose(reward[:size].mean(), first, rtol=6e-3)
-        np.testing.assert_allclose(reward[-size:].mean(), last, rtol=6e-3)
-        assert not run.table.cut.any()
-
-
-def test_claims_only_verl_among_public_logs(real_logs: Path) -> None:
-    files = [path for path in real_logs.rglob("*") if path.is_file()]
-    claimed = {path.parent.name for path in files if VERL.claims(path)}
-    assert {name.partition("__")[0] for name in claimed} == {"uqcxu9", "zhiyuanhubj"}
-
-
-def test_samples_printed_before_the_first_step(tmp_path: Path) -> None:
-    noise = "[Ground Truth] Final assignment: A is a knight\n<think> step by step\n" * 20_000
-    assert len(noise) > 1 << 20
-    text = f"{noise}{metrics(1, 0.5)}\n{noise[:2000]}\n{metrics(2, 0.75)}\n"
-    assert rewards(read_text(tmp_path, text, "output.log")) == [0.5, 0.75]
 
 
 def test_a_learning_rate_in_units(tmp_path: Path) -> None:

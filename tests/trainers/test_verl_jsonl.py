@@ -62,13 +62,6 @@ def test_validation_before_training_has_no_reward(tmp_path: Path) -> None:
     assert "data/critic/score/mean" not in run.table.keys
 
 
-def test_nan_is_a_number_and_text_is_none(tmp_path: Path) -> None:
-    more = {"actor/kl_coef": float("nan"), "note": "x"}
-    run = read(write(tmp_path / "a.jsonl", [row(1, 0.5, **more)]))
-    assert run.table.has("actor/kl_coef").all()
-    assert np.isnan(run.table.column("actor/kl_coef")[0])
-
-
 def test_a_batch_of_rollouts_takes_as_long_as_its_steps(tmp_path: Path) -> None:
     """verl times a batch: with K steps in it each takes a K-th, in the price as in the log."""
     rows = [row(n, 0.1 * n, **{"timing_s/step": 120.0}) for n in range(1, 9)]
@@ -100,9 +93,3 @@ def test_of_several_benchmarks_the_one_that_does_not_follow_is_named(tmp_path: P
     assert "val-core/math/acc/mean@1 did not follow" in card.headline
     assert any("val-core/gsm8k/acc/mean@1 0.2" in line for line in card.witnesses)
     assert diagnosed(gsm8k - 0.1).status == "PASS"
-
-
-def test_one_benchmark_in_two_measures_counts_once(tmp_path: Path) -> None:
-    kinds = {"val-core/aime/reward/mean@8": -0.5, "val-core/aime/score/mean@8": 0.25}
-    (run,) = read_runs(write(tmp_path / "a.jsonl", [row(n, 0.1 * n, **kinds) for n in range(1, 9)]))
-    assert set(run.eval_reward) == {-0.5}

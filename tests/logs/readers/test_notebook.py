@@ -212,33 +212,6 @@ def test_settings_come_from_the_code_and_from_what_was_printed(tmp_path: Path) -
     assert run.warnings == ()
 
 
-def test_what_the_output_says_counts_where_the_code_was_changed_after_it_ran(
-    tmp_path: Path,
-) -> None:
-    changed = CONFIG.replace("accumulation_steps = 2", "accumulation_steps = 8")
-    training = cell("trainer.train()", printed(*BANNER), drawn(table([0.5] * 3)))
-    (run,) = read(write(tmp_path, cell(changed), training))
-    assert run.settings["gradient_accumulation_steps"] == 2
-
-
-def test_a_banner_of_another_run_is_not_believed(tmp_path: Path) -> None:
-    training = cell("trainer.train()", printed(*BANNER), drawn(table([0.5] * 3, total=60)))
-    (run,) = read(write(tmp_path, cell(CONFIG.replace("= 100", "= 60")), training))
-    assert run.settings["per_device_train_batch_size"] == 1
-    assert run.settings["total_optimization_steps"] == run.planned_steps == 60
-    assert run.warnings == ()
-
-
-def test_arguments_of_fine_tuning_before_are_not_those_of_grpo() -> None:
-    code = NotebookCode()
-    code.feed("TrainingArguments(learning_rate=1, logging_steps=5)")
-    code.feed("SFTConfig(learning_rate=2)")
-    assert code.settings == {"learning_rate": 1, "logging_steps": 5}
-    code.feed("GRPOConfig(learning_rate=3)")
-    code.feed("TrainingArguments(learning_rate=4)\nDPOConfig(beta=4)")
-    assert code.settings == {"learning_rate": 3}
-
-
 @pytest.mark.parametrize(
     ("source", "value"),
     [
@@ -323,35 +296,6 @@ def test_hostile_html_costs_no_time(piece: str) -> None:
         find_tables(piece * (500_000 // len(piece)))
 
 
-def test_printed_rows_keep_their_settings(tmp_path: Path) -> None:
-    path = TestPrintedRows().write_sample(tmp_path, [0.1, 0.2, 0.3, 0.4])
-    document = json.loads(path.read_text(encoding="utf-8"))
-    document["cells"].insert(0, cell(CONFIG))
-    path.write_text(json.dumps(document), encoding="utf-8")
-    (run,) = read(path)
-    assert run.logging_steps == 1
-    assert run.settings["num_generations"] == 4
-    assert run.settings["total_optimization_steps"] == 4
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        [],
-        {"cells": 3},
-        {"cells": [3, {"cell_type": "code", "source": 3, "outputs": 3}]},
-        {"cells": [{"cell_type": "code", "outputs": [3, {"data": 3}, {"data": {"text/html": 3}}]}]},
-        {"worksheets": [3, {"cells": None}]},
-    ],
-)
-def test_documents_of_wrong_types(tmp_path: Path, document: Any) -> None:
-    path = tmp_path / "x.ipynb"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    assert not NOTEBOOK.claims(path)
-    with pytest.raises(InputError):
-        NOTEBOOK.read(path)
-
-
 def test_it_claims_notebooks_with_rewards_only(tmp_path: Path) -> None:
     tuning = table([0.5] * 3, header=("Step", "Training Loss", "x", "y", "z", "v"))
     assert not NOTEBOOK.claims(write(tmp_path, cell("x", drawn(tuning))))
@@ -361,20 +305,6 @@ def test_it_claims_notebooks_with_rewards_only(tmp_path: Path) -> None:
     path = write(tmp_path, cell("x", picture), cell("x", drawn(table([0.5] * 3))))
     assert NOTEBOOK.claims(path)
     assert not NOTEBOOK.claims(path.rename(tmp_path / "grpo.json"))
-
-
-def test_a_console_of_verl(tmp_path: Path) -> None:
-    lines = [f"step:{n} - critic/score/mean:{n / 4} - actor/lr:1e-06" for n in (1, 2, 3)]
-    path = write(tmp_path, cell("!python -m verl.trainer.main_ppo", printed("ray up", *lines)))
-    (run,) = read(path)
-    assert column(run, "critic/score/mean") == [0.25, 0.5, 0.75]
-
-
-def test_a_console_of_a_loop_of_ones_own(tmp_path: Path) -> None:
-    lines = [f"[Step {n}/3] loss=1.1 reward_avg={n / 4}" for n in (1, 2, 3)]
-    (run,) = read(write(tmp_path, cell("train(model)", printed(*lines))))
-    assert column(run, "reward_avg") == [0.25, 0.5, 0.75]
-    assert run.planned_steps == 3
 
 
 def test_a_training_that_was_resumed_is_one_run(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reader_conformance import LogFormat, Logged, ReaderConformance
-from small_logs import crc32c, masked, record
+from small_logs import masked, record
 
 from advisor import inspect
 from advisor.errors import InputError
@@ -98,10 +98,6 @@ def test_checksums_agree_with_the_plain_algorithm(size: int) -> None:
     assert masked_crc(data.tobytes()) == masked(data.tobytes())
 
 
-def test_checksum_of_the_standard() -> None:
-    assert crc32c(b"123456789") == 0xE3069283
-
-
 def test_one_row_per_step(tmp_path: Path) -> None:
     content = opening() + b"".join(
         event(step, simple("train/reward", step / 4)) + event(step, simple("train/kl", step / 8))
@@ -115,17 +111,6 @@ def test_one_row_per_step(tmp_path: Path) -> None:
     assert column(logged, "train/kl") == {n: n / 8 for n in range(1, 6)}
     assert column(logged, "eval/reward") == {4: 0.75}
     assert logged.warnings == ()
-
-
-def test_a_summary_with_several_values_and_steps_of_any_length(tmp_path: Path) -> None:
-    steps = [0, 1, 127, 128, 300, 70_000, 2**40, -3]
-    content = opening() + b"".join(
-        event(step or None, simple("train/reward", at), simple("train/kl", -at))
-        for at, step in enumerate(steps)
-    )
-    logged = read_one(write(tmp_path, content))
-    assert column(logged, "train/reward") == {float(s): float(n) for n, s in enumerate(steps)}
-    assert column(logged, "train/kl") == {float(s): -float(n) for n, s in enumerate(steps)}
 
 
 @pytest.mark.parametrize(
@@ -154,36 +139,6 @@ def test_tensors_that_are_no_scalars_are_no_cells(tmp_path: Path) -> None:
     assert not read_one(write(tmp_path, content)).table.has("train/kl").any()
 
 
-def test_numbers_that_are_not_finite_stay(tmp_path: Path) -> None:
-    logged = read_one(write(tmp_path, rewards_file([1.0, float("nan"), float("inf")])))
-    assert logged.table.has("train/reward").all()
-    assert np.isnan(logged.table.column("train/reward")[1])
-
-
-def test_the_later_of_two_values_at_a_step(tmp_path: Path) -> None:
-    content = rewards_file([1.0, 2.0]) + event(2, simple("train/reward", 9.0))
-    assert column(read_one(write(tmp_path, content)), "train/reward") == {1: 1, 2: 9}
-
-
-def test_many_layouts_of_one_length(tmp_path: Path) -> None:
-    tags = [f"train/part{n:03d}" for n in range(200)]
-    content = opening() + b"".join(
-        event(step, simple(tag, at)) for step in (1, 2, 3) for at, tag in enumerate(tags)
-    )
-    path = write(tmp_path, content)
-    columns = {f"x{n}": tag for n, tag in enumerate(tags)}
-    (logged,) = EVENTS.read(path, columns=columns)
-    for at, tag in enumerate(tags):
-        assert column(logged, tag) == {1: at, 2: at, 3: at}
-
-
-def test_records_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("advisor.runs.logfiles.limits.BLOCK_BYTES", 37)
-    logged = read_one(write(tmp_path, rewards_file([n / 8 for n in range(50)])))
-    assert column(logged, "train/reward") == {n + 1: n / 8 for n in range(50)}
-    assert logged.warnings == ()
-
-
 # --- resumed runs ---------------------------------------------------------------------------
 
 
@@ -208,13 +163,6 @@ def test_a_second_writer_of_other_tags_replaces_nothing(tmp_path: Path) -> None:
     assert logged.warnings == ()
 
 
-def test_a_broken_file_beside_a_whole_one(tmp_path: Path) -> None:
-    whole = write(tmp_path, rewards_file([1.0, 2.0]))
-    logged = read_one(whole, write(tmp_path, b"", "events.out.tfevents.2"))
-    assert column(logged, "train/reward") == {1: 1, 2: 2}
-    assert "events.out.tfevents.2" in logged.warnings[0]
-
-
 # --- damage ---------------------------------------------------------------------------------
 
 
@@ -235,15 +183,6 @@ def test_a_changed_value_costs_its_record(tmp_path: Path) -> None:
     logged = read_one(write(tmp_path, bytes(content)))
     assert column(logged, "train/reward") == {1: 1, 3: 3}
     assert "1 records fail" in logged.warnings[0]
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("size", [(1 << 16) + 1, 3 << 20])
-def test_long_records_are_passed_over(tmp_path: Path, size: int) -> None:
-    content = rewards_file([1.0]) + record(b"\x5a" * size) + event(2, simple("train/reward", 2.0))
-    logged = read_one(write(tmp_path, content))
-    assert column(logged, "train/reward") == {1: 1, 2: 2}
-    assert logged.warnings == ()
 
 
 def test_records_that_are_no_events(tmp_path: Path) -> None:
@@ -366,17 +305,6 @@ def test_a_file_from_the_beginning_is_another_attempt(tmp_path: Path) -> None:
     )
 
 
-def test_attempts_have_settings_of_their_own(tmp_path: Path) -> None:
-    paths = []
-    for place, rate in enumerate(("1e-5", "2e-5"), 1):
-        time = 100.0 * place
-        args = event(0, text("args/text_summary", f'{{"learning_rate": {rate}}}'), time=time)
-        content = rewards_file([0.5] * 4, time=time) + args
-        paths.append(write(tmp_path, content, f"events.out.tfevents.{place}"))
-    runs = list(EVENTS.read(*paths, columns=ALL))
-    assert [run.settings["learning_rate"] for run in runs] == [1e-5, 2e-5]
-
-
 def with_rate(rate: float, rewards: Iterable[float], time: float, first: int = 1) -> bytes:
     args = event(0, text("args/text_summary", f'{{"learning_rate": {rate}}}'), time=time)
     return rewards_file(rewards, first, time) + args
@@ -406,21 +334,6 @@ def test_a_run_goes_on_in_the_file_of_its_own_settings(tmp_path: Path) -> None:
     first, second = EVENTS.read(*logs, columns=ALL)
     assert column(first, "train/reward") == {n: 1.0 if n < 5 else 1.5 for n in range(1, 9)}
     assert column(second, "train/reward") == dict.fromkeys(range(5, 9), 2.0)
-
-
-def test_a_config_beside_several_event_files_is_read_for_none(tmp_path: Path) -> None:
-    folder = tmp_path / "runs"
-    for place in (1, 2):
-        content = rewards_file([place / 4 + 0.01 * n for n in range(9)], time=100.0 * place)
-        write(folder, content, f"events.out.tfevents.{place}")
-    (folder / "config.json").write_text('{"learning_rate": 1e-5, "num_generations": 8}')
-    mapped = {"reward": "train/reward"}
-    assert {run.hyperparameters.learning_rate for run in inspect(folder, columns=mapped).runs} == {
-        None
-    }
-    (folder / "events.out.tfevents.2").unlink()
-    (alone,) = inspect(folder, columns=mapped).runs
-    assert (alone.id, alone.hyperparameters.learning_rate) == ("runs", 1e-5)
 
 
 QWEN_7B = {

@@ -67,13 +67,6 @@ def test_long_histories_settle_on_one_counter(tmp_path: Path) -> None:
     assert run.table.column("step").tolist() == list(range(0, 1000, 2))
 
 
-def test_values_that_are_not_finite_stay(tmp_path: Path) -> None:
-    path = tmp_path / "h.jsonl"
-    path.write_text('{"_step": 1, "reward": NaN}\n{"_step": 2, "reward": "NaN"}\n{"_step": 3}\n')
-    run = read(path)
-    assert run.table.has("reward").tolist() == [True, True, False]
-
-
 def test_a_sample_is_told_of(tmp_path: Path) -> None:
     rows = [row(n * n, reward=0.5) for n in range(100)]
     assert "may be a sample" in read(write(tmp_path / "h.jsonl", rows)).warnings[0]

@@ -49,16 +49,3 @@ def test_values_without_a_step_are_rows_by_order() -> None:
     assert table.column("reward").tolist() == [0.1, 0.2, 0.3]
     assert table.column("loss").tolist() == [1, 2, 3]
     assert assumptions == ("loss, reward: logged without a step, so rows follow their order",)
-
-
-def test_values_without_a_step_stay_apart_from_those_with_one() -> None:
-    table, _ = rows({"reward": "0.1 0\n0.2 0\n0.3 0", "eval_reward": "0.5 0\n0.6 9"})
-    assert table.column("step")[table.has("eval_reward")].tolist() == [0, 9]
-    assert not (table.has("step") & table.has("reward")).any()
-    assert table.column("reward")[table.has("reward")].tolist() == [0.1, 0.2, 0.3]
-
-
-def test_one_step_is_a_step() -> None:
-    table, assumptions = rows({"reward": "0.1 7", "loss": "1 7"})
-    assert table.column("step").tolist() == [7]
-    assert assumptions == ()

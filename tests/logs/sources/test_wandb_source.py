@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pty
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from wandb_server import KEY, Run, Wandb
 
-import advisor
-
 pytest.importorskip("wandb", reason="the extra 'wandb' is not installed")
 
-PACKAGE = Path(advisor.__file__).parent.parent
-
-NOBODY = "http://127.0.0.1:9"
 
 STEPS = 1300
 """More than the 500 that W&B samples a history to, and than one page of it."""
@@ -102,32 +90,6 @@ def test_state_of_a_run_is_said(server, call):
     assert told["aaaa1111"] == []
 
 
-def test_runs_without_a_reward_or_a_row_are_named_and_passed_over(server, call):
-    found = call("inspect", "wandb:team/grpo", "--json", **env(server))
-    unread = {one["path"]: one["reason"] for one in found.json["unread"]}
-    assert set(unread) == {"wandb:team/grpo/cccc3333", "wandb:team/grpo/eeee5555"}
-    assert "no key holds the train reward" in unread["wandb:team/grpo/cccc3333"]
-    assert "'sft'" in unread["wandb:team/grpo/cccc3333"]
-
-
-def test_settings_are_those_of_a_folder_of_the_same_runs(server, call, tmp_path):
-    """The same rows and config as files: no setting differs, none is guessed from elsewhere."""
-    run = server.runs[0]
-    folder = tmp_path / "files" / run.id
-    folder.mkdir(parents=True)
-    lines = [json.dumps(row) for row in run.rows]
-    (folder / "wandb-history.jsonl").write_text("\n".join(lines) + "\n")
-    (folder / "config.json").write_text(json.dumps(run.config))
-    (as_file,) = advisor.read_runs(tmp_path / "files")
-    found = call("inspect", "wandb:team/grpo/runs/aaaa1111", "--json", **env(server))
-    (as_run,) = found.json["runs"]
-    assert as_run["hyperparameters"] == as_file.hyperparameters.model_dump()
-    assert as_run["model"] == as_file.model
-    assert as_run["step_unit"] == as_file.step_unit
-    assert as_run["derivations"].keys() == as_file.derivations.keys()
-    assert as_run["reward_last"] == pytest.approx(float(as_file.reward[-130:].mean()))
-
-
 def test_what_is_asked_for_is_to_be_named_with_a_flag(call):
     untold = {name: value for name, value in CONFIG.items() if name != "num_generations"}
     with Wandb([Run("ffff6666", "groups untold", untold, rows(40))]) as server:
@@ -151,11 +113,6 @@ def test_a_row_that_comes_twice_is_one_row(call):
     assert run["warnings"] == []
 
 
-def test_a_run_is_named_like_a_sweep(server, call):
-    found = call("inspect", "wandb:team/grpo/bbbb2222", "--json", **env(server))
-    assert [run["path"][-8:] for run in found.json["runs"]] == ["bbbb2222"]
-
-
 def test_settings_that_w_and_b_lacks_come_from_flags_or_a_sidecar_that_is_named(
     server, call, tmp_path
 ):
@@ -170,29 +127,7 @@ def test_settings_that_w_and_b_lacks_come_from_flags_or_a_sidecar_that_is_named(
     assert first["hyperparameters"]["prompts_per_step"] == 7
 
 
-def test_strict_reading_names_what_it_passed_over(server, call):
-    code = "import advisor; [print(w) for w in advisor.read_runs('wandb:team/grpo')[0].warnings]"
-    found = call(code=code, **env(server))
-    assert found.out.count("cannot be read: wandb:team/grpo/") == 2, found.err
-    assert "cccc3333" in found.out
-    assert "eeee5555" in found.out
-
-
 # Other commands ----------------------------------------------------------------------------------
-
-
-def test_two_runs_of_a_project_are_compared(server, call):
-    places = "wandb:team/grpo/runs/aaaa1111", "wandb:team/grpo/bbbb2222"
-    found = call("compare", *places, **env(server))
-    assert found.code == 0, found.err
-    assert f"A: {places[0]}\nB: {places[1]}\n" in found.out
-    (rate,) = [line for line in found.out.splitlines() if "learning_rate" in line]
-    assert rate.split()[-2:] == ["2e-06", "4e-06"]
-
-
-def test_a_project_is_no_one_run(server, call):
-    said = refused(call("compare", "wandb:team/grpo", "wandb:team/grpo/bbbb2222", **env(server)))
-    assert "there are 3 runs" in said
 
 
 # Errors that a user can act on -------------------------------------------------------------------
@@ -211,33 +146,6 @@ def test_without_a_login(server, call):
     assert "WANDB_API_KEY" in said
 
 
-def test_on_a_terminal_the_client_does_not_ask(server, tmp_path):
-    """It would ask for a key in the middle of the progress, from a thread that nobody waits for."""
-    own, theirs = pty.openpty()
-    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "WANDB_BASE_URL": server.url}
-    done = subprocess.run(
-        [sys.executable, "-m", "advisor", "inspect", "wandb:team/grpo"],
-        env=env | {"PYTHONPATH": str(PACKAGE), "TERM": "xterm"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        timeout=240,
-        cwd=tmp_path,
-    )
-    os.close(theirs)
-    said = os.read(own, 100_000).decode()
-    os.close(own)
-    assert done.returncode == 2
-    assert "wandb login" in said
-    assert "choice" not in said
-
-
-def test_with_a_wrong_login(server, call):
-    said = refused(call("inspect", "wandb:team/grpo", **env(server, "local-" + "1" * 40)))
-    assert "user is not logged in" in said
-    assert "wandb login" in said
-
-
 @pytest.mark.parametrize(
     "place", ["team/nothing", "team/grpo/nothing", "team/grpo/sweeps/bbbb2222"]
 )
@@ -245,11 +153,6 @@ def test_what_the_server_does_not_know(server, call, place):
     said = refused(call("inspect", f"wandb:{place}", **env(server)))
     assert f"wandb:{place}" in said
     assert "Could not find" in said
-
-
-def test_a_sweep_without_runs(server, call):
-    said = refused(call("inspect", "wandb:team/grpo/empty", **env(server)))
-    assert "there is no run in it" in said
 
 
 @pytest.mark.parametrize("place", ["team", "team/", "http://wandb.ai/team/grpo"])
@@ -278,12 +181,3 @@ def test_a_server_that_falls_silent(call, at):
         finally:
             server.hangs_at = ""
     assert "did not answer for 4 seconds" in refused(found)
-
-
-def test_one_history_that_the_server_does_not_give_costs_no_other(call):
-    with project() as server:
-        server.runs[1].history_fails = "history is being moved"
-        found = call("inspect", "wandb:team/grpo", "--json", **env(server))
-    unread = {one["path"]: one["reason"] for one in found.json["unread"]}
-    assert "history is being moved" in unread["wandb:team/grpo/bbbb2222"]
-    assert len(found.json["runs"]) == 2
