@@ -196,12 +196,3 @@ def saved_meta(path: Path) -> Iterator[dict[str, Any]]:
         meta = json.loads(str(file.attrs["advisor"]))
         yield meta
         file.attrs["advisor"] = json.dumps(meta)
-
-
-def as_written(study: Path) -> None:
-    """Let the manifest hold what another version would have written there."""
-    manifest = json.loads((study / "manifest.json").read_text())
-    manifest["sha256"] = {
-        name: hashlib.sha256((study / name).read_bytes()).hexdigest() for name in manifest["sha256"]
-    }
-    (study / "manifest.json").write_text(json.dumps(manifest))

@@ -7,8 +7,6 @@ ends it.
 from __future__ import annotations
 
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,17 +16,6 @@ TRIES = 3
 
 USUAL_SECONDS = 0.02
 """What `_set_work` took on the machine on which the bounds were written."""
-
-PLAIN_APPLICATION = """
-import typer
-app = typer.Typer()
-@app.command()
-def one(count: int = typer.Option(3, help='How many')): pass
-@app.command()
-def two(): pass
-app(['--help'])
-"""
-"""What any command line of Typer costs on this machine, be it slow or quick."""
 
 
 @contextmanager
@@ -58,10 +45,3 @@ def _set_work() -> float:
     started = time.process_time()
     sum(number * number % 7 for number in range(300_000))
     return time.process_time() - started
-
-
-def _of_child(code: str) -> float:
-    """Processor seconds of a fresh Python that runs some code, which must succeed."""
-    before = of_children()
-    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    return of_children() - before

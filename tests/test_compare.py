@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -246,26 +245,6 @@ def run(capsys):
 
 PILOTS = demo_folder()
 ONE = PILOTS / "s_lr3e-4_g8_k2" / "trainer_state.json"
-
-
-@pytest.mark.evidence
-def test_a_study_beside_a_log_in_either_order(run, studies, tmp_path):
-    advice = Study.load(studies / "a").recommendation
-    log = tmp_path / "full.jsonl"
-    rows = enumerate(rising(advice.steps, end=0.7), start=1)
-    log.write_text("".join(json.dumps({"step": n, "reward": reward}) + "\n" for n, reward in rows))
-    own = advice.settings.model_dump(exclude_none=True) | {
-        "model": advice.target.model,
-        "task": advice.target.task,
-        "parameters": advice.target.parameters,
-    }
-    flags = [part for name, value in own.items() for part in ("--set", f"{name}={value}")]
-    text = run(studies / "a", log, *flags)
-    assert "forecast: " in text
-    assert "advised: full" in text
-    found = json.loads(run(log, studies / "a", "--json", *flags))
-    assert found["kind"] == "study and runs"
-    assert (found["one"], found["other"]) == (str(studies / "a"), str(log))
 
 
 @pytest.mark.evidence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -138,18 +137,6 @@ def test_folder_that_is_no_study_is_left_alone(tmp_path, no_drawing, posterior, 
     assert contents(folder) == before
     with pytest.raises(StudyError, match="it is no study"):
         Study.load(folder)
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("name", ["notes.txt", "figures/mine.png"])
-def test_study_with_files_of_the_user_is_left_alone(study, no_drawing, posterior, advice, name):
-    (study / name).write_text("keep me")
-    before = contents(study)
-    with pytest.raises(InputError, match=re.escape(f"'{name}'")) as refused:
-        Study(posterior, advice).save(study)
-    assert "nothing was overwritten" in str(refused.value)
-    assert contents(study) == before
-    assert Study.load(study).recommendation == advice
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from advisor.theory import (
     FloatArray,
-    Oscillator,
     PromptDifficulty,
     cycle_map,
     group_deviation,
@@ -253,11 +252,6 @@ def held_inflation(stiffness: Any, interval: Any) -> Any:
 def mean_plateau_loss(reward_curvature: Any, variance: Any) -> Any:
     """Mean reward lost to a fluctuation: ``|R''| Var(u) / 2``."""
     return abs(reward_curvature) * variance / 2
-
-
-def relaxation_time(oscillator: Oscillator) -> Any:
-    """T = gamma / k in optimizer steps, the timescale of the overdamped exponential."""
-    return oscillator.damping / oscillator.stiffness
 
 
 def simulate_recursion(

@@ -1,9 +1,9 @@
-"""Are the diagnoses right? On labelled real runs, and on simulated ones.
+"""Compare the diagnoses of labelled real runs with what an eye sees.
 
-python case_studies/diagnose/run.py FOLDER [--seeds 100] [--out diagnose.json]
+python case_studies/diagnose/run.py FOLDER [--out diagnose.json]
 
 FOLDER holds logs and an INDEX.tsv (id, repo, local_file, filter, what_happened); labels.csv
-beside this file says what an eye sees in each. Without FOLDER only the simulations run.
+beside this file says what an eye sees in each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from simulate import PATHOLOGIES, simulate
 
 from advisor.diagnosis import MODES, Diagnosis, diagnose, find_collapse
 from advisor.diagnosis.collapse import find_final_fall, floor_of, judged_series
@@ -26,11 +25,6 @@ from advisor.runs import PilotRun, read_runs
 
 HERE = Path(__file__).parent
 ONSET_WITHIN = 10.0
-LOOKED_AT = 20
-"""Simulated seeds below this one were looked at while the thresholds were chosen."""
-
-FLAGGED = ("WARNING", "FAIL")
-
 SIGNS = {
     "alternation": "refreshes alternate",
     "slowing": "rise together",
@@ -193,70 +187,17 @@ def left_out(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return out
 
 
-def on_simulated(seeds: range) -> dict[str, Any]:
-    """Which modes are flagged in which simulated pathology."""
-    flagged: dict[str, Counter[str]] = {name: Counter() for name in PATHOLOGIES}
-    failed: Counter[str] = Counter()
-    signs: dict[str, Counter[str]] = {name: Counter() for name in PATHOLOGIES}
-    for name in PATHOLOGIES:
-        for seed in seeds:
-            found = diagnose(simulate(name, seed))
-            failed[name] += found.verdict == "FAIL"
-            signs[name].update(signs_of(found))
-            for card in found.cards:
-                flagged[name][card.mode] += card.status in FLAGGED
-    return {
-        "seeds": [seeds.start, seeds.stop - 1],
-        "flagged": {name: {mode: count[mode] for mode in MODES} for name, count in flagged.items()},
-        "signs": {name: dict(count) for name, count in signs.items()},
-        "failed": {name: failed[name] for name in PATHOLOGIES},
-        "recovered": {
-            name: [flagged[name][name], len(seeds), *wilson(flagged[name][name], len(seeds))]
-            for name in PATHOLOGIES[1:]
-        },
-    }
-
-
-def write_runs(path: Path, seeds: range) -> None:
-    """Write simulated runs as JSON lines, for other tools."""
-    with path.open("w", encoding="utf-8") as file:
-        for name in PATHOLOGIES:
-            for seed in seeds:
-                run = simulate(name, seed)
-                line = {
-                    "id": run.id,
-                    "label": name,
-                    "step": run.step.tolist(),
-                    "series": {key: values.tolist() for key, values in run.series.items()},
-                    "parts": {},
-                    "eval_step": run.eval_step.tolist(),
-                    "eval_reward": run.eval_reward.tolist(),
-                    "hyperparameters": run.hyperparameters.model_dump(exclude_none=True),
-                }
-                file.write(json.dumps(line) + "\n")
-
-
 def main() -> None:
-    """Run both, print a summary, write the result."""
+    """Judge every run, print a summary, write the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--write-runs", type=Path, help="also write the simulated runs as JSONL")
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=HERE / "diagnose.json")
     asked = parser.parse_args()
-    seeds = range(LOOKED_AT, LOOKED_AT + asked.seeds)
-    result: dict[str, Any] = {"simulated": on_simulated(seeds)}
-    if asked.write_runs is not None:
-        write_runs(asked.write_runs, seeds)
-    if asked.folder is not None:
-        result["real"] = on_real(asked.folder)
-    asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(result["simulated"], indent=1))
-    if asked.folder is not None:
-        real = result["real"]
-        for name in ("recall", "onset_within_10", "healthy_failed", "verdicts"):
-            print(name, real[name])
-        print("leave one repository out", real["leave_one_repository_out"])
+    real = on_real(asked.folder)
+    asked.out.write_text(json.dumps({"real": real}, indent=1) + "\n", encoding="utf-8")
+    for name in ("recall", "onset_within_10", "healthy_failed", "verdicts"):
+        print(name, real[name])
+    print("leave one repository out", real["leave_one_repository_out"])
 
 
 if __name__ == "__main__":

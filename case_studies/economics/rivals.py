@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import optuna
-from joint_fidelity import joint_fidelity
 from run import (
     ADVISOR,
     BOOTSTRAPS,
@@ -57,13 +56,6 @@ ADVISED: dict[object, tuple[str, ...]] = {
 }
 ADVISED_PILOTS = 5
 
-SMALLER = {
-    "reverse4_m": "reverse4_xs",
-    "arithmetic_100k": "arithmetic_10k",
-    "arithmetic_1m": "arithmetic_100k",
-}
-"""Worlds whose problem was also trained on a model of a tenth to a fourteenth of the size."""
-
 DRAWN = (1, 2, 3, 5, 10)
 """Worlds whose best constant is asked for, ``CONSTANTS`` times in each world."""
 
@@ -73,9 +65,7 @@ Regrets = dict[str, list[tuple[float, bool]]]
 """By world: regret of each draw, and whether the run died."""
 
 
-def searched(
-    purse: Purse, proxy: Purse | None, base: int, count: int, seed: int
-) -> dict[str, tuple[int, Pilots]]:
+def searched(purse: Purse, base: int, count: int, seed: int) -> dict[str, tuple[int, Pilots]]:
     """Run that each search launches, and what it paid."""
     steps, near = purse.shared(count), ladder(purse, base, 3).runs
 
@@ -84,16 +74,12 @@ def searched(
 
     rungs = ladder(purse, base, count)
     rng = np.random.default_rng(seed)
-    found = {
+    return {
         "best of the ladder": best(rungs),
         "TPE": best(Pilots.of(tried_by_tpe(purse.world, near, count, steps, seed), steps)),
         "successive halving of the ladder": halved(purse, count, rng, rungs.runs),
         "Hyperband": hyperband(purse, count, seed, near),
-        "JF-HPO's scheme": joint_fidelity(purse, None, count, seed, near),
     }
-    if proxy is not None:
-        found["JF-HPO's scheme, smaller model"] = joint_fidelity(purse, proxy, count, seed, near)
-    return found
 
 
 def constants(purses: Sequence[Purse]) -> dict[str, Regrets]:
@@ -135,7 +121,6 @@ def study(
     """Regrets of all methods, and what they spent."""
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    by_name = {one.world.name: one for one in purses}
     regrets, spent = constants(purses), {}
     for one in records:
         for known, names in ADVISED.items():
@@ -148,7 +133,6 @@ def study(
                 row = regrets.setdefault(f"constant of the records, known from {known}", {})
                 row.setdefault(one["world"], []).append((one["regret"], one["collapsed"]))
     for number, purse in enumerate(purses):
-        proxy = by_name.get(SMALLER.get(purse.world.name, ""))
         for known, name in FROM.items():
             base = next(
                 one["run"]
@@ -157,7 +141,7 @@ def study(
             )
             for count in COUNTS:
                 for draw in range(DRAWS):
-                    found = searched(purse, proxy, base, count, search_seed(number, draw))
+                    found = searched(purse, base, count, search_seed(number, draw))
                     for method, (index, pilots) in found.items():
                         key = f"{method}, {count} pilots, known from {known}"
                         reward, fell = purse.outcome(index, pilots)

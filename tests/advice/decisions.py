@@ -98,13 +98,6 @@ def with_runs(posterior: Posterior, updates: Sequence[dict[str, Any]]) -> Poster
     return replace(posterior, meta=posterior.meta.model_copy(update={"runs": tuple(runs)}))
 
 
-def with_draws(posterior: Posterior, **draws: Any) -> Posterior:
-    """Posterior with some draws replaced; dots are written as two underscores."""
-    renamed = {name.replace("__", "."): values for name, values in draws.items()}
-    assert renamed.keys() <= posterior.draws.keys()
-    return replace(posterior, draws={**posterior.draws, **renamed})
-
-
 def timed(seconds: float | Sequence[float] = 40.0, tokens: float = 300.0) -> Posterior:
     """The usual posterior, of pilots that logged step times and lengths."""
     posterior = made_up_posterior()

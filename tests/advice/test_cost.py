@@ -11,8 +11,6 @@ from advisor.advice import CostModel, advise, learn_cost
 from advisor.errors import InputError
 from advisor.forecast import Target
 
-GENERATION_SHARE = 0.7
-
 SMALL, LARGE = Target("sort", "tiny-s", 1e5), Target("sort", "tiny-m", 4e5)
 
 
@@ -74,22 +72,6 @@ def test_step_times_are_taken_apart_where_epochs_vary(fixed, generated, trained)
         wanted = seconds_of(plan, fixed, generated, trained)
         assert found.seconds_per_step(plan.completed) == pytest.approx(wanted, abs=slack * mean)
     assert found.source == "step times of 12 pilots"
-
-
-@pytest.mark.parametrize("epochs", [1, 2])
-@pytest.mark.parametrize("groups", [(8, 8, 8), (4, 8, 16)])
-def test_share_of_generation_is_assumed_where_epochs_are_all_the_same(epochs, groups):
-    plans = [Plan(group_size=group, epochs=epochs) for group in groups]
-    # Time goes with the batch, and nothing tells generation from training.
-    seconds = [0.5 * group for group in groups]
-    found = learn_cost(pilots(plans, seconds), SMALL)
-    typical = Plan(group_size=8, epochs=epochs)
-    generating, training = batches(typical)
-    assert GENERATION_SHARE == 0.7
-    spent = found.seconds_per_step(typical.completed)
-    assert spent == pytest.approx(4.0, rel=1e-3)
-    assert found.generated * generating == pytest.approx(0.7 * spent, rel=0.01)
-    assert found.trained * training == pytest.approx(0.3 * spent, rel=0.01)
 
 
 def test_times_of_another_model_are_scaled_by_its_parameters():

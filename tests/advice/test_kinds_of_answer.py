@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from decisions import LEVEL, STEPS, decision
-from simulated_runs import PLANS, Plan, made_up_posterior
+from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice import Recommendation, advise, in_trainer_names, percent
 from advisor.common import Kind, kinds
 from advisor.forecast import Forecaster, final_reward, pilots_of, stability
-from advisor.model import misfit_caution
 
 NOTICED = 0.01
 
@@ -104,24 +102,6 @@ def test_binding_configuration_is_better_and_less_stable(posterior, advice):
     assert any(e.reward == pytest.approx(float(reward), abs=6e-4) for e in same)
     assert float(reward) > advice.reward.mean + NOTICED
     assert all(e.stability.least < LEVEL for e in same)
-
-
-@pytest.mark.evidence
-def test_cautions_name_what_was_not_varied(first_contact, advice):
-    expected = {Kind.NONE_COLLAPSED, Kind.ONE_RATE, Kind.ONE_GROUP}
-    assert expected <= kinds(first_contact.notes)
-    said = "\n".join(first_contact.cautions)
-    assert "All pilots ran at learning rate 0.0003" in said
-    assert "All pilots ran at group size 8" in said
-    assert first_contact.settings.group_size == 8
-    # Made-up pilots do not follow made-up draws, and none ran so large a group.
-    beyond = "No pilot ran group size 64 (piloted: 8 to 32). The numbers there are extrapolated."
-    assert advice.cautions == (beyond, misfit_caution(made_up_posterior()))
-    bare = made_up_posterior([replace(plan, ratio=False) for plan in PLANS])
-    unratioed = advise(bare, trials=40, weigh_pilots=False)
-    assert any("without an importance ratio" in line for line in unratioed.cautions)
-    plain = made_up_posterior([replace(plan, optimizer="sgd") for plan in PLANS])
-    assert any("SGD" in line for line in advise(plain, trials=40, weigh_pilots=False).cautions)
 
 
 def test_settings_that_are_kept_are_those_of_the_targets_own_pilots():

@@ -126,28 +126,6 @@ def test_results_are_simulated_with_luck_of_their_own(uncertain, monkeypatch):
 # Reasons ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.evidence
-@pytest.mark.parametrize(
-    ("rate", "words"),
-    [
-        (2e-3, "Learning rate 0.001 survived 60 steps. This is 2 times as much"),
-        (5e-5, "A lower learning rate than any so far"),
-        (4e-4, "It lies between the pilots so far"),
-    ],
-)
-def test_reason_says_where_the_pilot_lies(rate, words):
-    mild = made_up_posterior(width=0.6, draws=500, moved={"hazard.level": -9.5})
-    evaluate, lattice, offered = pilots(mild, {"learning_rate": rate, "group_size": 32})
-    found = choose_pilot(evaluate, lattice, steps=40, candidates=offered)
-    assert found.gain >= 0.001
-    assert found.reason.startswith(words)
-    assert "No pilot ran" not in found.reason
-    assert (
-        f"expected to raise the final reward by {100 * found.gain:.1f} % of its range."
-        in found.reason
-    )
-
-
 @pytest.mark.parametrize(("rate", "place"), [(9e-3, "This is no higher"), (4e-3, "This is lower")])
 def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, place):
     posterior = made_up_posterior(

@@ -156,12 +156,6 @@ def test_pilots_that_tell_only_together_are_kept_together():
     assert names(worthwhile(worth, [a, b], [])) == {"a", "b"}
 
 
-def test_pilot_that_repeats_another_is_dropped():
-    a, b = Made("a"), Made("b", price=0.02)
-    told = {frozenset("a"): 0.1, frozenset("b"): 0.1, frozenset("ab"): 0.1}
-    assert names(worthwhile(MadeWorth(told), [a, b], [])) == {"a"}
-
-
 def test_extension_is_taken_where_it_tells_and_there_is_room():
     c = Made("c", price=0.05)
     told = {frozenset("c"): 0.1}

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from decisions import STEPS, with_draws
+from decisions import STEPS
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
 from theory_oracles import held_limit
 
-from advisor.diagnosis import Collapse
 from advisor.forecast import Forecaster, Target, stability, stability_draws, survival
 from advisor.model import MOST_HAZARD
 
@@ -80,20 +79,6 @@ def test_whole_is_joint_over_the_draws():
     )
     # The parts hang together: their product would say something else.
     assert abs(found.by_model - np.prod([part.mean() for part in parts])) > 0.02
-
-
-def test_error_is_that_of_the_draws():
-    # Forty posteriors of a hundred draws each: their answers scatter as widely as each says.
-    plan = Plan(1e-3)
-    found = [chance(made_up_posterior(seed=seed, width=0.5, draws=50), plan) for seed in range(40)]
-    scatter = np.std([one.by_model for one in found], ddof=1)
-    said = np.sqrt(np.mean([one.error**2 for one in found]))
-    # Of 40 normal values a standard deviation within 30 % but once in a hundred times; here the
-    # run's own luck, which is part of the forecast, is the same for all.
-    assert scatter == pytest.approx(said, rel=0.3)
-    # Four times the draws halve it.
-    more = chance(made_up_posterior(seed=0, width=0.5, draws=200), plan)
-    assert more.error == pytest.approx(said / 2, rel=0.3)
 
 
 # Learning rate ---------------------------------------------------------------------------------
@@ -165,19 +150,6 @@ def test_fluctuation_at_the_reference_is_the_pilots_own():
     assert left.max() < 0.1
 
 
-def test_a_small_fluctuation_loses_nothing_however_low_the_level():
-    calm, rough = (
-        forecaster(made_up_posterior(moved={"log_misfit": np.log(misfit)}, width=0.0))
-        for misfit in (0.03, 0.08)
-    )
-    for forecast, at_the_floor in ((calm, 1.0), (rough, 0.0)):
-        left, level = np.zeros(forecast.size), np.full(forecast.size, 0.01)
-        settings = Plan(forecast.posterior.meta.reference.learning_rate).completed
-        assert survival.fluctuation_small(forecast, settings, left, level).mean() == at_the_floor
-        # A third of a high level is more than either.
-        assert survival.fluctuation_small(forecast, settings, left, 80 * level).mean() == 1.0
-
-
 @pytest.mark.evidence
 @given(
     st.floats(1e-6, 1e-2), st.floats(1.01, 10), st.integers(2, 64), st.integers(1, 8), st.booleans()
@@ -219,21 +191,3 @@ def test_fluctuation_is_infinite_beyond_the_refresh_limit():
         )[left >= 1]
         == 0
     )
-
-
-def test_fluctuation_is_small_where_it_fits_into_the_fall_of_a_collapse():
-    posterior = made_up_posterior()
-    settings = Plan().completed
-    # A wander of exactly what fits, a little less and a little more, at a level of 0.6.
-    fits = 0.6 / 3
-    forecast = forecaster(posterior)
-    scale = fluctuation_of(forecast, settings) / np.exp(forecast.population["log_misfit"])
-    for factor, small in ((0.99, 1.0), (1.01, 0.0)):
-        wander = (np.log(fits * factor) - np.log(scale)).reshape(2, -1)
-        moved = forecaster(with_draws(posterior, log_misfit=wander))
-        np.testing.assert_allclose(fluctuation_of(moved, settings), fits * factor)
-        found = survival.fluctuation_small(
-            moved, settings, survival.stiffness_left(moved, settings), np.full(scale.shape, 0.6)
-        )
-        np.testing.assert_array_equal(found, small)
-    assert pytest.approx(1 / 3) == Collapse.LOST_SHARE

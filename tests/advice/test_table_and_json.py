@@ -5,35 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from decisions import STEPS
 
 from advisor.advice import Recommendation
-from advisor.runs import Trainer
 
 KINDS = ["advice", "infeasible", "first_contact"]
-
-
-def others(said):
-    return [
-        other.name for other in (*said.alternatives, *said.equal_completions, said.best_piloted)
-    ] + list(Trainer.all_recipes())
-
-
-@pytest.mark.evidence
-def test_table_shows_the_advice_beside_the_others(advice, infeasible, first_contact):
-    table = advice.table
-    assert table.index.tolist() == ["advised", *others(advice)]
-    assert table["learning rate"].tolist()[0] == advice.settings.learning_rate
-    assert table["steps"].tolist()[0] == STEPS
-    assert table["reward at the last step"].tolist()[0] == advice.reward.mean
-    assert table["P(stable)"].tolist()[0] == advice.stability.probability
-    assert table["completions"].tolist()[0] == advice.cost.completions
-    for recipe in advice.recipes:
-        row = table.loc[recipe.name]
-        assert row["reward at the last step"] == recipe.reward
-        assert row["group size"] == recipe.settings.group_size
-    assert infeasible.table.index[0] == "nearest"
-    assert first_contact.table.index[0] == "piloted"
 
 
 @pytest.mark.evidence

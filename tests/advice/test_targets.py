@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from decisions import STEPS
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import Request, advise
@@ -34,26 +33,6 @@ def test_start_reward_is_in_reward_units():
     assert Forecaster(posterior, target).reward(PLANS[4].completed, 0) == pytest.approx(2.0)
     with pytest.raises(InputError, match=r"lies outside \(-10, 30\)"):
         advise(posterior, model=target.model, start_reward=31.0)
-
-
-@pytest.mark.evidence
-def test_new_model_is_advised_with_a_caution(posterior):
-    new = advise(posterior, model="tiny-8M", trials=60, weigh_pilots=False)
-    assert new.target.parameters == 8e6
-    (caution,) = [line for line in new.cautions if "tiny-8M" in line]
-    assert caution == (
-        "No pilot ran tiny-8M on sort. Its speed, start and stability are extrapolated from 2 "
-        "model sizes."
-    )
-    assert caution in new.text
-    known = advise(posterior, trials=60, weigh_pilots=False)
-    assert Kind.UNPILOTED_TARGET not in kinds(known.notes)
-    # An unknown model is less sure than a piloted one of the same size.
-    twin, own = (
-        Forecaster(posterior, Target("sort", name, 4e5)).reward(PLANS[4].completed, STEPS).std()
-        for name in ("tiny-twin", "tiny-m")
-    )
-    assert twin > own
 
 
 def test_targets_are_completed_from_the_pilots(posterior):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from decisions import LEVEL, STEPS, again, decision
 from hypothesis import given
@@ -39,73 +38,6 @@ def weighed(request):
         for name in other.name.split(" and ")
     }
     return evaluate, tried, chosen, goal, named
-
-
-def near(tried, chosen):
-    """Who loses at most a twentieth of the range."""
-    return [e for e in tried if e is not chosen and e.reward >= chosen.reward - 0.05]
-
-
-def feasible(tried):
-    return [e for e in tried if e.stability.least >= LEVEL]
-
-
-def time_to(evaluate, found, goal):
-    """Seconds (or steps) until the mean curve is at the goal, looked at step by step."""
-    every = np.arange(STEPS + 1)
-    planned = evaluate(found.settings).planned
-    curve = evaluate.forecaster.outcome(planned, every).mean(axis=0)
-    if curve[-1] < goal:
-        return np.inf
-    return np.argmax(curve >= goal) * (evaluate.cost.seconds_per_step(found.settings) or 1.0)
-
-
-@pytest.mark.evidence
-def test_cheaper_is_the_cheapest_that_costs_a_fifth_less(weighed):
-    _, tried, chosen, _, named = weighed
-    fitting = [e for e in feasible(near(tried, chosen)) if e.cost.paid <= 0.8 * chosen.cost.paid]
-    if not fitting:
-        assert "cheaper" not in named
-        return
-    found = named["cheaper"]
-    assert found.cost.paid == min(e.cost.paid for e in fitting)
-    assert found.settings in [e.settings for e in fitting]
-
-
-@pytest.mark.evidence
-def test_safer_is_the_safest_that_adds_a_hundredth(weighed):
-    _, tried, chosen, _, named = weighed
-    least = chosen.stability.probability + 0.01
-    fitting = [e for e in near(tried, chosen) if e.stability.probability >= least]
-    if not fitting:
-        assert "safer" not in named
-        return
-    found = named["safer"]
-    assert found.settings in [e.settings for e in fitting]
-    safest = max(e.stability.probability for e in fitting)
-    assert found.stability.probability >= safest - 0.01
-    # Of those as safe to a hundredth, the one that earns most.
-    alike = [
-        e
-        for e in fitting
-        if round(e.stability.probability, 2) == round(found.stability.probability, 2)
-    ]
-    assert found.reward == max(e.reward for e in alike)
-
-
-@pytest.mark.evidence
-def test_time_of_an_alternative_is_that_of_the_advised_gain(weighed):
-    evaluate, _, chosen, goal, named = weighed
-    start, end = evaluate.forecaster.outcome(chosen.planned, [0, STEPS]).mean(axis=0)
-    assert goal == pytest.approx(start + 0.95 * (end - start))
-    for found in named.values():
-        if found.steps_to_95 is None:
-            assert found.reward < goal
-        else:
-            each = evaluate.cost.seconds_per_step(found.settings) or 1.0
-            by_hand = time_to(evaluate, found, goal) / each
-            # Rounded up to a whole step by hand; between two of the curve's by interpolation.
-            assert found.steps_to_95 == pytest.approx(by_hand, abs=0.04 * STEPS)
 
 
 @pytest.mark.parametrize(
@@ -168,23 +100,6 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
     goal = advised_goal(evaluate.forecaster, evaluate(settings).planned, STEPS)
     found = trade_offs(asked, chosen, 0.0, goal)
     assert [one.name for one in found] == (["faster"] if is_named else [])
-
-
-@pytest.mark.evidence
-def test_nothing_is_faster_where_training_gains_nothing():
-    # So hot that every plateau lies below the start.
-    lost = made_up_posterior(
-        moved={
-            "plateau_loss.level": 6.0,
-            "plateau_loss.learning_rate": 0.0,
-            "hazard.level": -20.0,
-            "log_misfit": -9.0,
-        }
-    )
-    found = advise(lost, weigh_pilots=False)
-    evaluate, _ = decision(lost)
-    assert found.reward.mean < evaluate.forecaster.outcome(found.settings, [0]).mean()
-    assert "faster" not in [other.name for other in found.alternatives]
 
 
 def test_same_completions_divide_among_the_devices(posterior):

@@ -179,32 +179,3 @@ def test_runs_that_the_base_has_learned_from_are_passed_over(folder, tmp_path, c
     for run in runs[:2]:
         assert f"passed over {run.id}: the base 'old' has learned from it" in said.err
     assert "Note: the base 'old' was learned itself." in said.err
-
-
-def test_runs_that_a_posterior_was_fitted_to_and_runs_that_begin_alike_are_passed_over(
-    folder, tmp_path, capsys, monkeypatch
-):
-    runs = inspect(folder, overrides=SETTINGS).runs
-    posterior = past("beside", TEAM)
-    own = posterior.meta.runs
-    marked = own[0].model_copy(update={"fingerprint": runs[0].fingerprint})
-    posterior = replace(
-        posterior, meta=posterior.meta.model_copy(update={"runs": (marked, *own[1:])})
-    )
-    file = str(tmp_path / "beside.nc")
-    posterior.save(file)
-    forked = (folder / f"{runs[1].id}.jsonl").read_text().splitlines()
-    forked = forked[:30] + forked[:-31:-1]  # goes on otherwise
-    rows = [json.loads(row) | {"step": step} for step, row in enumerate(forked, 1)]
-    (folder / "zz_fork.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    fitted = tmp_path / "fitted"
-
-    def fit(task):
-        fitted.write_text(" ".join(sorted(run.id for run in task.runs)))
-        return past_study(past("x", TEAM)).model_dump(mode="json")
-
-    monkeypatch.setattr(cohort_fits, "fitted", fit)
-    said = learn(folder, tmp_path, capsys, "--jobs", "1", file)
-    assert f"passed over {runs[0].id}: a posterior that is given too was fitted to it" in said.err
-    assert f"passed over zz_fork: it begins as {runs[1].id} does" in said.err
-    assert len(fitted.read_text().split()) == len(runs) - 1

@@ -42,19 +42,6 @@ def test_rewards_tell_apart_what_they_are_there_for():
     assert nearness("516.", "", "516") == 0
 
 
-@pytest.mark.parametrize("key", ["gemma", "qwen"])
-def test_tokens_that_are_cut_have_little_probability(key):
-    from model_weights import MODELS
-    from vocabulary import KEPT, kept_tokens
-
-    drawn = json.loads((KEPT / f"{key}.json").read_text())
-    assert drawn["sha256"] == MODELS[key].sha256
-    assert drawn["prompts"] >= 500
-    assert 0 < drawn["removed_probability"] < 0.01
-    assert kept_tokens(key) == sorted(set(drawn["tokens"]))
-    assert kept_tokens("smollm2") is None
-
-
 def test_packed_runs_are_laid_out_as_they_were(tmp_path, monkeypatch):
     import run_store
 

@@ -14,7 +14,6 @@ from learned_priors import (
     Believed,
     Evidence,
     likelihood,
-    without_prior,
 )
 
 from advisor.model import NormalPrior
@@ -143,47 +142,6 @@ def test_intervals_hold_the_next_study_as_often_as_they_say(studies):
 
 
 # Entries together ------------------------------------------------------------------------------
-
-
-def drawn_studies(rng, count, means, spreads, precision):
-    """Studies whose estimates are as correlated as their precision says: matrices and scores."""
-    size = means.size
-    for _ in range(count):
-        turn = rng.normal(1.0, 0.1, size)
-        matrix = turn[:, None] * precision * turn
-        effects = means + spreads * rng.standard_normal(size)
-        yield matrix, matrix @ effects + np.linalg.cholesky(matrix) @ rng.standard_normal(size)
-
-
-def by_themselves(matrix, score, prior):
-    """Estimates of each entry alone, its marginal prior divided out: the wrong formula."""
-    covariance = np.linalg.inv(matrix + np.eye(score.size) / prior.sd**2)
-    mean = covariance @ (score + prior.mean / prior.sd**2)
-    value, error = without_prior(mean, np.diag(covariance), prior, 1e9)
-    return np.diag(error**-2), value / error**2
-
-
-def test_what_all_studies_share_is_doubted_once_and_not_in_each():
-    """A level, and a nuisance with which it is correlated and that the prior has wrong."""
-    prior = NormalPrior(mean=0.0, sd=1.0, source="made up for tests")
-    means, spreads, count = np.array([0.3, 0.8]), np.array([0.4, 0.0]), 400
-    precision = np.linalg.inv(np.array([[0.16, 0.85 * 0.4], [0.85 * 0.4, 1.0]]))
-    rng = np.random.default_rng(3)
-    studies = list(drawn_studies(rng, count, means, spreads, precision))
-    alone = [by_themselves(*one, prior) for one in studies]
-
-    def learned(found):
-        evidence = [Evidence(np.arange(2), *one, np.ones(2)) for one in found]
-        return learned_priors.new_study(evidence, believed([0, 0], [1, 1], 0.16))
-
-    level, nuisance = learned(studies)
-    error = np.sqrt(level.sd**2 - level.between**2)
-    assert abs(level.mean - means[0]) < 2 * error
-    assert 0.9 < level.between / spreads[0] < 1.1
-    assert abs(nuisance.mean - means[1]) < 0.15
-    # Negative control: entry by entry the pull of the nuisance's prior is left in every study.
-    level, _ = learned(alone)
-    assert abs(level.mean - means[0]) > 4 * 0.4 / np.sqrt(count)
 
 
 def test_one_entry_is_what_integration_by_brute_force_gives():

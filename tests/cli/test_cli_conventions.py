@@ -7,10 +7,8 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import typer
@@ -28,7 +26,6 @@ from advisor.cli import STOPPED, app, main
 from advisor.errors import InputError
 
 LOG = str(demo_folder() / "s_lr3e-4_g8_k2" / "trainer_state.json")
-ADVISOR = str(Path(sys.executable).with_name("advisor"))
 
 
 def commands(group=None, before=()):
@@ -266,56 +263,5 @@ def test_json_is_all_that_is_printed(capsys, words):
 
 # Colours -----------------------------------------------------------------------------------------
 
-CLEAN = {
-    name: value
-    for name, value in os.environ.items()
-    if name not in ("NO_COLOR", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE")
-} | {"TERM": "xterm-256color"}
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["inspect", LOG, "--explain"],
-        ["compare", LOG, LOG, "--all"],
-        ["priors", "show"],
-        ["priors", "show", "lora"],
-        ["export", "nothing"],
-    ],
-    ids=" ".join,
-)
-def test_nothing_piped_is_coloured(words):
-    piped = subprocess.run(
-        [sys.executable, "-m", "advisor", *words], env=CLEAN, capture_output=True, text=True
-    )
-    assert piped.stdout + piped.stderr
-    assert "\x1b" not in piped.stdout + piped.stderr
-
 
 # Completion --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [
-        ("advisor ex", {"export"}),
-        ("advisor priors s", {"show"}),
-        ("advisor export study --dev", {"--devices"}),
-    ],
-)
-def test_completion_completes(typed, expected):
-    words = typed.split()
-    done = subprocess.run(
-        [ADVISOR],
-        env=CLEAN
-        | {
-            "_ADVISOR_COMPLETE": "complete_bash",
-            "COMP_WORDS": typed,
-            "COMP_CWORD": str(len(words) - 1),
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert set(done.stdout.split()) == expected

@@ -71,19 +71,6 @@ def test_a_run_that_fails_ends_with_5(mixed, flags):
     assert run(mixed / "good.jsonl", *flags).exit_code == 0
 
 
-def test_a_warning_fails_where_it_is_asked_to(tmp_path):
-    """Half of the groups that score alike are a warning, and by default no failure."""
-    rows = 60
-    silent = np.full(rows, 0.7)
-    log = write(tmp_path / "w.jsonl", reward=healthy(), frac_reward_zero_std=silent)
-    done = {
-        level: RUNNER.invoke(app, ["diagnose", str(log), *level])
-        for level in ((), ("--fail-on", "warning"))
-    }
-    assert "WARNING" in done[()].stdout
-    assert [one.exit_code for one in done.values()] == [0, 5]
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -200,36 +200,6 @@ def test_an_agent_comes_from_logs_to_a_config(asked, tmp_path):
 
 
 @pytest.mark.evidence
-def test_page_figures_and_parts_of_a_study_can_be_read(tmp_path):
-    mcp = pytest.importorskip("mcp")
-
-    async def read():
-        server = mcp.StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "advisor", "mcp"],
-            env=dict(os.environ),
-            cwd=tmp_path,
-        )
-        async with mcp.Client(mcp.stdio_client(server)) as client:
-            answer = await client.call_tool("show", {"study": str(STUDY)})
-            (listed,) = (await client.list_resources()).resources
-            page = await client.read_resource(listed.uri)
-            part = await client.call_tool("answer_part", {"study": str(STUDY), "name": "recipes"})
-            none = await client.call_tool(
-                "answer_part", {"study": str(tmp_path), "name": "recipes"}
-            )
-            return answer, page, part, none
-
-    answer, page, part, none = asyncio.run(asyncio.wait_for(read(), 300))
-    assert len(answer.content) == 3
-    assert page.contents[0].text == (STUDY / "report.html").read_text()
-    known = json.loads((STUDY / "recommendation.json").read_text())
-    assert json.loads(text(part)) == known["recipes"]
-    assert none.is_error
-    assert "it is no study" in text(none)
-
-
-@pytest.mark.evidence
 def test_arguments_are_published_and_errors_are_text(asked):
     tools, (missing, unknown, mistyped, nothing) = asked(
         ("inspect", {"logs": ["nowhere"]}),

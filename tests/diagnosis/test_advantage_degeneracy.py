@@ -99,15 +99,6 @@ def test_expected_share_is_that_of_the_mix(a, b, group):
     assert expected_silent(other) == pytest.approx(wanted, rel=0.02)
 
 
-def test_copies_in_groups_are_told_apart():
-    spread = np.full(ROWS, 0.3)
-    share = 0.7 + 0.01 * noise(1, ROWS)
-    run = make(
-        np.full(ROWS, 0.5), silent_group_share=share, reward_std_within_group=spread, group_size=16
-    )
-    assert "copies" in advantage_degeneracy(run).headline or expected_silent(run) > 0.5
-
-
 def test_groups_that_teach_are_counted():
     card = advantage_degeneracy(
         make(

@@ -250,22 +250,3 @@ def test_a_folder_of_the_name_of_a_config(tmp_path: Path, write: Writer) -> None
     (tmp_path / "config.yaml").mkdir()
     assert beside(log, tmp_path) == []
     assert beside(tmp_path / "missing" / "metrics.jsonl", tmp_path) == []
-
-
-def test_configs_of_real_runs(real_logs: Path) -> None:
-    def settings(name: str) -> dict[str, Any]:
-        sources = beside(real_logs / name, real_logs, lambda folder: 1)
-        return {
-            key: value for source in reversed(sources) for key, value in source.settings.items()
-        }
-
-    sweep = "ShibukiZero__assignment5-alignment/grpo_off_policy_sweep__broad_e2_tb32"
-    assert settings(f"{sweep}.metrics.jsonl")["train_batch_size"] == 32
-    state = settings("IMJONEZZ__UnslothGRPO/checkpoint-250__trainer_state.json")
-    assert state["lora_r"] == 32
-    assert state["model_name_or_path"] == "unsloth/meta-llama-3.1-8b-instruct-bnb-4bit"
-    assert settings("CYCLOP5__metascaler-hack/training_metrics.csv")["num_generations"] == 8
-    table = settings("basilenouvellet__unsloth-grpo-fine-tuning/Qwen2.5-1.5B_GRPO_table.csv")
-    assert table["learning_rate"] == "5e-6"
-    # A yaml that is known to be wrong for its runs is not one that lies beside a log by name.
-    assert settings("Sunshine535__nips-grpo-dynamics/exp1a__rho1.00_seed42.log") == {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -139,17 +138,6 @@ def test_the_key_of_the_reward(pairs):
 
 
 @pytest.mark.evidence
-def test_windows(pairs):
-    wrong = [
-        (entry["id"], run.logging_steps)
-        for entry, run in pairs
-        if entry["reader"] in ("trl_console", "trl_state", "json_list")
-        and run.logging_steps != int(entry["log_every"])
-    ]
-    assert wrong == []
-
-
-@pytest.mark.evidence
 def test_learning_rates(pairs):
     """Where the log holds the rate, or settings beside it do, it is the index's."""
     known = 0
@@ -190,30 +178,3 @@ def test_kl_coefficients(pairs):
         # The index took plain means; two of its ratios lie 15 % above TRL's default of 0.04.
         assert value == pytest.approx(float(found.group(1)), rel=0.2), entry["id"]
     assert recovered >= 20
-
-
-@pytest.mark.evidence
-def test_what_is_missing_has_a_reason(runs):
-    for run in runs:
-        for name, values in run.series.items():
-            assert (name in run.missing) == bool(np.isnan(values).any()), (run.id, name)
-        assert set(run.missing.values()) <= {"not logged", "not applicable", "not finite", "cut"}
-
-
-@pytest.mark.evidence
-def test_with_the_sidecar_most_can_be_fitted(runs):
-    trained = [run for run in runs if not run.is_eval_only and run.copy_of is None]
-    ready = [run for run in trained if not run.needs]
-    assert len(ready) > 0.5 * len(trained)
-
-
-@pytest.mark.evidence
-def test_the_same_tree_compressed(real_logs, tmp_path, runs):
-    """A zip archive of a folder of logs gives the same runs."""
-    folder = real_logs / "uqcxu9__qwen2.5_300step_NEW_CONSIS_RESULT"
-    archive = shutil.make_archive(str(tmp_path / "logs"), "zip", folder)
-    packed = read_runs(archive)
-    plain = read_runs(folder)
-    assert [run.id for run in packed] == [run.id for run in plain]
-    for one, other in zip(packed, plain, strict=True):
-        np.testing.assert_array_equal(one.reward, other.reward)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor import inspect, read_runs
+from advisor import read_runs
 from advisor.backtesting import finished_runs
 from advisor.errors import InputError
 from advisor.runs import keys as known
@@ -137,20 +137,6 @@ def test_a_zero_where_nothing_was_evaluated_is_no_evaluation(jsonl: Any, blank: 
     assert run.eval_reward[2] == 0
 
 
-def test_a_blank_sibling_tells_zeros_from_evaluations(jsonl: Any) -> None:
-    rows = [
-        {
-            "step": n,
-            "reward": r,
-            "val_accuracy": 0.1 if n in (7, 19, 50) else None,
-            "val_mean_reward": 0.3 if n == 7 else 0.0,
-        }
-        for n, r in enumerate(REWARD, start=1)
-    ]
-    (run,) = read_runs(jsonl(rows))
-    assert run.eval_step.tolist() == [7, 19, 50]
-
-
 def _evaluations(name: str = "eval") -> list[dict[str, Any]]:
     return [{"step": 5 * n, f"{name}_accuracy": r} for n, r in enumerate(REWARD[:40])]
 
@@ -183,17 +169,6 @@ def test_a_hole_of_nul_bytes_is_passed_over_and_said(tmp_path: Path) -> None:
         (run,) = read_runs(path)
         np.testing.assert_array_equal(run.reward, REWARD)
         assert any("200,000 NUL bytes" in line for line in run.warnings)
-
-
-def test_a_table_of_results_in_markdown_is_no_log(tmp_path: Path) -> None:
-    rows = "".join(f"| model {n} | {r} |\n" for n, r in enumerate(REWARD))
-    (tmp_path / "README.md").write_text("| Model | reward |\n|---|---|\n" + rows)
-    (tmp_path / "tokens.jsonl").write_text("".join(f"[{n}, {n * 7}]\n" for n in range(50)))
-    assert not inspect(tmp_path).runs
-    steps = rows.replace("model ", "")
-    (tmp_path / "README.md").write_text("| Step | reward |\n|---|---|\n" + steps)
-    (run,) = inspect(tmp_path).runs
-    assert run.reward.tolist() == REWARD.tolist()
 
 
 def test_a_closed_folder_is_named(tmp_path: Path, jsonl: Any, monkeypatch: Any) -> None:

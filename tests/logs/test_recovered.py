@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -169,22 +168,6 @@ def test_a_window_adds_up() -> None:
     assert completions_per_row(reward, 7) is None
 
 
-def test_where_a_step_tells_nothing() -> None:
-    reward = grouped_rewards(generator(10), ROWS, 1, 8, 1.0)
-    assert completions_per_row(2 * reward) is None
-    assert completions_per_row(reward - 0.5) is None
-    assert completions_per_row(np.zeros(ROWS)) is None
-    assert completions_per_row((reward > 0.5).astype(float)) is None
-    assert completions_per_row(reward[:6]) is None
-    assert completions_per_row(np.full(ROWS, np.nan)) is None
-    assert completions_per_row(np.zeros(0)) is None
-    spoilt = np.append(reward, 0.4321)
-    assert completions_per_row(spoilt) is None
-    with_gap = np.append(reward, np.nan)
-    assert completions_per_row(with_gap) == completions_per_row(reward)
-    assert completions_per_row(reward) is not None
-
-
 @pytest.mark.evidence
 @prints
 def test_how_often_rewards_without_a_step_speak(shown: Print) -> None:
@@ -261,27 +244,6 @@ def test_real_consoles_of_trl(real_logs: Path) -> None:
         completions = completions_per_row(series(path, "reward"))
         assert completions is not None, path.name
         assert completions.value == 8
-
-
-def test_real_traces_of_own_loops(real_logs: Path) -> None:
-    folder = real_logs / "arvindcr4__tinker-rl-lab"
-    told = {}
-    for path in sorted(folder.glob("logs__gsm8k_*.log")):
-        rewards = [float(r) for r in re.findall(r"\| reward=(\S+)", path.read_text())]
-        guess = completions_per_row(np.array(rewards))
-        told[path.stem] = guess.value if guess else None
-    assert set(told.values()) <= {8, None}
-    assert sum(value is not None for value in told.values()) >= len(told) - 2
-    for path in (folder / "results__scale_gsm8k_qwen3-8b.json",):
-        rewards = [row["reward"] for row in json.loads(path.read_text())["step_log"]]
-        guess = completions_per_row(np.array(rewards, dtype=float))
-        assert guess is not None
-        assert guess.value == 16
-    # Rewards with credit for the format alone: their smallest step is no completion.
-    for name in ("grpo_100_math", "grpo_exp_a", "grpo_exp_c", "grpo_100_xlam"):
-        text = (folder / f"logs__{name}.log").read_text()
-        rewards = [float(r) for r in re.findall(r"\| reward=(\S+)", text)]
-        assert completions_per_row(np.array(rewards)) is None, name
 
 
 @pytest.mark.parametrize(

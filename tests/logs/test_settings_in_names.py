@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,25 +48,6 @@ def block(folder: Path) -> str:
 )
 def test_settings_in_a_name(name: str, settings: dict[str, float]) -> None:
     assert settings_in_name(name) == settings
-
-
-def test_the_block_pastes_as_it_is(write: Writer, tmp_path: Path) -> None:
-    for place, name in enumerate(("lr1e-5_g8", "lr2e-5_g8", 'lr3e-5_"g8')):
-        write(f"{name}/metrics.csv", rows(place / 100))
-    pasted = block(tmp_path)
-    assert pasted.count("group_size = ") == 1  # once at the top
-    assert "  group_size = 8  # read off the name: check" in pasted
-    assert re.search(
-        r"\[\[run\]\]\n  id = .*\n  learning_rate = 1e-05  # read off the name", pasted
-    )
-    assert "  # prompts_per_step = ..." in pasted
-    assert pasted.index("reward_ceiling") < pasted.index("[[run]]")  # it is of all
-    write("pilots.toml", pasted)
-    runs = advisor.inspect(tmp_path).runs
-    rates = {run.id.partition("/")[0]: run.hyperparameters.learning_rate for run in runs}
-    assert rates == {"lr1e-5_g8": 1e-5, "lr2e-5_g8": 2e-5, 'lr3e-5_"g8': 3e-5}
-    assert {run.hyperparameters.group_size for run in runs} == {8}
-    assert "[[run]]" not in block(tmp_path)  # nothing that differs is left to ask for
 
 
 @pytest.mark.parametrize(

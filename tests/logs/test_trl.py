@@ -119,19 +119,6 @@ def test_windows_of_logging_steps(write, make_rows, make_state):
     assert any("500" in warning for warning in run.warnings)
 
 
-def test_quoted_numbers_and_absent_cells(write, make_rows, make_state):
-    rows = make_rows([1, 2, 3])
-    rows = [{key: f"{value:.4g}" for key, value in row.items()} for row in rows]
-    rows[1]["entropy"] = None
-    del rows[2]["step_time"]
-    (run,) = read_runs(write("x/trainer_state.json", make_state(rows)))
-    assert run.reward[0] == pytest.approx(float(rows[0]["reward"]))
-    assert np.isnan(run.series["entropy"][1])
-    assert run.missing["entropy"] == "not logged"
-    assert run.series["entropy"][0] == 0.5
-    assert run.missing["step_time_seconds"] == "not logged"
-
-
 def test_a_resumed_run_keeps_the_later_rows(write, make_rows, make_state):
     first, second = make_rows(list(range(1, 13))), make_rows(list(range(9, 15)))
     for row in second:

@@ -66,17 +66,6 @@ def test_a_run_that_died_in_its_first_rows_started_with_the_others():
     assert all(run.warnings for run in warn_of_starts(runs))
 
 
-def test_named_tasks_are_not_compared():
-    rng = np.random.default_rng(1)
-    runs = [pilot(place, start, rng) for place, start in enumerate((-1.5, 0.2))]
-    apart = [run.with_updates(task=name) for run, name in zip(runs, "ab", strict=True)]
-    assert not any(run.warnings for run in warn_of_starts(apart))
-    (note,) = PilotRun.weighty(
-        ["something else", warn_of_starts(runs)[0].warnings[0] + " [2 runs]"]
-    )
-    assert note.startswith("Runs that count as one model on one task start at -1.")
-
-
 @pytest.mark.parametrize(
     ("cells", "is_ppo"),
     [

@@ -204,22 +204,3 @@ def test_collapsed_run_that_gets_nothing_right_may_stay_at_nothing(noisy):
     assert 0 < np.quantile(found, 0.99) < 0.05
     # The control: a tenth right never comes out as nothing at all.
     assert begun_run_reward(noisy, DEAD, dead_run(0.1), np.arange(55, 61)).min() > 0
-
-
-def test_collapsed_run_is_judged_by_its_last_fifth(noisy):
-    # 40 rows: eight count.
-    plan, curve = RUNS[DEAD], np.full(40, 0.5)
-    curve[-8:] = 0.1
-    low = begun_run_reward(noisy, DEAD, plan.run(curve), [200], draws=8000)
-    curve[:-8] = 0.9
-    np.testing.assert_array_equal(
-        begun_run_reward(noisy, DEAD, plan.run(curve), [200], draws=8000), low
-    )
-    assert np.median(low) == pytest.approx(0.1, abs=0.02)
-    curve[-8:-4] = 0.3
-    assert np.median(begun_run_reward(noisy, DEAD, plan.run(curve), [200])) > 0.15
-    # A reward that was lost is no reward of nothing.
-    curve[-8:] = [0.1, np.nan] * 4
-    curve[-16:-8] = 0.1
-    lost = begun_run_reward(noisy, DEAD, plan.run(curve), [200], draws=8000)
-    assert np.median(lost) == pytest.approx(0.1, abs=0.02)

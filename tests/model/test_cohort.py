@@ -90,14 +90,6 @@ def test_bins_share_the_rows_and_grow(rows):
     assert np.all(np.diff(sizes) >= -1)
 
 
-def test_bins_average_their_rows():
-    cohort = of(Plan(steps=60))
-    assert cohort.reward.size == MAX_BINS
-    np.testing.assert_allclose(cohort.reward, binned(rising(60)))
-    np.testing.assert_allclose(cohort.step, binned(np.arange(1.0, 61.0)))
-    assert not cohort.run_of_bin.any()
-
-
 @LADDER
 @given(rows=st.integers(3, 90))
 def test_every_row_counts_once(rows):
@@ -186,19 +178,6 @@ def test_logged_spread_replaces_the_split_that_is_learned(scale):
     unlogged = build(BINARY.run(np.linspace(0.3, 0.7, 60)))
     assert not unlogged.noise_known.any()
     assert unlogged.noise_per_prompt.all()
-
-
-@pytest.mark.parametrize("silent", [0.2, 0.5])
-def test_silent_groups_hide_in_the_mean_spread(silent):
-    # Groups that speak spread by 0.4, the rest by nothing.
-    spread = 0.4 * (1 - silent)
-    told = with_spread(spread, silent)
-    np.testing.assert_allclose(told.noise_known, split(told, 0.4**2 * (1 - silent)))
-    # Not told of the share, groups are taken for silent or as spread as all completions.
-    guessed = with_spread(spread)
-    within = spread * np.sqrt(chance_of(guessed))
-    np.testing.assert_allclose(guessed.noise_known, split(guessed, within))
-    assert np.abs(guessed.noise_known / told.noise_known - 1).max() > 0.05
 
 
 @pytest.mark.parametrize(("share", "tells"), [(0.25, True), (0.8, True), (0.8, False)])
@@ -337,23 +316,6 @@ def test_exposure_counts_steps_at_the_squared_rate():
     assert of(Plan(schedule="linear", steps=40, logging=4), 10).exposure == linear.exposure
 
 
-def test_exposure_of_a_collapsed_run_ends_with_its_collapse():
-    plan = Plan(steps=40)
-    reward = np.where(np.arange(40) < 20, rising(40), 0.0)
-    cohort = build(
-        plan.run(reward, "dead"),
-        replace(plan, learning_rate=1e-4).run(rising(40), "alive"),
-        collapse={"dead": 23.0, "alive": None},
-        healthy={"dead": 18.0, "alive": None},
-    )
-    assert cohort.exposure.tolist() == [23, 40]
-    assert cohort.collapsed.tolist() == [1, 0]
-    assert cohort.collapse_step == (23.0, None)
-    dead = cohort.run_of_bin == 0
-    assert cohort.step[dead].max() <= 18
-    np.testing.assert_allclose(cohort.reward[dead], binned(rising(40)[:18]))
-
-
 # Groups, references, what is assumed -----------------------------------------------------------
 
 
@@ -373,23 +335,6 @@ def test_reference_is_the_geometric_mean_of_the_pilots():
     np.testing.assert_allclose(cohort.log_rate.sum(), 0, atol=1e-12)
     np.testing.assert_allclose(cohort.group_log_parameters, np.log([2, 1 / 2]))
     np.testing.assert_allclose(cohort.covariates.log_parameters, np.log([1 / 2, 1 / 2, 2]))
-
-
-def test_groups_are_pairs_of_task_and_model():
-    plans = [
-        Plan(model="b", task="sort"),
-        Plan(model="a", task="sort", parameters=2e5),
-        Plan(model="b", task="mod"),
-        Plan(model="b", task="sort", group_size=16),
-    ]
-    runs = [plan.run(rising(end=0.8 - 0.1 * i), str(i)) for i, plan in enumerate(plans)]
-    cohort = build(*runs)
-    assert cohort.groups == (("mod", "b"), ("sort", "a"), ("sort", "b"))
-    assert cohort.group_of_run.tolist() == [2, 1, 0, 2]
-    assert cohort.tasks == ("mod", "sort")
-    assert cohort.task_of_group.tolist() == [0, 1, 1]
-    assert cohort.group_parameters.tolist() == [1e5, 2e5, 1e5]
-    assert cohort.longest == 60
 
 
 def test_importance_ratio_decides_correction_and_clipping():
@@ -506,15 +451,6 @@ def test_shares_beside_percent_are_refused():
 
 
 # Refusals --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("level", [0.0, 0.5, 1.0])
-def test_constant_reward_is_refused(level):
-    with pytest.raises(InputError, match="is the same in every row in the only run") as caught:
-        build(Plan().run(np.full(60, level)))
-    assert caught.value.key == "reward"
-    with pytest.raises(InputError, match="in all 2 runs"):
-        build(Plan().run(np.full(60, level), "a"), Plan(steps=50).run(np.full(50, level), "b"))
 
 
 def test_reward_that_only_scatters_is_fitted_and_said_to_tell_nothing_but_slowness():

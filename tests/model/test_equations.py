@@ -16,7 +16,7 @@ from advisor.model import (
     clock_polynomial,
 )
 from advisor.model import equations as eq
-from advisor.theory import coefficients, cumulative_clock, schedule_factors, trajectory
+from advisor.theory import cumulative_clock, schedule_factors
 
 LADDER = settings(max_examples=100)
 SHARES = st.floats(0.001, 0.999)
@@ -285,20 +285,6 @@ def test_slow_start_bends_the_curve_and_keeps_its_ends():
     assert slow[3] == pytest.approx(plain[3])
 
 
-def test_single_mode_has_the_curve_of_the_oscillator():
-    time = np.array([0.0, 1.0, 7.0, 60.0, 200.0])
-    mode = coefficients(0.05, 0.9, 0.5, 0.3)
-    found = curve(time, age=0.5, share=0.3, single=1.0)
-    # s k A = 0.0075: the damping is not bent yet.
-    np.testing.assert_allclose(found, trajectory(time, 0.2, 0.8, mode), rtol=1e-9)
-    assert found.max() > 0.82
-    relaxation = curve(time, age=0.5, share=0.3)
-    assert relaxation.max() < 0.8
-    # Draws of several families side by side.
-    both = curve(time, age=0.5, share=0.3, single=np.array([[0.0], [1.0]]))
-    np.testing.assert_array_equal(both, [relaxation, found])
-
-
 @LADDER
 @given(stiffness=st.floats(1e-4, 50), age=st.floats(0, 1e4), share=st.floats(0, 1))
 def test_curve_stays_between_start_and_plateau_however_stale(stiffness, age, share):
@@ -406,12 +392,3 @@ def test_parity_check_rejects_another_input(graph, name, output):
     symbol = evaluate(graph, values)[output]
     other = chain({**values, name: 0.9 * values[name]})[output]
     assert np.max(np.abs(symbol / other - 1)) > 1e-4
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("reach", [2.0, 3.0, 4.0])
-def test_curve_and_gradients_are_finite_far_outside_the_priors(graph, reach):
-    for seed in range(10):
-        values = random_values(np.random.default_rng(100 + seed), reach)
-        for result in evaluate(graph, values):
-            assert np.all(np.isfinite(result))

@@ -119,26 +119,6 @@ def test_prior_widths_are_those_of_the_preset():
     assert wrong.plateau.prior_width > 1.2 * found.plateau.prior_width
 
 
-def test_prior_width_of_a_plateau_holds_the_loss_that_goes_with_its_stiffness():
-    known = {
-        "headroom_logit": normal(0.3, 1e-9),
-        "log_slope": normal(-3.0, 0.5),
-        **NO_SPREAD,
-        "plateau_loss_level": normal(-1.0, 1e-9),
-    }
-
-    def width(by_rate):
-        priors = {**known, "plateau_loss_learning_rate": normal(by_rate, 1e-9)}
-        return gated(priors=priors, draws=10000).plateau.prior_width
-
-    start, headroom = 1 / (1 + np.exp(1.4)), 1 / (1 + np.exp(-0.3))
-    ends = -3.0 - np.log(headroom) - np.log(0.05) + 0.5 * Z80 * np.array([-1, 1])
-    left = np.exp(-np.exp(-1.0 + 1.5 * ends))
-    assert width(1.5) == pytest.approx((start + (1 - start) * headroom) * np.ptp(left), rel=0.03)
-    # Loss that is the same at any stiffness has no width.
-    assert width(0.0) < 1e-6
-
-
 def test_bound_and_slope_are_quantiles_of_the_draws():
     rng = np.random.default_rng(zlib.crc32(b"bound and slope"))
     base = made_up_posterior((PILOT,), width=0.0, moved={"start_logit": -1.4}, draws=500)

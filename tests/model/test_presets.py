@@ -39,13 +39,3 @@ def test_preset_is_the_one_whose_evidence_the_runs_lie_in(kinds, wanted):
     assert name == wanted
     assert name in preset_names()
     assert reason
-
-
-def test_who_states_no_adapter_and_that_runs_disagree_is_named():
-    lora, full, silent = ("lora", 7e9), ("full", 7e9), (None, 7e9)
-    assert preset_for(runs(lora, lora)) == ("lora", "LoRA is stated by 2 of 2 runs")
-    _, reason = preset_for(runs(lora, silent, lora))
-    assert reason == "LoRA is stated by 2 of 3 runs; no adapter is stated by 'run1'"
-    name, reason = preset_for(runs(full, lora, full))
-    assert name == "full_finetuning"
-    assert reason == "LoRA is stated by 1 of 3 runs, full fine-tuning by 2: the runs disagree"

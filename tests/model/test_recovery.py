@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from simulated_runs import PRESET, Plan, Truth, prior_means, simulate_run
 
-from advisor.forecast import Forecaster, RunEffect, Target, begun_run_reward, fit
+from advisor.forecast import Forecaster, RunEffect, Target, fit
 from advisor.model import LAWS, Reference, Sampling
 from advisor.model import equations as eq
 
@@ -178,19 +178,6 @@ def test_gate_is_passed(posterior, stages):
     assert all(0 <= share <= 1 for share in shares)
 
 
-def test_collapsed_pilot_is_found_and_bounds_the_rate(posterior):
-    collapsed = [run for run in posterior.meta.runs if run.collapse_step is not None]
-    assert [run.id for run in collapsed] == ["run4"]
-    assert 33 <= collapsed[0].collapse_step <= 45
-    forecaster = Forecaster(posterior, Target("sort", "tiny-s", 1e5))
-    gentle, fatal = (
-        forecaster.survival(replace(PLANS[4], learning_rate=rate).completed, 60).mean()
-        for rate in (1e-4, 1e-2)
-    )
-    assert gentle > 0.9
-    assert fatal < 0.5
-
-
 # Forecast --------------------------------------------------------------------------------------
 
 
@@ -217,27 +204,6 @@ def test_forecast_of_a_configuration_that_was_not_run_covers_the_truth(posterior
 
 
 # Pilots that go on -----------------------------------------------------------------------------
-
-
-def test_forecast_of_a_pilot_that_goes_on_covers_what_it_came_to(posterior, whole_runs, runs):
-    steps = np.arange(0.9 * WHOLE, WHOLE) + 1
-    missed, errors, still = [], [], []
-    for index, (whole, seen) in enumerate(zip(whole_runs, runs, strict=True)):
-        target = whole.reward[-steps.size :].mean()
-        found = begun_run_reward(posterior, index, seen, steps, seed=index)
-        low, middle, high = np.quantile(found, [0.01, 0.5, 0.99])
-        missed += [] if low <= target <= high else [index]
-        if PLANS[index].collapse is not None:
-            assert target == low == 0
-            assert high < 0.1
-            continue
-        assert 0.05 < high - low < 0.45
-        errors.append(abs(middle - target))
-        still.append(abs(seen.reward[-15:].mean() - target))
-    assert len(missed) <= 1
-    # Better than to stay where it is.
-    assert np.mean(errors) < 0.7 * np.mean(still)
-    assert np.mean(errors) < 0.04
 
 
 # Another cohort --------------------------------------------------------------------------------

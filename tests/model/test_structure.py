@@ -8,12 +8,10 @@ from cohorts import PRIORS, data_of, simulated
 from simulated_runs import PLANS, Plan, cohort_of_plans, rising
 
 from advisor.model import (
-    FAMILIES,
     GROUP_LEVELS,
     LAWS,
     POPULATION,
     TASK_LEVELS,
-    Priors,
     clock_polynomial,
     cohort_of,
     likelihood,
@@ -86,21 +84,6 @@ def test_priors_stand_in_the_order_of_the_parameters():
     for index, name in enumerate((*TASK_LEVELS, *GROUP_LEVELS)):
         prior = getattr(PRIORS, name)
         assert (data["level_mean"][index], data["level_sd"][index]) == (prior.mean, prior.sd)
-
-
-@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
-def test_family_pins_what_it_names_and_nothing_else(family):
-    cohort = cohort_of_plans()
-    plain, pinned = data_of(cohort, PRIORS), data_of(cohort, PRIORS, family)
-    assert family.pins.keys() <= Priors.model_fields.keys()
-    for part, names in (("prior", POPULATION), ("level", (*TASK_LEVELS, *GROUP_LEVELS))):
-        for index, name in enumerate(names):
-            found = pinned[f"{part}_mean"][index], pinned[f"{part}_sd"][index]
-            kept = plain[f"{part}_mean"][index], plain[f"{part}_sd"][index]
-            wanted = (family.pins[name], 0.01) if name in family.pins else kept
-            assert found == wanted, name
-    for name in ("run_table", "bin_table", "parents", "first_bin"):
-        np.testing.assert_array_equal(pinned[name], plain[name])
 
 
 # Wander ----------------------------------------------------------------------------------------

@@ -11,13 +11,11 @@ import pytest
 import yaml
 from hub_packages import REGISTRY, loaded
 
-from advisor import InputError, Sampling
+from advisor import InputError
 
 TABLES = Path(__file__).parents[2] / "case_studies" / "replay" / "tables"
 PACKAGES = ("samplers/grpo_advisor", "pruners/grpo_advisor", "benchmarks/grpo_replay")
 Problem = loaded("benchmarks/grpo_replay").Problem
-STARTUP = loaded("samplers/grpo_advisor").STARTUP
-QUICK = Sampling(chains=2, draws=300, tune=400)
 
 
 @pytest.fixture(autouse=True)
@@ -106,15 +104,3 @@ def test_pruner_ends_replayed_runs_that_died(problem):
     states = [trial.state.name for trial in study.trials]
     assert states == ["COMPLETE", "PRUNED"]
     assert study.trials[1].last_step < problem.steps
-
-
-@pytest.mark.evidence
-def test_sampler_chooses_replayed_runs_by_the_model(problem):
-    sampler = loaded("samplers/grpo_advisor").AdvisorSampler(
-        problem.run, steps=problem.steps, sampling=QUICK, seed=0
-    )
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(problem, n_trials=STARTUP + 2)
-    assert all(trial.state.name == "COMPLETE" for trial in study.trials)
-    assert sampler._fitted is not None
-    assert sampler._fitted[1] is not None, "no trial was chosen by the model"

@@ -7,7 +7,6 @@ import math
 import pytest
 from simulated_runs import Plan, cohort_of_plans
 
-from advisor import build_model
 from advisor.model import Reference, load_priors, prior_posterior
 
 SMALL = load_priors("small_models")
@@ -35,28 +34,6 @@ def test_a_preset_is_placed_once_and_one_without_a_law_stays():
     assert placed.at(place(1e-2, 1e4)) == placed
     broad = load_priors("theory")
     assert broad.at(place(1e-2, 1e4)) == broad
-
-
-@pytest.mark.evidence
-def test_every_way_to_a_posterior_places_it():
-    plans = [Plan(3e-5), Plan(3e-4)]
-    cohort = cohort_of_plans(plans)
-    wanted = at(cohort.reference.learning_rate, cohort.reference.parameters)
-    assert abs(wanted - SMALL.log_slope.mean) > 0.5
-    prior = prior_posterior(cohort, SMALL, draws=2000)
-    assert prior.flat("log_slope").mean() == pytest.approx(wanted, abs=0.1)
-    assert prior.meta.placed_priors.log_slope.mean == pytest.approx(wanted)
-    # No curve was fitted that longer runs could come out above.
-    as_drawn = SMALL.extrapolation.model_copy(update={"gain": 0.0})
-    assert prior.meta.priors == SMALL.model_copy(update={"extrapolation": as_drawn})
-    model = build_model(cohort, SMALL)
-    point = model.initial_point()
-    logp = model.compile_logp(vars=[model["log_slope"]])
-    moved = {name: value + (0.3 if name == "log_slope" else 0) for name, value in point.items()}
-    sd = SMALL.log_slope.sd
-    slope = (logp(moved) - logp(point)) / 0.3
-    middle = float(point["log_slope"][0]) + 0.15
-    assert slope == pytest.approx(-(middle - wanted) / sd**2, abs=1e-3)
 
 
 def test_few_pilots_at_a_low_rate_are_expected_to_be_slow():

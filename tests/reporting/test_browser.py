@@ -52,10 +52,6 @@ def exact(browser: Any, name: str) -> float:
     return float(browser.js(f"{element(name)}.dataset.exact"))
 
 
-def shown(browser: Any, name: str) -> str:
-    return str(browser.js(f"{element(f'value-{name}')}.value"))
-
-
 def moved(browser: Any, name: str, at: int) -> None:
     slider = element(f"slider-{name}")
     browser.js(f"{slider}.value = {at}; {slider}.dispatchEvent(new Event('input'))")
@@ -150,19 +146,6 @@ def test_charts_have_named_axes_with_round_ticks(browser: Any) -> None:
 
 
 # Keyboard and clipboard ------------------------------------------------------------------------
-
-
-def test_a_slider_moves_by_keyboard(browser: Any) -> None:
-    reset(browser)
-    slider = element("slider-group_size")
-    before = shown(browser, "group_size")
-    browser.js(f"{slider}.focus()")
-    browser.press("ArrowRight")
-    after = shown(browser, "group_size")
-    assert float(after) > float(before)
-    assert browser.js(f"{slider}.getAttribute('aria-valuetext')") == after
-    browser.press("ArrowLeft")
-    assert shown(browser, "group_size") == before
 
 
 def test_copying_copies(page: Path, advice: Recommendation) -> None:

@@ -35,21 +35,6 @@ def test_every_figure_is_written_in_every_format(
 
 
 @pytest.mark.evidence
-def test_global_settings_stay_as_they_are(
-    posterior: Posterior, advice: Recommendation, tmp_path: Path
-) -> None:
-    import matplotlib
-
-    def settings() -> dict[str, Any]:
-        # Importing ArviZ resolves the backend.
-        return {key: matplotlib.rcParams[key] for key in matplotlib.rcParams if key != "backend"}
-
-    before = settings()
-    plot(posterior, advice, tmp_path, formats=("svg",))
-    assert settings() == before
-
-
-@pytest.mark.evidence
 def test_hostile_names_are_drawn_without_a_warning(build: Build, advise: Build) -> None:
     pilots = [
         Pilot(1e-4, model="$\\frac{$ 模型 & <b>", task="x\n" * 40),

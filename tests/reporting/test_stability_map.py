@@ -131,12 +131,3 @@ def test_what_the_star_is_depends_on_the_answer(
     assert found.next_pilot is not None
     labels = [text.get_text() for text in draw_stability_map(found).legends[0].get_texts()]
     assert labels[:2] == [name, "next pilot"]
-
-
-@pytest.mark.evidence
-def test_nowhere_stable_is_said_and_drawn(build: Build, advise: Build) -> None:
-    posterior = build(moved={"hazard.level": 40.0})
-    found = stability_map_info(posterior, advise(posterior, kind="infeasible"))
-    assert np.all(np.isnan(found.limit))
-    assert "below 90 % at every learning rate" in found.text
-    draw_stability_map(found).draw_without_rendering()

@@ -14,11 +14,8 @@ from advisor.forecast import Forecaster, RunEffect, Target, fitted_curve
 from advisor.model import RUN_EFFECTS, Posterior
 from advisor.reporting import FIGURES
 
-from .conftest import Pilot
-
 trajectories_info, draw_trajectories = FIGURES["trajectories"].info, FIGURES["trajectories"].draw
 
-MAX_LABELS = 8
 
 Build = Callable[..., Any]
 
@@ -114,23 +111,3 @@ def test_a_collapsed_run_ends_at_its_onset(posterior: Posterior) -> None:
     stable = info.panels[1].runs[0]
     assert stable.end == (60.0, stable.band[1, -1])
     assert "1 collapsed" in info.text
-
-
-def test_few_runs_are_named_and_many_get_a_colour_bar(
-    posterior: Posterior, advice: Recommendation, build: Build
-) -> None:
-    figure = draw_trajectories(trajectories_info(posterior, advice))
-    assert [axes.get_title(loc="left") for axes in figure.axes] == [
-        "Pilots: tiny-m on sort",
-        "Pilots: tiny-s on sort",
-        "Forecast: tiny-s on sort",
-    ]
-    labels = {text.get_text() for text in figure.axes[1].texts}
-    assert labels == {"lr 1e-4, G 16, K 2", "lr 3e-4, G 8, K 8", "lr 3e-3, G 8, K 2 ✕"}
-    assert any("if it stays stable" in text.get_text() for text in figure.axes[2].texts)
-
-    many = build([Pilot(10**-k / (i + 1)) for k in (3, 4) for i in range(MAX_LABELS)])
-    figure = draw_trajectories(trajectories_info(many))
-    assert len(figure.axes) == 2
-    assert figure.axes[1].get_ylabel() == "learning rate"
-    assert not figure.axes[0].texts

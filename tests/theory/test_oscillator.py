@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytensor
-import pytensor.tensor as pt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +12,6 @@ from advisor.theory import (
     Oscillator,
     coefficients,
     decay,
-    trajectory,
 )
 
 TAYLOR_RADIUS = 1e-3
@@ -22,12 +19,6 @@ TAYLOR_RADIUS = 1e-3
 LADDER = settings(max_examples=150)
 MOMENTA = st.floats(0, 0.99)
 TIMES = np.concatenate([[0.0], np.geomspace(1e-3, 1e7, 400)])
-
-
-def with_discriminant(momentum, discriminant):
-    """Oscillator of this momentum with gamma^2 - 4 m k at a chosen value (gamma = 1)."""
-    mass = coefficients(0.0, momentum).mass
-    return Oscillator(mass, 1.0, (1 - discriminant) / (4 * mass))
 
 
 def stiffness_at(zeta, momentum):
@@ -119,53 +110,3 @@ def test_decay_is_continuous_across_the_edges_of_the_taylor_patch(momentum, scal
 
 
 # PyTensor --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def graph():
-    inputs = pt.dvectors("time", "mass", "damping", "stiffness")
-    out = decay(inputs[0], Oscillator(*inputs[1:]))
-    gradients = pytensor.grad(out.sum(), inputs)
-    return pytensor.function(inputs, [out, *gradients], mode="FAST_COMPILE")
-
-
-def all_regimes():
-    """Rows (time, mass, damping, stiffness): near and far from critical, on both patch edges."""
-    rows = []
-    for momentum in (0.0, 0.9, 0.99):
-        mass = coefficients(0.0, momentum).mass
-        for discriminant in (0, 1e-12, -1e-12, 1e-8, -1e-8, 1e-4, -1e-4, 0.5, 0.999, -1, -50):
-            for scaled in (0, 1e-6, 0.3, 2, 8, 40):
-                rows.append((scaled * mass, *with_discriminant(momentum, discriminant)))
-        for edge in (0.999, 1.0, 1.001, -0.999, -1.0, -1.001):
-            for scaled in (0.3, 2, 8):
-                discriminant = 4 * edge * TAYLOR_RADIUS / scaled**2
-                rows.append((scaled * mass, *with_discriminant(momentum, discriminant)))
-    return np.array(rows).T
-
-
-@pytest.mark.evidence
-def test_pytensor_gradients_equal_central_differences_in_every_regime(graph):
-    points = all_regimes()
-    gradients = graph(*points)[1:]
-    assert np.isfinite(gradients).all()
-    for row, gradient in enumerate(gradients):
-        step = 1e-5 * np.maximum(np.abs(points[row]), 1e-3 if row else points[1])
-        sides = []
-        for sign in (1, -1):
-            moved = points.copy()
-            moved[row] += sign * step
-            sides.append(decay(moved[0], Oscillator(*moved[1:])))
-        numeric = (sides[0] - sides[1]) / (2 * step)
-        scale = np.maximum(1, np.abs(numeric))
-        assert (np.abs(gradient - numeric) / scale).max() < 1e-6
-
-
-def test_whole_trajectory_builds_in_pytensor_and_equals_numpy():
-    k, momentum = pt.dscalars("k", "momentum")
-    time = np.arange(0, 400, 7.0)
-    curve = trajectory(time, 0.2, 0.7, coefficients(k, momentum, 3.5, 0.3))
-    compiled = pytensor.function([k, momentum], curve, mode="FAST_COMPILE")
-    for numbers in ((1e-3, 0.9), (0.05, 0.9), (0.02, 0.0)):
-        plain = trajectory(time, 0.2, 0.7, coefficients(*numbers, 3.5, 0.3))
-        np.testing.assert_allclose(compiled(*numbers), plain, rtol=0, atol=1e-12)

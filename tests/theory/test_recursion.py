@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from theory_oracles import relaxation_time, simulate_recursion
+from theory_oracles import simulate_recursion
 
 from advisor.theory import Oscillator, coefficients, decay, trajectory
 
@@ -97,24 +97,3 @@ def test_held_error_is_below_01_up_to_a_stale_share_of_a_few_percent(share, stal
 def test_held_check_rejects_a_lag_that_adds_damping(momentum):
     assert held_error(momentum, 16, 1.0, 0.1) < 0.01
     assert held_error(momentum, 16, 1.0, 0.1, damping_sign=-1) > 4 * 0.01
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-@pytest.mark.parametrize("share", [1.0, 0.5])
-@pytest.mark.parametrize("interval", [8, 16, 32])
-def test_lag_shortens_the_fitted_relaxation_by_share_times_age(momentum, share, interval):
-    k, age = 1e-3, (interval - 1) / 2
-
-    def log_slope_time(refresh, uncorrected):
-        path = simulate_recursion(
-            8000, k, momentum, refresh_interval=refresh, uncorrected_share=uncorrected
-        )
-        early, late = 4000, 8000  # whole refreshes for every interval
-        return (late - early) / np.log(path[early] / path[late])
-
-    shortened = log_slope_time(1, 0.0) - log_slope_time(interval, share)
-    assert shortened == pytest.approx(share * age, rel=0.06)
-    formula = relaxation_time(coefficients(k, momentum)) - relaxation_time(
-        coefficients(k, momentum, age, share)
-    )
-    assert formula == pytest.approx(share * age)

@@ -136,28 +136,6 @@ def test_what_logs_no_reward_is_refused_with_its_keys(tmp_path: Path) -> None:
     assert "W&B or TensorBoard" in item.reason
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("torchforge", "Generated 10 rollouts w/ average reward 0.5"),
-        ("OpenRLHF", "Train epoch: 3/9 [00:12, act_loss=0.1, rm=0.5, ret=0.1, kl=0.01]"),
-        ("SkyRL", "INFO skyrl_train.trainer: finished step"),
-        ("AReaL", "[AReaL] step done"),
-        ("NeMo-RL", "    • Avg Reward: 0.5000"),
-    ],
-)
-def test_a_console_that_is_not_read_names_its_trainer(tmp_path: Path, name: str, line: str) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(f"{line}\n" * 30)
-    for place in (path, tmp_path):
-        (item,) = advisor.inspect(place).unread
-        assert f"a console of {name}, in a form that is not read" in item.reason
-    # Prose that mentions one is no console.
-    path.rename(tmp_path / "README.md")
-    (item,) = advisor.inspect(tmp_path).unread
-    assert item.reason == "not a log that any reader knows"
-
-
 def test_settings_of_nemo_rl(tmp_path: Path) -> None:
     rows = [
         {

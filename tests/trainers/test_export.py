@@ -85,17 +85,6 @@ def test_a_fresh_sample_needs_no_importance_ratio(framework):
     assert Trainer.export_config(fresh, STEPS, framework)
 
 
-@pytest.mark.parametrize("framework", EVERY[1:])
-@pytest.mark.parametrize("model", ["org/other-1B", "it's $HOME", 'a "b" `c`\nd'])
-def test_a_model_arrives_as_it_was_named(framework, model, tmp_path):
-    script = Trainer.export_config(changed(), STEPS, framework, model=model)
-    done = run_script(script, tmp_path, without="MODEL")
-    words = done.stdout.split("\0")
-    assert model in [word.removeprefix("actor_rollout_ref.model.path=") for word in words]
-    # Where the environment names another, that one is trained.
-    assert model not in run_script(script, tmp_path).stdout
-
-
 @pytest.mark.parametrize(
     ("framework", "variable"),
     [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -178,29 +176,6 @@ def test_claims(tmp_path: Path, text: str, is_ours: bool) -> None:
 def test_error_says_what_to_print(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no line logs a step with a reward\. Print lines"):
         runs_of(tmp_path, "nothing\n")
-
-
-def test_real_consoles(real_logs: Path) -> None:
-    with (real_logs / "INDEX.tsv").open(encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream, delimiter="\t"))
-    chosen = [row for row in rows if row["reader"] == "tinker_log"]
-    assert len(chosen) == 17
-    for row in chosen:
-        path = real_logs / row["local_file"]
-        assert LOOP.claims(path)
-        (run,) = LOOP.read(path)
-        text = path.read_text(encoding="utf-8")
-        wanted = [float(x) for x in re.findall(r"\d+/\d+ \| loss=\S+ \| reward=(\S+)", text)]
-        assert run.table.column("reward").tolist() == wanted
-        assert run.table.column("step").tolist() == list(range(1, len(wanted) + 1))
-        assert len(wanted) == run.planned_steps == int(row["n_steps_logged"])
-        if row["learning_rate"] != "unknown":
-            assert float(run.settings["lr"]) == float(row["learning_rate"])
-        if row["group_size"] != "unknown":
-            assert run.settings["group"] == row["group_size"].strip("?")
-    others = [p for p in real_logs.rglob("*") if p.is_file() and "arvindcr4" not in str(p)]
-    assert len(others) > 100
-    assert not any(LOOP.claims(path) for path in others)
 
 
 class TestEpochs(ReaderConformance):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processor_time import at_most
 from reader_conformance import LogFormat, Logged, ReaderConformance
 
 from advisor.errors import InputError
@@ -262,20 +261,6 @@ def test_unsloth_prints_a_banner(read: Any) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("counts", "size"),
-    [
-        ("29,933,568 of 3,115,872,256 (0.96% trained)", 3_085_938_688),
-        ("161,480,704/7,777,097,216 (2.08% trained)", 7_615_616_512),
-        ("275,251,200/14,000,000,000 (1.97% trained)", 14_000_000_000),  # read off a name
-        ("494,032,768 of 494,032,768 (100.00% trained)", 494_032_768),
-    ],
-)
-def test_the_size_of_the_base_model_stands_in_the_banner(read: Any, counts: str, size: int) -> None:
-    (run,) = read(f' "-____-"     Trainable parameters = {counts}', row(0.5))
-    assert run.settings["base_parameters"] == size
-
-
 def test_dumped_arguments_are_settings(read: Any) -> None:
     (run,) = read(
         "INFO - Model parameters ModelConfig(model_name_or_path='Qwen/Qwen3-4B', lora_r=16, x=[1])",
@@ -326,30 +311,6 @@ def test_a_console_without_rows_says_what_to_give(tmp_path: Path) -> None:
     path.write_text("Traceback (most recent call last):\n", encoding="utf-8")
     with pytest.raises(InputError, match="no line holds a logged row"):
         TRL.read(path)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{'" * 200_000,
-        "{'a': {" * 80_000,
-        "'a':'" * 100_000 + "{'",
-        "{'a'" + " " * 500_000,
-        "\r 5%|" * 100_000 + "{'",
-        ("\r" + " " * 150) * 3_000 + "{'",
-        "model=" * 80_000,
-        "Total batch size" * 20_000,
-        "--" * 200_000,
-        "GRPOConfig(" + "a=b " * 10_000,
-    ],
-)
-def test_hostile_lines_cost_no_time(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(f"{row(0.5)}\n{text}\n", encoding="utf-8", newline="")
-    with at_most(3):
-        assert TRL.claims(path)
-        (run,) = TRL.read(path)
-    assert numbers(run, "reward") == [0.5]
 
 
 def index(real_logs: Path) -> list[dict[str, str]]:

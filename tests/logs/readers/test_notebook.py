@@ -256,30 +256,6 @@ def test_only_literals_names_of_them_and_arithmetic_are_read(source: str, value:
     assert code.settings.get("max_steps") == value
 
 
-@pytest.mark.parametrize(
-    ("source", "settings"),
-    [
-        ('AutoModelForCausalLM.from_pretrained("a/b")', {"model_name_or_path": "a/b"}),
-        ('AutoTokenizer.from_pretrained("a/b")', {}),
-        ('name = "a/b"\nFastModel.from_pretrained(name)', {"model_name_or_path": "a/b"}),
-        ('GRPOTrainer(model="a/b")', {"model_name_or_path": "a/b"}),
-        ("GRPOTrainer(model=model)", {}),
-        ("FastModel.from_pretrained(n, full_finetuning=True)", {"full_finetuning": True}),
-        ("LoraConfig(r=16)", {"lora_r": 16}),
-        ("r = 8\nLoraConfig(r=r, lora_alpha=r * 2)", {"lora_r": 8, "lora_alpha": 16}),
-        ("LoraConfig(target_modules=['q', 'v'])", {"lora_target_modules": "['q', 'v']"}),
-        ("LoraConfig(target_modules=modules)", {}),
-        ('load_dataset("json", data_files="x.json")', {}),
-        ('load_dataset(path="a/b", split="train")', {"dataset_name": "a/b"}),
-        ('load_dataset("a/b", split="validation")', {}),
-    ],
-)
-def test_calls_that_set_model_and_task(source: str, settings: dict[str, Any]) -> None:
-    code = NotebookCode()
-    code.feed(source)
-    assert code.settings == settings
-
-
 @pytest.mark.parametrize("nesting", ["(", "[", "-", "f(", "1+", "a.", "not ", "x=", "{", "lambda:"])
 def test_hostile_code_costs_no_time(nesting: str) -> None:
     code = NotebookCode()

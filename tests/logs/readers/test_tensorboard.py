@@ -286,25 +286,6 @@ def test_claims(tmp_path: Path) -> None:
     assert not claims(write(tmp_path, record(b"other TFRecord data"), "shard"))
 
 
-def test_a_file_from_the_beginning_is_another_attempt(tmp_path: Path) -> None:
-    one = write(tmp_path, rewards_file([1.0] * 6, time=100.0), "events.out.tfevents.1")
-    more = write(tmp_path, rewards_file([1.5] * 2, first=7, time=150.0), "events.out.tfevents.2")
-    short = write(tmp_path, rewards_file([9.0], time=160.0), "events.out.tfevents.3")
-    two = write(tmp_path, rewards_file([2.0] * 5, time=200.0), "events.out.tfevents.4")
-    logs = (two, short, more, one)
-    first, second = EVENTS.read(*logs, columns=ALL)
-    assert column(first, "train/reward") == {
-        **dict.fromkeys(range(1, 7), 1.0),
-        **dict.fromkeys((7, 8), 1.5),
-    }
-    assert column(second, "train/reward") == dict.fromkeys(range(1, 6), 2.0)
-    assert (first.source, second.source) == (one, two)
-    (warning,) = first.warnings
-    assert (
-        warning == f"{short.name}: 1 row, an aborted attempt at the same settings, part of no run"
-    )
-
-
 def with_rate(rate: float, rewards: Iterable[float], time: float, first: int = 1) -> bytes:
     args = event(0, text("args/text_summary", f'{{"learning_rate": {rate}}}'), time=time)
     return rewards_file(rewards, first, time) + args
