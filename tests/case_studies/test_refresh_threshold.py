@@ -10,6 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
+pytest.importorskip("torch")
+
 FOLDER = Path(__file__).parents[2] / "case_studies" / "refresh_threshold"
 TRAINER = FOLDER.parent / "tiny_transformer"
 
