@@ -27,8 +27,10 @@ import numpy as np  # noqa: E402
 from manifest import write_result  # noqa: E402
 from run import BOOTSTRAPS, QUANTILES, Run, first_part, last_tenth, load  # noqa: E402
 from run import PARTS as KEPT_PARTS  # noqa: E402
+from trained_tasks import STUDY, runs_of_cells, runs_of_tasks  # noqa: E402
 
 from advisor.forecast import corpus_for, crps, final_rows, growth, pooled  # noqa: E402
+from advisor.forecast.analogues import mark_of, shipped_corpus  # noqa: E402
 from advisor.forecast.run_in_progress import (  # noqa: E402
     Parts,
     missed_of,
@@ -37,6 +39,7 @@ from advisor.forecast.run_in_progress import (  # noqa: E402
     weights_of,
 )
 from advisor.model import GrowthLaw, Pool, load_priors  # noqa: E402
+from advisor.runs import PilotRun  # noqa: E402
 
 SHARES = (0.1, 0.25, 0.5)
 FOLDS = 10
@@ -52,6 +55,9 @@ NEVER = -20.0
 
 BROAD = (float(np.log(0.01)), 1.5), (2.0, 1.5)
 """Prior of log speed and plateau under which whole runs are fitted: nothing is learned yet."""
+
+MOST_OF_TASK = 15
+"""Runs that are asked of a task trained here, drawn by seed."""
 
 LEAST_ROWS, LEAST_RUNS = 8, 3
 """Rewards of a run, and runs of a repository that tell how far its own differ."""
@@ -70,6 +76,11 @@ class Look(NamedTuple):
     came: float
     parts: Parts
     missed: dict[str, float]
+
+    @property
+    def is_trained_here(self) -> bool:
+        """Whether it is of a language model of ours."""
+        return self.repository.startswith(STUDY)
 
     @property
     def span(self) -> float:
@@ -138,7 +149,7 @@ def beside_others(
 
 
 def looks_of(runs: Sequence[Run], curves: Mapping[tuple[str, float], np.ndarray]) -> list[Look]:
-    """Every run at every share at which enough of it is seen."""
+    """Every run at every share at which enough of it is seen, then those of tasks trained here."""
     laws = nested_laws(runs)
     found = []
     for name in dict.fromkeys(run.repository for run in runs):
@@ -146,25 +157,42 @@ def looks_of(runs: Sequence[Run], curves: Mapping[tuple[str, float], np.ndarray]
         corpus = corpus_for([run.pilot for run in own])
         priors = load_priors("theory").model_copy(update={"growth": laws[name]})
         for run in own if corpus else ():
-            came = float(run.pilot.reward[final_rows(run.pilot)].mean())
-            for share in SHARES:
-                part = first_part(run.pilot, share)
-                seen = part.reward[np.isfinite(part.reward)]
-                if seen.size < part.LEAST_REWARDS:
-                    continue
-                parts = parts_of(part, last_tenth(run.pilot), corpus, run.bounds, (), priors)
-                if (run.pilot.id, share) in curves:
-                    parts["curve"] = curves[run.pilot.id, share]
-                kept = {of: np.quantile(draws, POINTS) for of, draws in parts.items()}
-                level, logged = (
-                    float(seen[-max(1, seen.size // 3) :].mean()),
-                    np.ptp(run.pilot.reward),
-                )
-                unit = max(float(np.ptp(seen)), 1e-9 * max(1.0, float(np.abs(seen).max())))
-                missed = missed_of(part, corpus, run.bounds, (), priors)
-                place = (name, run.pilot.id, share, run.bounds, float(logged), unit, level, came)
-                found.append(Look(*place, kept, missed))
+            for look in looks_at(
+                name, run.pilot, run.bounds, last_tenth(run.pilot), corpus, priors
+            ):
+                if (look.run, look.share) in curves:
+                    curve = np.quantile(curves[look.run, look.share], POINTS)
+                    look.parts["curve"] = curve
+                found.append(look)
         print(f"{name}: {len(own)} runs", file=sys.stderr)
+    priors = load_priors("theory").model_copy(update={"growth": laws[""]})
+    rng = np.random.default_rng(0)
+    for name, members in (runs_of_tasks() | runs_of_cells()).items():
+        corpus = shipped_corpus().without([mark_of(run) for run in members])
+        for place in sorted(rng.permutation(len(members))[:MOST_OF_TASK]):
+            run = members[place]
+            found += looks_at(name, run, (0.0, 1.0), run.step[final_rows(run)], corpus, priors)
+        print(f"{name}: {len(members)} runs", file=sys.stderr)
+    return found
+
+
+def looks_at(
+    name: str, run: PilotRun, bounds: tuple[float, float], end: Any, corpus: Any, priors: Any
+) -> list[Look]:
+    """One run at every share at which enough of it is seen."""
+    came, found = float(run.reward[final_rows(run)].mean()), []
+    for share in SHARES:
+        part = first_part(run, share)
+        seen = part.reward[np.isfinite(part.reward)]
+        if seen.size < part.LEAST_REWARDS:
+            continue
+        parts = parts_of(part, end, corpus, bounds, (), priors)
+        kept = {of: np.quantile(draws, POINTS) for of, draws in parts.items()}
+        level, logged = float(seen[-max(1, seen.size // 3) :].mean()), float(np.ptp(run.reward))
+        unit = max(float(np.ptp(seen)), 1e-9 * max(1.0, float(np.abs(seen).max())))
+        missed = missed_of(part, corpus, bounds, (), priors)
+        place = (name, run.id, share, bounds, max(logged, 1e-3), unit, level, came)
+        found.append(Look(*place, kept, missed))
     return found
 
 
@@ -340,9 +368,12 @@ def main() -> None:
             ends |= {at: ends_of(looks[at], rule) for at in np.flatnonzero(fold == one)}
         own = {"weights": learned(quadratic, every, without)}
         for share in SHARES:
-            at = [place for place, look in enumerate(looks) if look.share == share]
+            here = [place for place, look in enumerate(looks) if look.share == share]
+            at = [place for place in here if not looks[place].is_trained_here]
+            others = [place for place in here if looks[place].is_trained_here]
+            ours = scores([looks[i] for i in others], [ends[i] for i in others])
             asked_now = [looks[i] for i in at], [ends[i] for i in at]
-            own[f"{share:g}"] = scores(*asked_now)
+            own[f"{share:g}"] = scores(*asked_now) | {"tasks trained here": ours}
             if not without:
                 own[f"{share:g}"]["over the best other"] = beside_others(*asked_now, kept_before)
                 own[f"{share:g}"]["by folder"] = {
@@ -354,11 +385,12 @@ def main() -> None:
                     for name, ids in folders.items()
                 }
         if not without:
-            write_predictions(asked.out, looks, ends, folders)
+            public = [look for look in looks if not look.is_trained_here]
+            write_predictions(asked.out, public, ends, folders)
         document[f"without {without}" if without else "nested"] = own
         print(without or "all parts", own, flush=True)
     for share in SHARES:
-        at = [look for look in looks if look.share == share]
+        at = [look for look in looks if look.share == share and not look.is_trained_here]
         alone = [np.clip(look.parts["analogues"], *look.bounds) for look in at]
         document.setdefault("analogues alone", {})[f"{share:g}"] = scores(at, alone)
     document["growth"] = nested_laws(runs)[""].model_dump(exclude={"source"})

@@ -17,28 +17,40 @@ STUDY = "case_studies/language_model"
 LEAST_STEPS = 40
 
 
-@cache
-def runs_of_tasks() -> dict[str, list[PilotRun]]:
-    """Whole runs by task, read from TRL's own files."""
+def whole_runs(place: str, least_steps: int) -> list[PilotRun]:
+    """Runs of a table, read from TRL's own files."""
     sys.path.append(str(Path(__file__).parents[2] / STUDY))
-    from later_tasks import ALL_TASKS
     from run_store import unpack
     from trained_runs import pilots_of, trained
 
-    found = {}
-    for task in ALL_TASKS:
-        by_length = defaultdict(list)
-        for run in trained(unpack(task)):
-            if run.steps >= LEAST_STEPS:
-                by_length[run.steps].append(run)
-        runs = []
-        for steps, members in by_length.items():
-            with tempfile.TemporaryDirectory() as folder:
-                runs += pilots_of(members, steps, task, Path(folder))
-        found[f"{STUDY}/{task}"] = [
-            run.with_updates(id=f"{task}/{run.id}", task=f"{STUDY}/{task}") for run in runs
-        ]
-    return found
+    by_length, runs = defaultdict(list), []
+    for run in trained(unpack(place)):
+        if run.steps >= least_steps:
+            by_length[run.steps].append(run)
+    for steps, members in by_length.items():
+        with tempfile.TemporaryDirectory() as folder:
+            runs += pilots_of(members, steps, place, Path(folder))
+    return [run.with_updates(id=f"{place}/{run.id}", task=f"{STUDY}/{place}") for run in runs]
+
+
+@cache
+def runs_of_tasks() -> dict[str, list[PilotRun]]:
+    """Whole runs by task."""
+    sys.path.append(str(Path(__file__).parents[2] / STUDY))
+    from later_tasks import ALL_TASKS
+
+    return {f"{STUDY}/{task}": whole_runs(task, LEAST_STEPS) for task in ALL_TASKS}
+
+
+@cache
+def runs_of_cells() -> dict[str, list[PilotRun]]:
+    """Whole runs of tables in which the best rate moves, by model and task."""
+    sys.path.append(str(Path(__file__).parents[2] / STUDY))
+    from run_store import TABLES
+
+    tables = sorted(TABLES.glob("*/*.jsonl.gz"))
+    places = [f"{one.parent.name}/{one.name.removesuffix('.jsonl.gz')}" for one in tables]
+    return {f"{STUDY}/{place}": whole_runs(place, 0) for place in places}
 
 
 def full_finetuning_of_tasks() -> dict[str, list[PilotRun]]:
