@@ -218,7 +218,7 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
         Trainer.asked_of(own, [*_adapter_assumed(own), *bounds]),
         all(is_source(run.path) for run in own),  # beside which no file lies
         bounds,
-        max(np.nanmax(run.reward) for run in own) > 1,
+        not 0 <= max(np.nanmax(run.reward) for run in own) <= 1,
         inspection.unused_configs,
     )
 

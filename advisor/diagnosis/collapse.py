@@ -394,7 +394,8 @@ def collapse(run: PilotRun) -> Card:
         share = 100 * (best - last) / (best - first) if best > first else 100.0
         what = "all" if share >= 99.5 else f"{share:.0f} % of what"
         words: dict[str, Any] = {"peak": peak, "best": best, "last": last, "lost": what}
-        found = finding("collapse.declined", run, (peak, float(step[-1])), **words)
+        kind = "collapse.declined" if share >= 50 else "collapse.below_best"
+        found = finding(kind, run, (peak, float(step[-1])), **words)
         return card_of("collapse", found, witnesses=witnesses(run, fall))
     else:
         span = (float(step[0]), float(step[-1]))
@@ -416,15 +417,15 @@ def collapse(run: PilotRun) -> Card:
 def find_decline(
     step: FloatArray, reward: FloatArray, floor: float, fall: levels.Fall, least: int
 ) -> tuple[float, float, float, float] | None:
-    """Step of a peak of which half the gain is lost, however slowly; best, last and first level."""
+    """Step of a peak that the run ends below, however slowly it fell; best, last, first level."""
     rows = levels.window_rows(2 * reward.size, least)
     if fall.z < levels.SURE or reward.size < 2 * rows:
         return None
     mean = levels.trailing_mean(reward, rows)
     at, last, first = int(np.argmax(mean)), float(mean[-1]), float(mean[0])
     best = float(mean[at])
-    # Half of the gain, and a tenth of the level.
-    if best - last < max(0.5 * (best - first), 0.1 * (best - floor)):
+    # A tenth of the level.
+    if best - last < 0.1 * (best - floor):
         return None
     return float(step[at + rows // 2]), best, last, first
 

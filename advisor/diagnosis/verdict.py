@@ -80,9 +80,10 @@ class Diagnosis(BaseModel, frozen=True):
         """What to say of the run in one line."""
         bad = [card for card in self.cards if SEVERITY[card.status] >= SEVERITY["WARNING"]]
         if not bad:
-            young = next((card for card in self.cards if card.mode == "too_short"), None)
-            is_flat = young is not None and young.status == "INFO"
-            return "no change beyond noise so far" if is_flat else "nothing wrong"
+            known = {card.mode: card for card in self.cards if card.status == "INFO"}
+            if "collapse" in known:
+                return printable(known["collapse"].headline)
+            return "no change beyond noise so far" if "too_short" in known else "nothing wrong"
         named = sorted(bad, key=lambda card: (-SEVERITY[card.status], card.mode != "collapse"))
         more = f" ({len(bad) - 1} more)" if len(bad) > 1 else ""
         return printable(f"{named[0].title}: {named[0].headline}{more}")
@@ -165,11 +166,8 @@ def _is_dead(run: PilotRun, siblings: Sequence[PilotRun]) -> bool:
     """Whether a run never got near where other runs of its model and task began."""
     if run.model is None or run.is_eval_only:
         return False
-    known = [run]
-    for one in siblings:
-        is_related = (one.model, one.task) == (run.model, run.task)
-        if one.id != run.id and is_related and not one.is_eval_only:
-            known.append(one)
+    related = [one for one in siblings if (one.model, one.task) == (run.model, run.task)]
+    known = [run, *(one for one in related if one.id != run.id and not one.is_eval_only)]
     return len(known) > 1 and run.id in dead_from_the_start(known, min(map(floor_of, known)))
 
 

@@ -105,6 +105,17 @@ def test_the_table_says_what_to_add(folder):
     assert "\x1b" not in result.output
 
 
+@pytest.mark.parametrize(("share", "is_asked"), [(-0.1, True), (0.1, False), (1.0, True)])
+def test_rewards_that_are_no_shares_ask_for_their_ceiling(tmp_path, share, is_asked):
+    lines = [json.dumps({"step": n, "reward": share * n}) for n in range(1, 6)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    settings = "learning_rate = 1e-6\ngroup_size = 8\nprompts_per_step = 4\nparameters = 1e9\n"
+    (tmp_path / "pilots.toml").write_text(f"[defaults]\n{settings}")
+    output = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    assert "1 of 1 run can be fitted" in output
+    assert ("are not between 0 and 1, and no ceiling is given" in output) == is_asked
+
+
 def test_explain_shows_keys_and_arithmetic(folder):
     settings = {
         "learning_rate": 1e-6,

@@ -179,7 +179,7 @@ def test_a_study_is_no_log_and_what_lies_in_it_is_none_of_the_logs_around_it(tmp
         (study / name).write_text('[{"step": 1, "reward": 0.1}, {"step": 2, "reward": 0.3}]')
     with pytest.raises(InputError, match="the folder is a study") as raised:
         inspect(study)
-    assert f"advisor report {study}" in str(raised.value.advice)
+    assert f"advisor show {study}" in str(raised.value.advice)
     (tmp_path / "a.csv").write_text(TABLE)
     found = inspect(tmp_path)
     assert [run.id for run in found.runs] == ["a"]

@@ -30,6 +30,12 @@ def test_other_separators_and_quoted_lines(write, separator):
     assert read_runs(path)[0].reward.tolist() == [0.5, 0.75, 1]
 
 
+@pytest.mark.parametrize("name", ["run.log", "run.txt", "run.out", "run"])
+def test_json_lines_that_a_console_was_written_to(write, name):
+    rows = [json.dumps({"step": n, "reward": n / 10}) for n in (1, 2, 3)]
+    assert read_runs(write(name, "\n".join(rows) + "\n"))[0].reward.tolist() == [0.1, 0.2, 0.3]
+
+
 ROLLOUTS = [
     row
     for n in (1, 2, 3)

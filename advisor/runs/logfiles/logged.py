@@ -388,7 +388,7 @@ def find_files(paths: Iterable[Path], unread: list[Unread]) -> list[LogCandidate
                 if {"manifest.json", "recommendation.json", "posterior.nc"} <= {*names}:
                     if place == os.fspath(path):
                         problem = "the folder is a study, an answer of advisor advise, and no log"
-                        advice = f"'advisor report {path}' shows it; name the folder of the logs"
+                        advice = f"'advisor show {path}' prints it; name the folder of the logs"
                         raise InputError(problem, path=path, advice=advice)
                     folders[:], names = [], []
                 if place.count(os.sep) > os.fspath(path).count(os.sep) + limits.MOST_FOLDERS_DEEP:

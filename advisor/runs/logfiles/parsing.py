@@ -101,8 +101,7 @@ def json_list(
         problem = "the file has no list of logged rows" if key else "the file holds no list of rows"
         advice = "Give the file that the trainer wrote, or a list [{...}, {...}]"
         raise InputError(problem, path=log.path, key=key, advice=advice)
-    numbered = enumerate(entries, start=1)
-    return [_row(number, row, "the entry is", log.path, key) for number, row in numbered], around
+    return [_row(n, row, "the entry is", log.path, key) for n, row in enumerate(entries, 1)], around
 
 
 def _whole_objects(text: str, key: str | None) -> dict[str, Any]:

@@ -83,12 +83,12 @@ def passed_over(candidate: LogCandidate) -> Unread:
 
 def _why_no_table(log: LogFile) -> str:
     """Which columns of numbers may hold the reward, if a file that no reader claims is a table."""
-    problem = ""
     if log.suffix not in (*DELIMITED, *JSON_LINES):
-        return problem
+        return ""
+    is_csv = log.suffix in DELIMITED
+    problem = "a table without a column that is known to hold a reward" * is_csv
     try:
-        if log.suffix in DELIMITED:
-            problem = "a table without a column that is known to hold a reward"
+        if is_csv:
             (_, header), (_, row) = itertools.islice(csv_rows(log, []), 2)
             cells: dict[str, Any] = dict(zip(header, row, strict=False))
         else:

@@ -40,6 +40,8 @@ HOW_TO_LIST = "Give a list [{...}, {...}], or one object per line in a .jsonl fi
 
 def is_wide(log: LogFile) -> bool:
     """Whether a table's header, or a row among its first, has a known name of a reward."""
+    is_printed = log.suffix in parsing.SUFFIXES - {".md"} and log.start().startswith(b'{"')
+    is_json = is_printed or log.suffix in (*parsing.JSON_LINES, ".json")
     if log.suffix in parsing.TABLES:
         keys = parsing.csv_header(log)
         if (long := long_columns(keys)) is not None:
@@ -50,7 +52,7 @@ def is_wide(log: LogFile) -> bool:
                 return has_reward_key(dict.fromkeys(keys))
         if log.suffix == ".md" and not any(STEP.fullmatch(key.lower()) for key in keys):
             return False  # of results
-    elif log.suffix in (*parsing.JSON_LINES, ".json") and OBJECT.match(text := log.start()):
+    elif is_json and OBJECT.match(text := log.start()):
         is_object = log.suffix == ".json" and text[:1] != b"["
         found = [] if is_object else dict.fromkeys(SCALAR_KEY.findall(text))
         keys = [key.decode("utf-8", "replace") for key in found]
@@ -61,10 +63,9 @@ def is_wide(log: LogFile) -> bool:
         elif not is_object and not has_reward_key(keys):
             keys += _nested_keys(text)
     else:
-        return log.suffix in (*parsing.JSON_LINES, ".json") and bool(PAIRS.match(log.start()))
-    return has_reward_key(keys) or (
-        has_evaluation_key(keys) and any(STEP.fullmatch(key.lower()) for key in keys)
-    )
+        return is_json and bool(PAIRS.match(log.start()))
+    is_stepped = any(STEP.fullmatch(key.lower()) for key in keys)
+    return has_reward_key(keys) or (is_stepped and has_evaluation_key(keys))
 
 
 def _nested_keys(text: bytes) -> set[str]:
