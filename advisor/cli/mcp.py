@@ -175,11 +175,11 @@ def arguments_of(given: Mapping[str, Any], options: Mapping[str, tuple[Any, bool
 
 
 async def _printed(arguments: Sequence[str]) -> str:
-    """What a command prints; its error is the tool's."""
+    """What a command prints; its error is the tool's. A NUL, which no process takes, is replaced."""
     from anyio import run_process
     from mcp.server.mcpserver.exceptions import ToolError
 
-    command = [sys.executable, "-m", "advisor", *arguments]
+    command = [sys.executable, "-m", "advisor", *(one.replace("\0", "\ufffd") for one in arguments)]
     done = await run_process(command, check=False, stdin=DEVNULL)
     printed, error = (str(text, "utf-8", "replace").strip() for text in (done.stdout, done.stderr))
     # Codes that come with an answer, be it that pilots cannot tell or that a run fails.

@@ -15,7 +15,7 @@ from typer import Option
 from typer.models import ArgumentInfo
 
 from advisor.cli import flags
-from advisor.cli.mcp import COMMANDS, _table, _tool, arguments_of, brief
+from advisor.cli.mcp import COMMANDS, _printed, _table, _tool, arguments_of, brief
 from advisor.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -153,6 +153,12 @@ def test_a_wrong_argument_is_named_in_a_sentence(called, name, given, says):
         word in str(refused.value) for word in ("pydantic", "validation", "Input should")
     )
     assert len(str(refused.value).split()) <= 45
+
+
+def test_a_null_byte_in_a_path_is_answered_in_a_sentence():
+    exceptions = pytest.importorskip("mcp.server.mcpserver.exceptions")
+    with pytest.raises(exceptions.ToolError, match="there is no such file or folder"):
+        asyncio.run(_printed(["inspect", "--", "a\0b"]))
 
 
 @pytest.mark.evidence
