@@ -175,7 +175,7 @@ def arguments_of(given: Mapping[str, Any], options: Mapping[str, tuple[Any, bool
 
 
 async def _printed(arguments: Sequence[str]) -> str:
-    """What a command prints; its error is the tool's. A NUL, which no process takes, is replaced."""
+    """What a command prints; its error is the tool's. No process takes a NUL: it is replaced."""
     from anyio import run_process
     from mcp.server.mcpserver.exceptions import ToolError
 
