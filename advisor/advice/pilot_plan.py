@@ -93,7 +93,7 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
     trainer: str | None  # for which the pilots' scripts were written
     devices: int  # among which the completions of a step divide
     priors: str
-    projects: PositiveInt = 1  # from which the settings are known
+    projects: int = Field(1, gt=0, le=1_000_000)  # from which the settings are known
     reach: float = Field(SUPPORT, ge=1)  # times as long a run as intervals were tested for
 
     @classmethod
@@ -255,7 +255,7 @@ def _check(settings: Settings, share: float, projects: int) -> None:
     if settings.group_size < 2:
         problem = f"a group of {settings.group_size} completion is compared with itself"
         raise InputError(problem, argument="group_size", advice="Give at least 2")
-    if projects < 1:
+    if not 1 <= projects <= 1_000_000:
         advice = "Give 1 where the settings are a guess or a trainer's default"
         raise InputError(f"{projects} projects", argument="projects", advice=advice)
 
