@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from advisor.advice.answer_fields import Alternative, NextPilot
+from advisor.advice.answer_fields import Alternative, Evidence, NextPilot, Others, Terms
 from advisor.advice.candidates import AXES, Lattice, default_lattice, place_of, within_reach
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.evaluate import (
@@ -20,7 +20,7 @@ from advisor.advice.evaluate import (
     steps_to_share,
 )
 from advisor.advice.pilot_choice import further_pilots, is_first_contact, weighed_pilot
-from advisor.advice.promotion import Promotion, promotion
+from advisor.advice.promotion import promotion
 from advisor.advice.reasons import Binding, binding, leader_of, leading
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Budget, Objective, Request, Search, asked
@@ -273,14 +273,11 @@ def searched(question: Question) -> Decision:
 def explain(
     question: Question, decision: Decision, pilot: NextPilot | None, notes: list[Note]
 ) -> Recommendation:
-    """Put a decision next to its alternatives, its evidence and its cautions.
-
-    Long because: it fills one answer, field by field.
-    """
-    forecaster, chosen, evaluate = question.forecaster, decision.chosen, decision.evaluate
+    """Put a decision next to its alternatives, its evidence and its cautions."""
+    forecaster, chosen = question.forecaster, decision.chosen
     posterior, meta, request = forecaster.posterior, forecaster.posterior.meta, question.request
-    last, level = chosen.cost.steps, request.level
-    planned, times = chosen.planned, curve_steps(last)
+    last, planned = chosen.cost.steps, chosen.planned
+    times = curve_steps(last)
     curve = forecaster.outcome(planned, times)
     gained = advised_goal(forecaster, planned, last)
     piloted, *recipes = _rivals(question, decision, gained)
@@ -289,10 +286,7 @@ def explain(
         kind=decision.kind,
         settings=planned,
         target=forecaster.target,
-        objective=request.objective,
-        budget=question.budget,
         steps=last,
-        level=level,
         measure="held-out reward" if forecaster.is_evaluated else "reward",
         reward=interval_of(
             final_reward(forecaster, planned, last), mean=float(curve[:, -1].mean())
@@ -300,30 +294,17 @@ def explain(
         peak=interval_of(peak(forecaster, planned, last)),
         stability=chosen.stability,
         cost=chosen.cost,
-        cost_model=question.cost,
         steps_to_95=steps_to_share(curve.mean(axis=0), times, 0.95),
         checkpoints=tuple(checkpoints_of(times, curve, forecaster.outcome_range)),
         limit=decision.limit,
-        alternatives=trade_offs(evaluate, chosen, level, gained),
-        equal_completions=at_equal_completions(evaluate, chosen, gained, request.devices),
-        recipes=tuple(recipes),
         best_piloted=piloted,
         leader=leader_of(forecaster, chosen.settings, last),
-        p_better=piloted.p_beaten,
-        frontier=frontier(evaluate),
-        informed={k: share for k, share in informed_share(posterior).items() if k in INFORMED},
-        silent_groups=silent,
-        prior_checks=prior_checks(evaluate, chosen, level, request.indifference),
-        outside=question.outside,
         beyond_pilots=beyond,
         next_pilot=pilot,
         further_pilots=further_pilots(posterior, pilot),
-        promotion=_promotion(question, decision, planned),
-        pilots=len(meta.runs),
-        collapsed=sum(run.collapse_step is not None for run in meta.runs),
-        pilots_cost=float(sum(run.completions for run in meta.runs)),
-        longest_pilot=meta.longest,
-        reach=reach_of(forecaster),
+        promotion=promotion(posterior, forecaster.target, planned, last, question.cost)
+        if decision.kind == "recommendation"
+        else None,
         notes=by_weight(
             *cautions(forecaster, last, silent, beyond),
             *memory_of(forecaster, planned),
@@ -331,13 +312,46 @@ def explain(
             *notes,
             *_against_the_known(question, decision),
         ),
-        kl_coefficients=tuple(sorted({run.settings.kl_coefficient for run in meta.runs})),
-        devices=request.devices,
-        choices=question.lattice.axes,
         trainer=_trainer(posterior, forecaster.target),
-        priors=meta.priors.name,
-        seed=question.search.seed,
         provenance=meta.provenance,
+        terms=Terms(
+            objective=request.objective,
+            budget=question.budget,
+            level=request.level,
+            devices=request.devices,
+            choices=question.lattice.axes,
+            cost_model=question.cost,
+            priors=meta.priors.name,
+            seed=question.search.seed,
+        ),
+        evidence=_evidence(question, decision, silent),
+        others=Others(
+            alternatives=trade_offs(decision.evaluate, chosen, request.level, gained),
+            equal_completions=at_equal_completions(
+                decision.evaluate, chosen, gained, request.devices
+            ),
+            recipes=tuple(recipes),
+            frontier=frontier(decision.evaluate),
+        ),
+    )
+
+
+def _evidence(question: Question, decision: Decision, silent: dict[int, float]) -> Evidence:
+    """What the pilots contribute."""
+    forecaster, request = question.forecaster, question.request
+    posterior, runs = forecaster.posterior, forecaster.posterior.meta.runs
+    chosen = decision.chosen
+    return Evidence(
+        pilots=len(runs),
+        collapsed=sum(run.collapse_step is not None for run in runs),
+        kl_coefficients=tuple(sorted({run.settings.kl_coefficient for run in runs})),
+        pilots_cost=float(sum(run.completions for run in runs)),
+        longest_pilot=posterior.meta.longest,
+        reach=reach_of(forecaster),
+        informed={k: share for k, share in informed_share(posterior).items() if k in INFORMED},
+        silent_groups=silent,
+        prior_checks=prior_checks(decision.evaluate, chosen, request.level, request.indifference),
+        outside=question.outside,
     )
 
 
@@ -376,14 +390,6 @@ def _against_the_known(question: Question, decision: Decision) -> list[Note]:
     chance = percent(max(own, *piloted))
     projects, rate = known.projects, known.learning_rate
     return [note(Kind.KNOWN_RATE_DOES, rate=rate, projects=projects, chance=chance)]
-
-
-def _promotion(question: Question, decision: Decision, planned: Settings) -> Promotion | None:
-    """Pilot that is the beginning of the run to launch."""
-    if decision.kind != "recommendation":
-        return None
-    steps, of = decision.chosen.cost.steps, question.forecaster
-    return promotion(of.posterior, of.target, planned, steps, question.cost)
 
 
 def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, list[Note]]:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, computed_field, field_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    SerializerFunctionWrapHandler,
+    computed_field,
+    field_serializer,
+    model_serializer,
+    model_validator,
+)
 
 from advisor.advice.cost import Cost, CostModel
 from advisor.advice.promotion import Promotion
@@ -64,6 +71,50 @@ class PriorCheck(BaseModel, frozen=True):
     pareto_k: float  # of the importance weights: above 0.7 the check cannot be trusted
 
 
+class Terms(BaseModel, frozen=True):
+    """What was asked, among what was chosen, and at which prices."""
+
+    objective: Objective
+    budget: Budget
+    level: float  # P(stable) wanted
+    devices: int  # among which the completions of a step divide
+    choices: dict[str, tuple[float, ...]]  # what could be chosen for each setting
+    cost_model: CostModel
+    priors: str  # name of the preset
+    seed: int  # of the search
+
+
+class Evidence(BaseModel, frozen=True):
+    """What the pilots contribute to an answer; older answers lack what has a default."""
+
+    pilots: int  # how many it rests on
+    collapsed: int  # how many of them collapsed
+    kl_coefficients: tuple[float, ...] = ()  # of the pilots
+    pilots_cost: float  # completions that the pilots generated
+    longest_pilot: float  # optimizer steps
+    reach: float = SUPPORT  # times as long a run as intervals were seen to hold elsewhere
+    informed: dict[str, float]  # share of the prior's variance removed, of numbers that decide
+    # Share of groups that score all alike and teach nothing, by group size, at the pilots' start;
+    # empty where no log holds it, or rewards are more than right and wrong.
+    silent_groups: dict[int, float] = {}
+    prior_checks: tuple[PriorCheck, ...] = ()  # with the priors less and more sure
+    outside: str | None  # in what the target lies outside the evidence of priors and pilots
+
+
+class Others(BaseModel, frozen=True):
+    """Other configurations under the same posterior."""
+
+    alternatives: tuple[Alternative, ...]  # cheaper, safer and faster, where there are any
+    # Half the group for twice the steps, and the reverse: the same completions spent otherwise.
+    equal_completions: tuple[Alternative, ...]
+    recipes: tuple[Alternative, ...]  # common defaults
+    frontier: tuple[Alternative, ...]  # that nothing tried beats in reward, price and P(stable)
+
+
+PARTS: dict[str, type[BaseModel]] = {"terms": Terms, "evidence": Evidence, "others": Others}
+"""Parts of an answer; in JSON their fields stand next to its own, as in answers of 1.0."""
+
+
 class AnswerFields(BaseModel, frozen=True):
     """What an answer holds; older answers lack what has a default."""
 
@@ -72,10 +123,7 @@ class AnswerFields(BaseModel, frozen=True):
     # the nearest to feasible one found.
     settings: Settings
     target: Target
-    objective: Objective
-    budget: Budget
     steps: int  # planned optimizer steps of the advised run
-    level: float  # P(stable) wanted
     measure: Literal["reward", "held-out reward"]  # held-out where pilots of the target logged it
     # Of a run that stays stable, in units of the measure: the mean is the posterior mean at the
     # last step, which was maximised; the interval is that of the mean over the last tenth of one
@@ -84,47 +132,34 @@ class AnswerFields(BaseModel, frozen=True):
     peak: Interval  # highest level that the run passes on the way, its slow wander included
     stability: Stability  # by the last step
     cost: Cost  # of the advised run
-    cost_model: CostModel
     steps_to_95: float  # step at which the mean curve has 95 % of its gain by the last step
     # Steps worth an evaluation: from the first on nothing more is expected.
     checkpoints: tuple[int, ...] = ()
     limit: Binding  # what keeps the advice from a better value, and what freeing it would give
-    alternatives: tuple[Alternative, ...]  # cheaper, safer and faster, where there are any
-    # Half the group for twice the steps, and the reverse: the same completions spent otherwise.
-    equal_completions: tuple[Alternative, ...]
-    recipes: tuple[Alternative, ...]  # common defaults under the same posterior
     best_piloted: Alternative  # the pilot with the highest reward, carried on instead
     leader: Leader | None = None  # the same pilot, as logged
-    p_better: float | None = None  # that run's `p_beaten` again
-    frontier: tuple[Alternative, ...]  # that nothing tried beats in reward, price and P(stable)
-    informed: dict[str, float]  # share of the prior's variance removed, of numbers that decide
-    # Share of groups that score all alike and teach nothing, by group size, at the pilots' start;
-    # empty where no log holds it, or rewards are more than right and wrong.
-    silent_groups: dict[int, float] = {}
-    prior_checks: tuple[PriorCheck, ...] = ()  # with the priors less and more sure
-    outside: str | None  # in what the target lies outside the evidence of priors and pilots
     beyond_pilots: tuple[str, ...] = ()  # settings outside what any pilot ran, each with what was
     next_pilot: NextPilot | None
     further_pilots: tuple[Settings, ...] = ()  # to run as well, as long: three pilots are needed
     promotion: Promotion | None = None  # a pilot that is the beginning of the advised run
-    pilots: int  # how many it rests on
-    collapsed: int  # how many of them collapsed
-    kl_coefficients: tuple[float, ...] = ()  # of the pilots
-    pilots_cost: float  # completions that the pilots generated
-    longest_pilot: float  # optimizer steps
-    reach: float = SUPPORT  # times as long a run as intervals were seen to hold elsewhere
     notes: tuple[Note, ...]  # cautions and assumptions, the weightiest first
-    devices: int  # among which the completions of a step divide
-    choices: dict[str, tuple[float, ...]]  # what could be chosen for each setting
     trainer: str = "TRL"  # of the pilots, in whose names settings are written
-    priors: str  # name of the preset
-    seed: int  # of the search
     provenance: Provenance  # of the posterior: data hash, versions, the sampler's seed
+    terms: Terms
+    evidence: Evidence
+    others: Others
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Field of a part by the name that it had in 1.0, such as ``level``."""
+            part = next((own for own, of in PARTS.items() if name in of.model_fields), None)
+            return super().__getattr__(name) if part is None else getattr(vars(self)[part], name)
 
     @model_validator(mode="before")
     @classmethod
     def _of_sentences(cls, given: Any) -> Any:
-        """Limit and remarks of an answer that was saved as sentences."""
+        """An answer as saved: its parts flat, in 1.0 its limit and remarks as sentences."""
         if not isinstance(given, dict):
             return given
         read = dict(given)
@@ -134,12 +169,26 @@ class AnswerFields(BaseModel, frozen=True):
             texts = [(Kind.CAUTION, one) for one in read.get("cautions", ())]
             texts += [(Kind.ASSUMPTION, one) for one in read.get("assumptions", ())]
             read["notes"] = [stated(str(text), kind) for kind, text in texts]
-        return read
+        if "p_better" in read and isinstance(best := read["best_piloted"], dict):
+            read["best_piloted"] = {"p_beaten": read["p_better"]} | best
+        parts = {own: read.keys() & of.model_fields.keys() for own, of in PARTS.items()}
+        return {own: {name: read[name] for name in names} for own, names in parts.items()} | read
+
+    @model_serializer(mode="wrap")
+    def _flat(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found = handler(self)
+        return {**found, **{k: v for own in PARTS for k, v in found.pop(own).items()}}
 
     @field_serializer("notes", when_used="json")
     def _with_texts(self, notes: tuple[Note, ...]) -> list[dict[str, Any]]:
         """Remarks as JSON: kind, what each is about, values, and the sentence."""
         return [{**vars(one), "text": str(one)} for one in notes]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def p_better(self) -> float | None:
+        """P(better than the best pilot)."""
+        return self.best_piloted.p_beaten
 
     @computed_field  # type: ignore[prop-decorator]
     @property

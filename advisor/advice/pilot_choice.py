@@ -305,20 +305,20 @@ def next_pilot(
         *decision_of(posterior, recommendation),
         recommendation.settings,
         steps=steps,
-        seed=recommendation.seed if seed is None else seed,
-        level=recommendation.level,
+        seed=recommendation.terms.seed if seed is None else seed,
+        level=recommendation.terms.level,
         is_first=recommendation.kind == "next_pilot",
     )
 
 
 def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[Evaluator, Lattice]:
     """Rebuild what was decided and among what: the reward at the end, the same choices."""
-    target, offered = recommendation.target, recommendation.choices
+    target, offered = recommendation.target, recommendation.terms.choices
     evaluate = Evaluator(
-        Forecaster(posterior, target, seed=recommendation.seed),
-        Objective(quantile=recommendation.objective.quantile),
-        recommendation.budget,
-        recommendation.cost_model,
+        Forecaster(posterior, target, seed=recommendation.terms.seed),
+        Objective(quantile=recommendation.terms.objective.quantile),
+        recommendation.terms.budget,
+        recommendation.terms.cost_model,
     )
     fixed = base_settings(posterior, target)
     lattice = default_lattice(
@@ -327,7 +327,7 @@ def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[E
         group_sizes=offered["group_size"],
         learning_rates=offered["learning_rate"],
         prompts_per_step=offered["prompts_per_step"],
-        devices=recommendation.devices,
+        devices=recommendation.terms.devices,
     )
     return evaluate, lattice
 

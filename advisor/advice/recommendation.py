@@ -29,7 +29,8 @@ class Recommendation(AnswerFields):
         import pandas as pd
 
         own = {"recommendation": "advised", "next_pilot": "piloted", "infeasible": "nearest"}
-        others = (*self.alternatives, *self.equal_completions, self.best_piloted, *self.recipes)
+        others = [*self.others.alternatives, *self.others.equal_completions]
+        others += [self.best_piloted, *self.others.recipes]
         rows = [
             (own[self.kind], self.settings, self.reward.mean, self.stability, self.cost),
             *((one.name, one.settings, one.reward, one.stability, one.cost) for one in others),
@@ -194,8 +195,8 @@ def _config(
         settings = settings.model_copy(update={"schedule": asked.schedule})
     if not goes_on(settings):
         mark += f"The learning rate decays to 0 over these {steps} steps: {settings.schedule}.\n"
-    if len(advice.kl_coefficients) > 1:
-        piloted = ", ".join(f"{one:g}" for one in advice.kl_coefficients)
+    if len(advice.evidence.kl_coefficients) > 1:
+        piloted = ", ".join(f"{one:g}" for one in advice.evidence.kl_coefficients)
         mark += f"The pilots differ in kl_coefficient ({piloted}): set it yourself. "
         mark += f"Here it is {settings.kl_coefficient:g}.\n"
     if Kind.KL_DOUBTED in kinds(advice.notes):
@@ -204,11 +205,11 @@ def _config(
         settings,
         steps,
         name,
-        devices=devices or advice.devices,
+        devices=devices or advice.terms.devices,
         model=None if advice.target.model == PilotRun.UNNAMED_MODEL else advice.target.model,
         note=f"{mark}Advised by grpo-advisor {advice.provenance.package} for "
         f"{advice.target.subject}, from pilots {advice.provenance.data_sha256[:8]} under priors "
-        f"'{advice.priors}', seed {advice.seed}.",
+        f"'{advice.terms.priors}', seed {advice.terms.seed}.",
     )
 
 

@@ -152,7 +152,7 @@ def flags(advice: AnswerFields) -> str:
     named = [f"--learning-rates {own.learning_rate:g}"]
     if own.group_size != advice.settings.group_size:
         named.append(f"--group-sizes {own.group_size}")
-    return " ".join([*named, *([level_flag(least)] if least < advice.level else [])])
+    return " ".join([*named, *([level_flag(least)] if least < advice.terms.level else [])])
 
 
 def _choice(advice: AnswerFields, check: PriorCheck) -> str:
@@ -229,7 +229,9 @@ def summary_text(advice: AnswerFields) -> str:
         lines += [""] * bool(lines)
         lines += [f"No setting meets what was asked. Nearest: {own}", advice.binding]
     elif advice.kind == "next_pilot":
-        best = "best forecast" if advice.collapsed < advice.pilots else "lowest rate"
+        best = (
+            "best forecast" if advice.evidence.collapsed < advice.evidence.pilots else "lowest rate"
+        )
         lines += [""] * bool(lines)
         lines += [f"Until then, the pilot with the {best}: {own}"]
     else:

@@ -110,7 +110,7 @@ def what_if(
     if as_json:
         echo(json.dumps(rows, indent=2, allow_nan=False))
         return
-    furthest = GRACE * advice.reach * advice.longest_pilot
+    furthest = GRACE * advice.evidence.reach * advice.evidence.longest_pilot
     ranges = piloted(loaded.posterior)
     echo(_table(rows, advice.measure, ranges, furthest, own.schedule, at_step))
 

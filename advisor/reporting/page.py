@@ -141,7 +141,7 @@ def _cards_of(advice: Recommendation) -> list[dict[str, Any]]:
 
 def _sliders(explorer: dict[str, Any], advice: Recommendation) -> list[dict[str, Any]]:
     # A pilot of some steps also informs about all shorter runs.
-    ranges = {**explorer["piloted"], "planned_steps": (0.0, advice.longest_pilot)}
+    ranges = {**explorer["piloted"], "planned_steps": (0.0, advice.evidence.longest_pilot)}
     out = []
     for name, label in SLIDERS.items():
         values, (low, high) = explorer["choices"][name], ranges[name]
@@ -194,13 +194,13 @@ NEAR = 1.15  # Ratio up to which a learning rate of the grid counts as twice or 
 def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[str, Any]:
     """Evaluate the grid; ready for JSON, the numbers as base64 of little-endian floats."""
     advice, base = recommendation, recommendation.settings
-    forecaster = Forecaster(posterior, advice.target, draws=DRAWS, seed=advice.seed)
+    forecaster = Forecaster(posterior, advice.target, draws=DRAWS, seed=advice.terms.seed)
     choices = choices_of(posterior, advice)
     places = itertools.product(*choices.values())
     plans = [base.model_copy(update=dict(zip(choices, place, strict=True))) for place in places]
     values = numbers(forecaster, plans).astype("<f4")
     ends, bounds = (choices[RATE][0], choices[RATE][-1]), forecaster.outcome_bounds
-    prices = [advice.cost_model(plan, int(plan.planned_steps or 0)) for plan in plans]
+    prices = [advice.terms.cost_model(plan, int(plan.planned_steps or 0)) for plan in plans]
     stable = advice.stability
     return {
         "choices": choices,
@@ -217,14 +217,16 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
         ],
         "epochs": base.epochs_per_refresh,
         "digits": digits(advice.reward.low, advice.reward.high),
-        "level": advice.level,
+        "level": advice.terms.level,
         "matters": _matters(values, choices, base.planned_over(advice.steps), bounds),
         "measure": advice.measure,
         "bounds": bounds,
         "ends": ends,
         "rewardTicks": [(at, f"{at:.3g}") for at in style.even_ticks(*bounds, 5)],
         "rateTicks": [(at, style.scientific(at)) for at in style.log_places(*ends)],
-        "lengths": [GRACE * times * posterior.meta.longest for times in (SUPPORT, advice.reach)],
+        "lengths": [
+            GRACE * own * posterior.meta.longest for own in (SUPPORT, advice.evidence.reach)
+        ],
         "piloted": {name: own for name, own in piloted(posterior).items() if name in choices},
         "words": {name: KNOBS[name] for name in choices if name in KNOBS},
         "pilots": [(run.highest_rate, run.collapse_step is None) for run in posterior.meta.runs],
@@ -261,7 +263,7 @@ RATE = "learning_rate"
 def choices_of(posterior: Posterior, advice: Recommendation) -> dict[str, list[float]]:
     """Values of every slider, ascending, the answer's own among them; learning rates last."""
     settings = advice.settings
-    known = [*advice.choices[RATE], *piloted(posterior)[RATE], settings.learning_rate]
+    known = [*advice.terms.choices[RATE], *piloted(posterior)[RATE], settings.learning_rate]
     ladder = np.geomspace(min(known) / RATE_REACH, max(known) * RATE_REACH, RATES - 1)
     return {
         "planned_steps": sorted({max(1, round(advice.steps * share)) for share in LENGTHS}),

@@ -140,9 +140,9 @@ def compare_outcomes(
     paths: tuple[str, str], posterior: Posterior, advice: Recommendation, runs: Sequence[PilotRun]
 ) -> Comparison:
     """Forecasts of a study at each finished run's own settings and length, and what came."""
-    forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
+    forecaster = Forecaster(posterior, advice.target, seed=advice.terms.seed)
     roles = {"advised": advice.settings, "best pilot's settings": advice.best_piloted.settings}
-    roles |= {one.name: one.settings for one in advice.recipes}
+    roles |= {one.name: one.settings for one in advice.others.recipes}
     found = []
     for run in runs:
         settings = _settings(advice, posterior, run)
@@ -152,12 +152,13 @@ def compare_outcomes(
         place = list(roles).index(names[0]) if names else len(roles)
         found.append((place, _line(forecaster, advice, name, settings, run, fell)))
     found.sort(key=lambda one: one[0])
+    had = advice.evidence
     notes = [
         f"Forecast: {advice.measure} at the last step of a run of exactly these settings, with the "
         "80 % interval of one run that stays stable, and P(stable). Outcome: mean of its last "
         "tenth, and what it generated.",
-        f"The {advice.pilots} pilots generated {advice.pilots_cost:,.0f} completions, "
-        f"{advice.pilots_cost / advice.cost.completions:.0%} of the advised run's "
+        f"The {had.pilots} pilots generated {had.pilots_cost:,.0f} completions, "
+        f"{had.pilots_cost / advice.cost.completions:.0%} of the advised run's "
         f"{advice.cost.completions:,.0f}.".replace("%", " %"),
     ]
     if not any(place == 0 for place, _ in found):
@@ -211,7 +212,7 @@ def _line(
     fell: float | None,
 ) -> ComparedLine:
     steps = int(run.step[-1])
-    row = what_if_rows(forecaster, advice.cost_model, settings, {"steps": steps})[0]
+    row = what_if_rows(forecaster, advice.terms.cost_model, settings, {"steps": steps})[0]
     came = _came(advice, run)
     batch = settings.prompts_per_step * settings.group_size / settings.epochs_per_refresh
     columns = ("reward", "reward_low", "reward_high", "p_stable")

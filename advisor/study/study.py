@@ -235,7 +235,7 @@ class Study:
         if changes.get("steps") is None:
             changes["steps"] = advice.steps
         own = advice.settings
-        return what_if_rows(self._forecaster, advice.cost_model, own, changes, at_step)
+        return what_if_rows(self._forecaster, advice.terms.cost_model, own, changes, at_step)
 
     def next_pilot(self, *, steps: int | None = None, seed: int | None = None) -> NextPilot:
         """Name the pilot whose result would improve the decision most; see `advisor.next_pilot`."""
@@ -303,7 +303,9 @@ class Study:
     @cached_property
     def _forecaster(self) -> Forecaster:
         """Forecaster with the seed noise of the answer."""
-        return Forecaster(self.posterior, self.recommendation.target, seed=self.recommendation.seed)
+        return Forecaster(
+            self.posterior, self.recommendation.target, seed=self.recommendation.terms.seed
+        )
 
     def _page(self, configs: Mapping[str, str]) -> dict[str, Any]:
         """What the page shows besides figures; why there is no outcome where it cannot be had."""
@@ -334,8 +336,9 @@ class Study:
         advice = self.recommendation
         first = advice.summary.partition("\n")[0]
         return (
-            f"Study({str(self.path) if self.path else 'not saved'!r}: {advice.pilots} pilots, "
-            f"{advice.target.model} on {advice.target.task}, {advice.steps} steps)\n{first}"
+            f"Study({str(self.path) if self.path else 'not saved'!r}: "
+            f"{advice.evidence.pilots} pilots, {advice.target.model} on {advice.target.task}, "
+            f"{advice.steps} steps)\n{first}"
         )
 
 

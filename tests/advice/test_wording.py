@@ -335,8 +335,12 @@ def test_price_says_what_is_known():
 
 
 def test_what_group_sizes_waste_is_one_line_where_it_is_known(advice):
-    wasted = advice.model_copy(update={"silent_groups": {4: 0.7086, 8: 0.6, 16: 0.5094}})
-    (line,) = (x for x in explanation_text(wasted).splitlines() if x.startswith("Groups whose"))
+    def wasting(shares):
+        evidence = advice.evidence.model_copy(update={"silent_groups": shares})
+        return explanation_text(advice.model_copy(update={"evidence": evidence}))
+
+    wasted = wasting({4: 0.7086, 8: 0.6, 16: 0.5094})
+    (line,) = (x for x in wasted.splitlines() if x.startswith("Groups whose"))
     assert line.endswith("71 % at group size 4, 60 % at group size 8, 51 % at group size 16.")
-    none = advice.model_copy(update={"silent_groups": {}})
+    none = advice.model_copy(update={"evidence": advice.evidence.model_copy(update={"silent_groups": {}})})
     assert "Groups whose" not in explanation_text(none)

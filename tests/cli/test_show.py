@@ -98,7 +98,7 @@ def test_points_of_a_list_stay_together():
         ),
         assumptions=(),
         provenance=SimpleNamespace(package="1", data_sha256="0" * 64),
-        seed=1,
+        terms=SimpleNamespace(seed=1),
     )
     text = markdown(SimpleNamespace(recommendation=answer), details=False)
     assert "\n\nBefore you launch:\n\n- one\n- two\n" in text

@@ -86,7 +86,10 @@ def test_numbers_at_grid_points_are_those_of_python(
 ) -> None:
     own = is_held_out(posterior) if held_out else posterior
     price = CostModel(fixed=2.0, generated=0.1, trained=0.02, gpus=8, source="")
-    advice = advise(own).model_copy(update={"cost_model": price} if held_out else {})
+    advice = advise(own)
+    if held_out:
+        terms = advice.terms.model_copy(update={"cost_model": price})
+        advice = advice.model_copy(update={"terms": terms})
     model = explorer_data(own, advice)
     asked = places(model)
     assert any(one["planned_steps"] > model["lengths"][0] for one in asked)

@@ -72,12 +72,12 @@ def decision_info(
 ) -> DecisionFigure:
     """Collect end rewards, and P(stable) along the learning rate at the advised other settings."""
     advice, own, meta = recommendation, recommendation.settings, posterior.meta
-    forecaster = Forecaster(posterior, advice.target, seed=advice.seed)
-    role = style.role_of(advice.kind, is_dead=advice.collapsed == advice.pilots)
+    forecaster = Forecaster(posterior, advice.target, seed=advice.terms.seed)
+    role = style.role_of(advice.kind, is_dead=advice.evidence.collapsed == advice.evidence.pilots)
     others: list[Alternative] = []
     is_same = advice.leader is None or advice.leader.is_followed
     others += [] if is_same else [advice.best_piloted]
-    others += [max(advice.recipes, key=lambda one: one.reward)] if advice.recipes else []
+    others += sorted(advice.others.recipes, key=lambda one: -one.reward)[:1]
     first = _end(forecaster, advice, role, own, advice.reward.mean, advice.stability.probability)
     ends = [first] + [
         _end(
@@ -97,7 +97,7 @@ def decision_info(
     shown = [own.learning_rate, *(run.highest_rate for run in pilots)]
     shown += [known_rate] if known_rate else []
     rates = np.geomspace(min(shown) / 2, max(shown) * 3, RATES)
-    few = Forecaster(posterior, advice.target, draws=DRAWS, seed=advice.seed)
+    few = Forecaster(posterior, advice.target, draws=DRAWS, seed=advice.terms.seed)
     _, _, chances, _ = run_ends(few, own.model_copy(update={"learning_rate": rates}), advice.steps)
     leading = advice.best_piloted.settings.learning_rate
     return DecisionFigure(
@@ -106,7 +106,7 @@ def decision_info(
         ends=tuple(replace(one, came=_came(one, came)) for one in ends),
         learning_rate=rates,
         stable=np.array([(one.low, one.probability, one.high) for one in chances]).T,
-        level=advice.level,
+        level=advice.terms.level,
         advised=(own.learning_rate, role),
         leader=None if is_same else leading,
         known=known_rate,

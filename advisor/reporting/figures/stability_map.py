@@ -95,7 +95,7 @@ def stability_map_info(posterior: Posterior, recommendation: Recommendation) -> 
     settings, meta = recommendation.settings, posterior.meta
     target = recommendation.target
     lattice = default_lattice(posterior, settings)
-    offered = sorted({*map(int, recommendation.choices["group_size"]), settings.group_size})
+    offered = sorted({*map(int, recommendation.terms.choices["group_size"]), settings.group_size})
     first = min(offered.index(settings.group_size) - 1, len(offered) - MAX_PANELS)
     groups = np.array(offered[max(0, first) :][:MAX_PANELS])
 
@@ -133,7 +133,7 @@ def stability_map_info(posterior: Posterior, recommendation: Recommendation) -> 
         found[places, 1] = ended.mean(axis=-1)
     found = found.reshape(*(values.size for values in axes.values()), 2)
     piloted = [run.settings.group_size for run in meta.runs]
-    is_dead = recommendation.collapsed == recommendation.pilots
+    is_dead = recommendation.evidence.collapsed == recommendation.evidence.pilots
     return StabilityMap(
         learning_rate=rates,
         interval=minibatches * settings.epochs_per_refresh,
@@ -142,12 +142,12 @@ def stability_map_info(posterior: Posterior, recommendation: Recommendation) -> 
         reward=found[..., 1],
         measure=recommendation.measure,
         bounds=forecaster.outcome_bounds,
-        level=recommendation.level,
-        limit=np.apply_along_axis(_limit, 2, found[..., 0], rates, recommendation.level),
+        level=recommendation.terms.level,
+        limit=np.apply_along_axis(_limit, 2, found[..., 0], rates, recommendation.terms.level),
         steps=recommendation.steps,
         advised=mark(style.role_of(recommendation.kind, is_dead=is_dead), settings),
         next_pilot=None if pilot is None else mark("next pilot", pilot.settings),
-        recipes=tuple(mark(one.name, one.settings) for one in recommendation.recipes),
+        recipes=tuple(mark(one.name, one.settings) for one in recommendation.others.recipes),
         pilots=pilots,
         is_piloted_group=(groups >= min(piloted) / SAME) & (groups <= max(piloted) * SAME),
         other_groups=tuple(group for group in offered if group not in groups),

@@ -133,7 +133,7 @@ def _cycle_centers(last: float, interval: int) -> FloatArray:
 
 def _forecast(posterior: Posterior, recommendation: Recommendation) -> Forecast:
     grid = np.unique(np.linspace(0, recommendation.steps, CURVE_POINTS).astype(int))
-    forecaster = Forecaster(posterior, recommendation.target, seed=recommendation.seed)
+    forecaster = Forecaster(posterior, recommendation.target, seed=recommendation.terms.seed)
     settings, reward = recommendation.settings, recommendation.reward
     lower, _, upper = central(outcome_paths(forecaster, settings, grid))
     is_moved = forecaster.next_run is None and posterior.meta.priors.extrapolation.gain
