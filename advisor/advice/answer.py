@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from advisor.advice.answer_fields import Alternative, Evidence, NextPilot, Others, Terms
+from advisor.advice.answer_fields import Alternative, Evidence, NextPilot, Terms
 from advisor.advice.candidates import AXES, Lattice, default_lattice, place_of, within_reach
 from advisor.advice.cost import CostModel, learn_cost
 from advisor.advice.evaluate import (
@@ -29,10 +29,8 @@ from advisor.advice.support import beyond_pilots, cautions, memory_of, reach_of,
 from advisor.advice.trade_offs import (
     advised_goal,
     as_alternative,
-    at_equal_completions,
     best_piloted,
     bound,
-    frontier,
     limiting_factor,
     p_better,
     prior_checks,
@@ -147,7 +145,7 @@ def prepare(posterior: Posterior, request: Request, search: Search, progress: Pr
         priors = posterior.meta.priors.model_copy(update={"known_optimum": stated})
         posterior = replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
     meta = posterior.meta
-    request = request.in_steps(run.settings.refresh_interval for run in meta.runs)
+    request = request.in_steps([run.settings.refresh_interval for run in meta.runs])
     notes = list(meta.notes)
     target = request.target_in(posterior)
     named = request.model, request.task, request.parameters, request.start_reward
@@ -297,6 +295,8 @@ def explain(
         steps_to_95=steps_to_share(curve.mean(axis=0), times, 0.95),
         checkpoints=tuple(checkpoints_of(times, curve, forecaster.outcome_range)),
         limit=decision.limit,
+        alternatives=trade_offs(decision.evaluate, chosen, request.level, gained),
+        recipes=tuple(recipes),
         best_piloted=piloted,
         leader=leader_of(forecaster, chosen.settings, last),
         beyond_pilots=beyond,
@@ -325,14 +325,6 @@ def explain(
             seed=question.search.seed,
         ),
         evidence=_evidence(question, decision, silent),
-        others=Others(
-            alternatives=trade_offs(decision.evaluate, chosen, request.level, gained),
-            equal_completions=at_equal_completions(
-                decision.evaluate, chosen, gained, request.devices
-            ),
-            recipes=tuple(recipes),
-            frontier=frontier(decision.evaluate),
-        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -34,7 +34,7 @@ class Alternative(BaseModel, frozen=True):
     reward: float  # expected at its last step, given a stable run
     stability: Stability
     cost: Cost
-    # At which its mean curve has 95 % of the advised gain; None: never, or not asked (frontier).
+    # At which its mean curve has 95 % of the advised gain; None: never.
     steps_to_95: float | None
     p_beaten: float | None = None  # probability that the advised run is worth more
 
@@ -101,22 +101,11 @@ class Evidence(BaseModel, frozen=True):
     outside: str | None  # in what the target lies outside the evidence of priors and pilots
 
 
-class Others(BaseModel, frozen=True):
-    """Other configurations under the same posterior."""
-
-    alternatives: tuple[Alternative, ...]  # cheaper, safer and faster, where there are any
-    # Half the group for twice the steps, and the reverse: the same completions spent otherwise.
-    equal_completions: tuple[Alternative, ...]
-    recipes: tuple[Alternative, ...]  # common defaults
-    frontier: tuple[Alternative, ...]  # that nothing tried beats in reward, price and P(stable)
-
-
-PARTS: dict[str, type[BaseModel]] = {"terms": Terms, "evidence": Evidence, "others": Others}
-"""Parts of an answer; in JSON their fields stand next to its own, as in answers of 1.0."""
-
-
 class AnswerFields(BaseModel, frozen=True):
     """What an answer holds; older answers lack what has a default."""
+
+    # In JSON the fields of these parts stand next to its own, as in answers of 1.0.
+    PARTS: ClassVar[dict[str, type[BaseModel]]] = {"terms": Terms, "evidence": Evidence}
 
     kind: Literal["recommendation", "next_pilot", "infeasible"]  # whether the pilots hold an answer
     # The advised configuration; for "next_pilot" the best piloted one, as a bound; for "infeasible"
@@ -136,6 +125,8 @@ class AnswerFields(BaseModel, frozen=True):
     # Steps worth an evaluation: from the first on nothing more is expected.
     checkpoints: tuple[int, ...] = ()
     limit: Binding  # what keeps the advice from a better value, and what freeing it would give
+    alternatives: tuple[Alternative, ...]  # cheaper, safer and faster, where there are any
+    recipes: tuple[Alternative, ...]  # common defaults under the same posterior
     best_piloted: Alternative  # the pilot with the highest reward, carried on instead
     leader: Leader | None = None  # the same pilot, as logged
     beyond_pilots: tuple[str, ...] = ()  # settings outside what any pilot ran, each with what was
@@ -147,13 +138,12 @@ class AnswerFields(BaseModel, frozen=True):
     provenance: Provenance  # of the posterior: data hash, versions, the sampler's seed
     terms: Terms
     evidence: Evidence
-    others: Others
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """Field of a part by the name that it had in 1.0, such as ``level``."""
-            part = next((own for own, of in PARTS.items() if name in of.model_fields), None)
+            part = next((own for own, of in self.PARTS.items() if name in of.model_fields), None)
             return super().__getattr__(name) if part is None else getattr(vars(self)[part], name)
 
     @model_validator(mode="before")
@@ -171,13 +161,13 @@ class AnswerFields(BaseModel, frozen=True):
             read["notes"] = [stated(str(text), kind) for kind, text in texts]
         if "p_better" in read and isinstance(best := read["best_piloted"], dict):
             read["best_piloted"] = {"p_beaten": read["p_better"]} | best
-        parts = {own: read.keys() & of.model_fields.keys() for own, of in PARTS.items()}
+        parts = {own: read.keys() & of.model_fields.keys() for own, of in cls.PARTS.items()}
         return {own: {name: read[name] for name in names} for own, names in parts.items()} | read
 
     @model_serializer(mode="wrap")
     def _flat(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         found = handler(self)
-        return {**found, **{k: v for own in PARTS for k, v in found.pop(own).items()}}
+        return {**found, **{k: v for own in self.PARTS for k, v in found.pop(own).items()}}
 
     @field_serializer("notes", when_used="json")
     def _with_texts(self, notes: tuple[Note, ...]) -> list[dict[str, Any]]:

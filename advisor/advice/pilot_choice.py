@@ -457,7 +457,7 @@ def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> st
         for value in [getattr(pilot, name)]
         if value not in {getattr(run.settings, name) for run in runs}
     ]
-    least = min(run.highest_rate for run in runs)
+    least = min([run.highest_rate for run in runs])
     steps = max((one.steps for one in lived), default=0)
     rates = pilot.learning_rate, least, surviving, steps
     return say_of_pilots("why", gain < IDLE, *rates, new, gain, over)

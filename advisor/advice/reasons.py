@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from advisor.advice.candidates import place_of
 from advisor.diagnosis import Level
 from advisor.forecast import Forecaster, ended_lower, pilots_of
-from advisor.model import RunSummary
+from advisor.model import RunSummary, peaked
 from advisor.runs import Settings
 from advisor.text import read_toml
 
@@ -110,8 +110,7 @@ def leading(runs: list[RunSummary]) -> RunSummary:
     alive = [run for run in runs if run.collapse_step is None]
     if not alive:
         return min(runs, key=lambda run: run.settings.learning_rate)
-    peaked = [run for run in alive if run.highest_rate >= run.settings.learning_rate]
-    return max(peaked or alive, key=lambda run: ending(run).reward)
+    return max(peaked(alive), key=lambda run: ending(run).reward)
 
 
 def leader_of(forecaster: Forecaster, advised: Settings, steps: int) -> Leader:

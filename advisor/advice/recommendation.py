@@ -29,8 +29,7 @@ class Recommendation(AnswerFields):
         import pandas as pd
 
         own = {"recommendation": "advised", "next_pilot": "piloted", "infeasible": "nearest"}
-        others = [*self.others.alternatives, *self.others.equal_completions]
-        others += [self.best_piloted, *self.others.recipes]
+        others = (*self.alternatives, self.best_piloted, *self.recipes)
         rows = [
             (own[self.kind], self.settings, self.reward.mean, self.stability, self.cost),
             *((one.name, one.settings, one.reward, one.stability, one.cost) for one in others),

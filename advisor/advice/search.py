@@ -82,7 +82,7 @@ def search(
             _describe(trial, place, evaluation)
         trial.set_constraint(STABLE, level - evaluation.least)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
-        if trial.number % 20 == 0:
+        if trial.number % 100 == 0:
             share = min(1.0, trial.number / number)
             progress("Searching configurations", share, f"trial {trial.number}")
         return evaluation.value if np.isfinite(evaluation.value) else -evaluation.cost.paid

@@ -11,10 +11,9 @@ from advisor.advice.answer_fields import Alternative, PriorCheck
 from advisor.advice.candidates import RATE_REACH, Lattice
 from advisor.advice.evaluate import Evaluation, Evaluator, run_ends, stacked, utilities
 from advisor.advice.reasons import Binding, binding, level_flag
-from advisor.advice.request import Budget, Objective
 from advisor.advice.wording import level_text, percent, short_text
 from advisor.forecast import Forecaster, line_for, log_update_norm, pilots_of, recalibrated
-from advisor.model import Posterior, RunSummary, log_prior, smoothed_weights
+from advisor.model import Posterior, RunSummary, log_prior, peaked, smoothed_weights
 from advisor.runs import Settings
 
 NOTABLY = 0.8  # Price or time of a trade-off over the advised one, at most
@@ -28,7 +27,7 @@ def as_alternative(
     name: str,
     evaluate: Evaluator,
     found: Evaluation,
-    goal: float | None,
+    goal: float,
     p_beaten: float | None = None,
 ) -> Alternative:
     """Name an evaluation, with its time to a reward ``goal`` and P that what was chosen wins."""
@@ -38,7 +37,7 @@ def as_alternative(
         reward=found.reward,
         stability=found.stability,
         cost=found.cost,
-        steps_to_95=None if goal is None else evaluate.steps_to(found, goal),
+        steps_to_95=evaluate.steps_to(found, goal),
         p_beaten=p_beaten,
     )
 
@@ -85,26 +84,6 @@ def trade_offs(
     )
 
 
-def at_equal_completions(
-    evaluate: Evaluator, chosen: Evaluation, goal: float, devices: int
-) -> tuple[Alternative, ...]:
-    """Half the group for twice the steps, and twice the group for half the steps."""
-    prompts = chosen.settings.prompts_per_step
-    group, steps = chosen.settings.group_size, chosen.cost.steps
-    out = []
-    for name, size, length in (
-        ("half the group, twice the steps", group / 2, steps * 2),
-        ("twice the group, half the steps", group * 2, steps // 2),
-    ):
-        # A group of one has no spread.
-        if size < 2 or size != int(size) or length < 1 or prompts * size % devices:
-            continue
-        longer = Evaluator(evaluate.forecaster, Objective(), Budget(steps=length), evaluate.cost)
-        found = longer(chosen.settings.model_copy(update={"group_size": int(size)}))
-        out.append(as_alternative(name, longer, found, goal))
-    return tuple(out)
-
-
 def best_piloted(evaluate: Evaluator, posterior: Posterior) -> Evaluation:
     """Piloted configuration with the highest forecast among those that lived, else the gentlest."""
     own = pilots_of(posterior, evaluate.forecaster.target)
@@ -115,28 +94,7 @@ def best_piloted(evaluate: Evaluator, posterior: Posterior) -> Evaluation:
 
 def settings_run(runs: Sequence[RunSummary]) -> list[Settings]:
     """Settings of runs, without those whose warm-up was not over where that of others was."""
-    peaked = [run for run in runs if run.highest_rate >= run.settings.learning_rate]
-    return [run.settings for run in peaked or runs]
-
-
-def undominated(evaluations: list[Evaluation]) -> list[Evaluation]:
-    """Frontier of reward against price against risk: none is better in all three."""
-    merits = np.array(
-        [[e.reward, -e.cost.paid, e.stability.probability] for e in evaluations], dtype=float
-    )
-    kept = [
-        at
-        for at, own in enumerate(merits)
-        if not np.any(np.all(merits >= own, axis=1) & np.any(merits > own, axis=1))
-    ]
-    # The cheapest first, and of one price the best.
-    return [evaluations[at] for at in sorted(kept, key=lambda at: (-merits[at, 1], -merits[at, 0]))]
-
-
-def frontier(evaluate: Evaluator) -> tuple[Alternative, ...]:
-    """What nothing tried beats in reward, price and P(stable)."""
-    kept = undominated(evaluate.tried)
-    return tuple(as_alternative("frontier", evaluate, one, None) for one in kept)
+    return [run.settings for run in peaked(runs)]
 
 
 POWERS = (0.8, 1.25)

@@ -13,7 +13,7 @@ from advisor.advice.answer_fields import AnswerFields, NextPilot, PriorCheck
 from advisor.advice.candidates import place_of
 from advisor.advice.cost import Cost
 from advisor.advice.reasons import level_flag
-from advisor.common import Kind, Note, Words, counted, kinds
+from advisor.common import Kind, Words, counted, kinds
 from advisor.forecast import SUPPORT, Stability
 from advisor.model import TRUSTED_K
 from advisor.runs import Settings, Trainer
@@ -199,13 +199,10 @@ def leader_text(advice: AnswerFields) -> str:
 
 def launch_notes(advice: AnswerFields) -> list[str]:
     """What to know before a launch, the most important first."""
-
-    def is_urgent(one: Note) -> bool:
-        return one.audience == "caution" or one.kind in URGENT
-
     first = [] if advice.promotion is None else [advice.promotion.text]
     bound = [advice.binding] if advice.kind == "next_pilot" else []
-    return [*first, *(str(one) for one in advice.notes if is_urgent(one)), *bound]
+    urgent = [one for one in advice.notes if one.audience == "caution" or one.kind in URGENT]
+    return [*first, *map(str, urgent), *bound]
 
 
 def pilot_lines(advice: AnswerFields) -> list[str]:

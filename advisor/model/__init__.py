@@ -37,6 +37,7 @@ from advisor.model.posterior import Posterior as Posterior
 from advisor.model.posterior import Provenance as Provenance
 from advisor.model.posterior import RunSummary as RunSummary
 from advisor.model.posterior import make_posterior as make_posterior
+from advisor.model.posterior import peaked as peaked
 from advisor.model.presets import SMALL as SMALL
 from advisor.model.presets import all_small as all_small
 from advisor.model.presets import outside_evidence as outside_evidence

@@ -245,8 +245,7 @@ def _tabulated(
     factors = schedule_factors(
         schedule, steps, warmup_steps=warmup_steps, planned_steps=planned_steps
     )
-    clocks = [cumulative_clock(factors, float(a)) for a in CLOCK_EXPONENTS]
-    return factors, np.stack(clocks, axis=1)
+    return factors, cumulative_clock(factors, CLOCK_EXPONENTS)
 
 
 _NODES = np.linalg.inv(np.vander(CLOCK_EXPONENTS, increasing=True)).T

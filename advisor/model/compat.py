@@ -162,7 +162,7 @@ def _until_enough(
             f"of {planned} draws over all chains" if done <= planned else "draws until chains agree"
         )
         progress(SAMPLING, min(done, planned) / planned, f"{done} {of}")
-        while waiting and trace is not None and _fewest(trace) >= waiting[0]:
+        while waiting and min(_counts(trace, "sample_stats"), default=0) >= waiting[0]:
             found = _first_draws(trace, waiting.pop(0), shapes)
             if is_enough is not None and is_enough(*found):
                 sampler.cancel()
@@ -197,11 +197,6 @@ def _counts(trace: Any, group: str) -> list[int]:
         return []
     # Chains that lag behind are padded with NaN or zeros.
     return [int(np.count_nonzero(np.nan_to_num(chain))) for chain in values]
-
-
-def _fewest(trace: Any) -> int:
-    """Draws of the chain that has the fewest, without its warm-up."""
-    return min(_counts(trace, "sample_stats"), default=0)
 
 
 def _so_far(sampler: Any) -> tuple[Any, list[int]]:

@@ -1,6 +1,6 @@
 """The structural equations, once: the PyMC model and every prediction evaluate these.
 
-Each takes numbers, numpy arrays or PyTensor variables (`theory.arrays.namespace`). A run is
+Each takes numbers and numpy arrays, or PyTensor variables with ``xp=pytensor.tensor``. A run is
 described by log ratios to the cohort's reference configuration. From them and the
 population parameters follow its stiffness, its plateau and its collapse rate, each a linear law in
 the logs. Exponents are learned, not assumed: under AdamW in the noise-dominated regime the rate
@@ -17,7 +17,7 @@ import numpy as np
 
 from advisor.model.cohort import Covariates, Reference
 from advisor.runs import Settings
-from advisor.theory import FloatArray, Oscillator, decay, namespace, spectrum_decay
+from advisor.theory import FloatArray, Oscillator, decay, spectrum_decay
 
 STALE_LIMIT = 0.9  # Largest s k A fed to the closed form: beyond it the damping would change sign
 
@@ -100,16 +100,14 @@ def _stack(*columns: Any) -> FloatArray:
     return np.stack(arrays, axis=-1)
 
 
-def hazard(log_law: Any) -> Any:
+def hazard(log_law: Any, xp: Any = np) -> Any:
     """Collapse rate per optimizer step: ``r / (1 + r / MOST_HAZARD)``, r the law's exponential."""
-    xp = namespace(log_law)
     rate = xp.exp(xp.clip(log_law, *LOG_HAZARD_ENDS))
     return rate / (1 + rate / MOST_HAZARD)
 
 
-def task_log_stiffness(headroom_logit: Any, log_slope: Any) -> Any:
+def task_log_stiffness(headroom_logit: Any, log_slope: Any, xp: Any = np) -> Any:
     """Mean over tasks of the log stiffness at the reference configuration."""
-    xp = namespace(headroom_logit, log_slope)
     return xp.mean(log_slope + xp.log1p(xp.exp(-headroom_logit)), axis=-1)
 
 
@@ -164,12 +162,12 @@ def group_level(
     headroom_offset: Any,
     stiffness_offset: Any,
     log_parameters: Any,
+    xp: Any = np,
 ) -> GroupLevel:
     """Combine task level, model size and the model's own offsets."""
-    xp = namespace(start_logit, headroom_logit)
-    start = sigmoid(start_logit)
+    start = sigmoid(start_logit, xp)
     spread = xp.exp(population["log_headroom_spread"])
-    headroom = sigmoid(headroom_logit + spread * headroom_offset)
+    headroom = sigmoid(headroom_logit + spread * headroom_offset, xp)
     log_stiffness = (
         log_slope
         - xp.log(headroom)
@@ -179,10 +177,11 @@ def group_level(
     return GroupLevel(start, start + (1 - start) * headroom, log_stiffness)
 
 
-def reference_plateau(population: Mapping[str, Any], group: GroupLevel, log_parameters: Any) -> Any:
+def reference_plateau(
+    population: Mapping[str, Any], group: GroupLevel, log_parameters: Any, xp: Any = np
+) -> Any:
     """Plateau of a (task, model) at the reference configuration with one update per refresh."""
     log_loss = population["plateau_loss.level"] + population["plateau_loss.size"] * log_parameters
-    xp = namespace(group.cold_plateau, log_loss)
     return group.cold_plateau * xp.exp(-xp.exp(xp.clip(log_loss, *LOG_LOSS_ENDS)))
 
 
@@ -195,10 +194,13 @@ def run_level(
     log_onset: Any,
     interval: Any,
     clipped: Any,
+    xp: Any = np,
 ) -> RunLevel:
-    """Apply the rate law, clipping, temperature and seed noise to a group."""
+    """Apply the rate law, clipping, temperature and seed noise to a group.
+
+    Many parameters because: a run departs from its group in each of these ways.
+    """
     plateau_offset, stiffness_offset, shape_offset = offsets
-    xp = namespace(log_rate_factor, log_loss, group.start)
     stiffness = xp.exp(
         group.log_stiffness
         + log_rate_factor
@@ -210,7 +212,7 @@ def run_level(
     loss = xp.exp(xp.clip(log_loss - luck, *LOG_LOSS_ENDS))
     return RunLevel(
         group.start,
-        _shifted(xp, group.cold_plateau, noise) * xp.exp(-loss),
+        shifted_share(group.cold_plateau, noise, xp) * xp.exp(-loss),
         clipped_stiffness(stiffness, interval, xp.exp(population["log_progress_limit"]), clipped),
         xp.exp(
             population["log_dispersion"] + xp.exp(population["log_run_shape_spread"]) * shape_offset
@@ -219,9 +221,9 @@ def run_level(
     )
 
 
-def uncorrected(population: Mapping[str, Any], corrected: Any) -> Any:
+def uncorrected(population: Mapping[str, Any], corrected: Any, xp: Any = np) -> Any:
     """Share s of staleness that no ratio corrects: learned where a ratio is used, 1 without."""
-    return 1 - corrected * (1 - sigmoid(population["uncorrected_log_odds"]))
+    return 1 - corrected * (1 - sigmoid(population["uncorrected_log_odds"], xp))
 
 
 def clipped_stiffness(stiffness: Any, interval: Any, progress_limit: Any, clipped: Any) -> Any:
@@ -236,13 +238,13 @@ def expected_reward(
     mean_age: Any,
     uncorrected_share: Any,
     is_oscillator: Any = 0.0,
+    xp: Any = np,
 ) -> Any:
     """Closed-form reward curve on the clock; ``s k A`` is bent below ``STALE_LIMIT``."""
     stale = uncorrected_share * run.stiffness * mean_age
     damping = 1 - stale / (1 + (stale / STALE_LIMIT) ** 4) ** 0.25
-    left = spectrum_decay(clock, run.stiffness, damping, momentum, run.dispersion, run.onset)
+    left = spectrum_decay(clock, run.stiffness, damping, momentum, run.dispersion, run.onset, xp)
     if np.any(is_oscillator):
-        xp = namespace(clock, run.stiffness, damping)
         mass = (1 + momentum) / (2 * (1 - momentum)) + stale * mean_age / 2
         swinging = decay(clock + 0.5, Oscillator(mass, damping, run.stiffness))
         swinging = swinging / decay(0.5, Oscillator(mass, damping, run.stiffness))
@@ -250,25 +252,19 @@ def expected_reward(
     return run.plateau + (run.start - run.plateau) * left
 
 
-def held_out(reward: Any, start: Any, eval_start: Any, odds_ratio: Any) -> Any:
+def held_out(reward: Any, start: Any, eval_start: Any, odds_ratio: Any, xp: Any = np) -> Any:
     """Held-out reward of a policy whose train reward is known."""
-    xp = namespace(reward, start, eval_start, odds_ratio)
     risen = xp.maximum(reward - start, 0.0) / (1 - start)
     gained = eval_start + (1 - eval_start) * risen * odds_ratio / (1 - risen + risen * odds_ratio)
     return xp.where(reward < start, eval_start * reward / start, gained)
 
 
-def sigmoid(value: Any) -> Any:
+def sigmoid(value: Any, xp: Any = np) -> Any:
     """Logistic function without overflow."""
-    xp = namespace(value)
     return 0.5 * (1 + xp.tanh(0.5 * value))
 
 
-def shifted_share(share: Any, log_odds: Any) -> Any:
+def shifted_share(share: Any, log_odds: Any, xp: Any = np) -> Any:
     """Move a share in (0, 1) by ``log_odds``: ``logit(result) = logit(share) + log_odds``."""
-    return _shifted(namespace(share, log_odds), share, log_odds)
-
-
-def _shifted(xp: Any, share: Any, log_odds: Any) -> Any:
     odds = xp.exp(log_odds)
     return share * odds / (1 - share + share * odds)

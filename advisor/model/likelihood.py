@@ -40,11 +40,6 @@ class Observations:
     dims: dict[str, tuple[str, ...]]  # dimensions of `constant`
 
     @property
-    def clock_powers(self) -> int:
-        """Coefficients of the clock's polynomial in the learning-rate exponent."""
-        return int(self.constant["clock"].shape[-1])
-
-    @property
     def is_logged(self) -> FloatArray:
         """1 where a run has the bin, else 0, shape (runs, bins)."""
         return self.constant["is_logged"]
@@ -161,7 +156,7 @@ def expectation(
     """
     xp = namespace(parameters["log_misfit"])
     task, of = seen.task_of_group, seen.group_of_run
-    group = _groups(parameters, parameters, seen)
+    group = _groups(parameters, parameters, seen, xp)
     run = eq.run_level(
         parameters,
         eq.GroupLevel(*(part[..., of] for part in group)),
@@ -171,10 +166,11 @@ def expectation(
         parameters["log_onset"][..., task[of]],
         data["refresh_interval"],
         data["clipped"],
+        xp,
     )
-    uncorrected = eq.uncorrected(parameters, data["corrected"])
+    uncorrected = eq.uncorrected(parameters, data["corrected"], xp)
     exponent = parameters["rate.learning_rate"]
-    within = eq.sigmoid(parameters["within_log_odds"])[..., None]
+    within = eq.sigmoid(parameters["within_log_odds"], xp)[..., None]
     noise = xp.exp(2 * parameters["log_noise_scale"])[..., None]
     sampling = data["noise_known"] + within * data["noise_within"]
     sampling = sampling + (1 - within) * data["noise_between"]
@@ -184,12 +180,13 @@ def expectation(
 
     def curve(clock: Any, at: Any, power: Any, is_oscillator: Any) -> Any:
         return eq.expected_reward(
-            sum(power**index * clock[..., index] for index in range(seen.clock_powers)),
+            sum(power**index * clock[..., index] for index in range(CLOCK_EXPONENTS.size)),
             eq.RunLevel(*(at(part) for part in run)),
             at(data["momentum"]),
             at(data["mean_age"]),
             at(uncorrected),
             is_oscillator,
+            xp,
         )
 
     residual = xp.exp(2 * parameters["log_misfit"])
@@ -203,18 +200,19 @@ def expectation(
         held_out_reward=eq.held_out(
             curve(data["eval_clock"], lambda part: part[..., evaluated], exponent, single),
             run.start[..., evaluated],
-            eq.sigmoid(parameters["eval_start_logit"])[..., of[evaluated]],
+            eq.sigmoid(parameters["eval_start_logit"], xp)[..., of[evaluated]],
             xp.exp(parameters["log_eval_gain"])[..., of[evaluated]],
+            xp,
         ),
         held_out_scale=xp.sqrt(
             xp.exp(2 * parameters["log_eval_noise"]) + residual + eq.LEAST_VARIANCE
         ),
-        hazard=eq.hazard(_law("hazard", parameters, data)),
+        hazard=eq.hazard(_law("hazard", parameters, data), xp),
     )
 
 
 def _groups(
-    population: Mapping[str, Any], levels: Mapping[str, Any], seen: Observations
+    population: Mapping[str, Any], levels: Mapping[str, Any], seen: Observations, xp: Any = np
 ) -> eq.GroupLevel:
     """Level of each (task, model)."""
     return eq.group_level(
@@ -225,6 +223,7 @@ def _groups(
         levels["group_offset.headroom"],
         levels["group_offset.stiffness"],
         seen.group_log_parameters,
+        xp,
     )
 
 
@@ -243,9 +242,11 @@ def group_summaries(
     span = seen.ceiling - seen.floor
     return {
         "start": seen.floor + span * group.start,
-        "plateau": seen.floor + span * eq.reference_plateau(parameters, group, size),
+        "plateau": seen.floor + span * eq.reference_plateau(parameters, group, size, xp),
         "stiffness": xp.exp(group.log_stiffness),
-        "collapse_rate": eq.hazard(parameters["hazard.level"] + parameters["hazard.size"] * size),
+        "collapse_rate": eq.hazard(
+            parameters["hazard.level"] + parameters["hazard.size"] * size, xp
+        ),
     }
 
 

@@ -131,6 +131,11 @@ class RunSummary(BaseModel, frozen=True):
         return self.collapse_step if self.fell_from is None else self.fell_from
 
 
+def peaked(runs: Sequence[RunSummary]) -> Sequence[RunSummary]:
+    """Runs whose warm-up was over; all where it was over in none."""
+    return [run for run in runs if run.highest_rate >= run.settings.learning_rate] or runs
+
+
 class Provenance(BaseModel, frozen=True):
     """What a posterior was made from."""
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 
 from advisor.model import equations as eq
 from advisor.model.cohort import Cohort
@@ -125,7 +126,7 @@ def _parameters(priors: Priors) -> dict[str, Any]:
         for name in levels:
             prior = getattr(priors, name)
             parameters[name] = pm.Normal(name, prior.mean, prior.sd, dims=dims)
-    stiffness = eq.task_log_stiffness(parameters["headroom_logit"], parameters["log_slope"])
+    stiffness = eq.task_log_stiffness(parameters["headroom_logit"], parameters["log_slope"], pt)
     for law, terms in LAWS.items():
         parameters |= normal(law)
         if "level" in terms:

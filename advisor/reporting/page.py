@@ -224,9 +224,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
         "ends": ends,
         "rewardTicks": [(at, f"{at:.3g}") for at in style.even_ticks(*bounds, 5)],
         "rateTicks": [(at, style.scientific(at)) for at in style.log_places(*ends)],
-        "lengths": [
-            GRACE * own * posterior.meta.longest for own in (SUPPORT, advice.evidence.reach)
-        ],
+        "lengths": [GRACE * posterior.meta.longest * of for of in (SUPPORT, advice.evidence.reach)],
         "piloted": {name: own for name, own in piloted(posterior).items() if name in choices},
         "words": {name: KNOBS[name] for name in choices if name in KNOBS},
         "pilots": [(run.highest_rate, run.collapse_step is None) for run in posterior.meta.runs],

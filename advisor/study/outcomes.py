@@ -142,7 +142,7 @@ def compare_outcomes(
     """Forecasts of a study at each finished run's own settings and length, and what came."""
     forecaster = Forecaster(posterior, advice.target, seed=advice.terms.seed)
     roles = {"advised": advice.settings, "best pilot's settings": advice.best_piloted.settings}
-    roles |= {one.name: one.settings for one in advice.others.recipes}
+    roles |= {one.name: one.settings for one in advice.recipes}
     found = []
     for run in runs:
         settings = _settings(advice, posterior, run)
@@ -152,14 +152,13 @@ def compare_outcomes(
         place = list(roles).index(names[0]) if names else len(roles)
         found.append((place, _line(forecaster, advice, name, settings, run, fell)))
     found.sort(key=lambda one: one[0])
-    had = advice.evidence
+    had, price = advice.evidence, advice.cost.completions
     notes = [
         f"Forecast: {advice.measure} at the last step of a run of exactly these settings, with the "
         "80 % interval of one run that stays stable, and P(stable). Outcome: mean of its last "
         "tenth, and what it generated.",
         f"The {had.pilots} pilots generated {had.pilots_cost:,.0f} completions, "
-        f"{had.pilots_cost / advice.cost.completions:.0%} of the advised run's "
-        f"{advice.cost.completions:,.0f}.".replace("%", " %"),
+        f"{100 * had.pilots_cost / price:.0f} % of the advised run's {price:,.0f}.",
     ]
     if not any(place == 0 for place, _ in found):
         notes.append("None of these runs has the advised settings.")

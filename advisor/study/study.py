@@ -303,9 +303,8 @@ class Study:
     @cached_property
     def _forecaster(self) -> Forecaster:
         """Forecaster with the seed noise of the answer."""
-        return Forecaster(
-            self.posterior, self.recommendation.target, seed=self.recommendation.terms.seed
-        )
+        advice = self.recommendation
+        return Forecaster(self.posterior, advice.target, seed=advice.terms.seed)
 
     def _page(self, configs: Mapping[str, str]) -> dict[str, Any]:
         """What the page shows besides figures; why there is no outcome where it cannot be had."""
@@ -333,12 +332,10 @@ class Study:
 
     def __repr__(self) -> str:
         """Folder, target, and the first line of the answer."""
-        advice = self.recommendation
-        first = advice.summary.partition("\n")[0]
+        advice, where = self.recommendation, str(self.path) if self.path else "not saved"
         return (
-            f"Study({str(self.path) if self.path else 'not saved'!r}: "
-            f"{advice.evidence.pilots} pilots, {advice.target.model} on {advice.target.task}, "
-            f"{advice.steps} steps)\n{first}"
+            f"Study({where!r}: {advice.evidence.pilots} pilots, {advice.target.model} on "
+            f"{advice.target.task}, {advice.steps} steps)\n{advice.summary.splitlines()[0]}"
         )
 
 

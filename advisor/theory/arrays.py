@@ -1,7 +1,4 @@
-"""Types of arrays, and one source for numbers, numpy arrays and PyTensor graphs.
-
-PyTensor is never imported: a caller with a PyTensor variable has imported it already.
-"""
+"""Types of arrays, and the functions that fit them; PyTensor is imported by its users alone."""
 
 from __future__ import annotations
 

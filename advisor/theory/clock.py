@@ -50,23 +50,23 @@ def schedule_factors(
     return np.where(done < warmup_steps, warm, cooling)
 
 
-def cumulative_clock(factors: npt.ArrayLike, exponent: float = 1.0) -> FloatArray:
+def cumulative_clock(factors: npt.ArrayLike, exponent: npt.ArrayLike = 1.0) -> FloatArray:
     """S after 0, 1, ..., n optimizer steps.
 
     Parameters
     ----------
     factors : array_like of shape (n,)
         Learning rate over its peak, per step.
-    exponent : float
+    exponent : array_like of shape (...)
         Exponent a of the learning rate in the rate law (1 for SGD and frozen-preconditioner Adam).
 
     Returns
     -------
-    clock : ndarray of shape (n + 1,)
+    clock : ndarray of shape (n + 1, ...)
         In peak-rate steps; clock[0] = 0.
     """
-    powered = np.asarray(factors, dtype=float) ** exponent
-    return np.concatenate([[0.0], np.cumsum(powered)])
+    powered = np.power.outer(np.asarray(factors, dtype=float), exponent)
+    return np.concatenate([np.zeros((1, *powered.shape[1:])), np.cumsum(powered, axis=0)])
 
 
 def policy_steps(

@@ -156,11 +156,6 @@ def group_deviation(group_size: int, difficulty: float | PromptDifficulty) -> fl
     -------
     deviation : float
         In [0, 0.5].
-
-    Examples
-    --------
-    >>> round(group_deviation(4, 0.5), 3)
-    0.405
     """
     share = np.arange(group_size + 1) / group_size
     return float(_success_counts(group_size, difficulty) @ np.sqrt(share * (1 - share)))

@@ -1,4 +1,4 @@
-"""Cheaper, safer, faster, undominated, best piloted: each is what its name says."""
+"""Cheaper, safer, faster, best piloted: each is what its name says."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 from decisions import LEVEL, STEPS, again, decision
-from hypothesis import given
-from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
 
-from advisor.advice import Cost, CostModel, Evaluation, advise
-from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs, undominated
-from advisor.forecast import Stability
+from advisor.advice import CostModel
+from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs
 
 TIMED = CostModel(fixed=5.0, generated=0.1, trained=0.05, source="made up")
 
@@ -100,52 +97,6 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
     goal = advised_goal(evaluate.forecaster, evaluate(settings).planned, STEPS)
     found = trade_offs(asked, chosen, 0.0, goal)
     assert [one.name for one in found] == (["faster"] if is_named else [])
-
-
-def test_same_completions_divide_among_the_devices(posterior):
-    found = advise(posterior, devices=1024, trials=40, weigh_pilots=False)
-    for other in found.equal_completions:
-        completions = other.settings.prompts_per_step * other.settings.group_size
-        assert completions % 1024 == 0, other.name
-
-
-# Undominated -----------------------------------------------------------------------------------
-
-
-def option(reward, paid, probability):
-    same = dict.fromkeys(("probability", "low", "high", "by_model"), probability)
-    chance = Stability(**same, refresh=1.0, tolerance=1.0, fluctuation=1.0, error=0.0)
-    price = Cost(steps=1, completions=paid, tokens=None, gpu_hours=None)
-    return Evaluation(
-        Plan().completed, Plan().completed, reward, chance, price, reward, chance.least
-    )
-
-
-def beats(one, other):
-    at_least = (
-        one.reward >= other.reward
-        and one.cost.paid <= other.cost.paid
-        and one.stability.probability >= other.stability.probability
-    )
-    more = (
-        one.reward > other.reward
-        or one.cost.paid < other.cost.paid
-        or one.stability.probability > other.stability.probability
-    )
-    return at_least and more
-
-
-tenths = st.integers(0, 5).map(lambda n: n / 5)
-
-
-@given(st.lists(st.tuples(tenths, tenths, tenths), min_size=1, max_size=25))
-def test_undominated_by_brute_force(merits):
-    options = [option(*merit) for merit in merits]
-    kept = undominated(options)
-    expected = [one for one in options if not any(beats(other, one) for other in options)]
-    assert {id(one) for one in kept} == {id(one) for one in expected}
-    assert len(kept) == len(expected)
-    assert [one.cost.paid for one in kept] == sorted(one.cost.paid for one in kept)
 
 
 # The best pilot --------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def test_settings_of_a_pilot_and_long_runs_are_shown_to_be_copied():
         table=pd.DataFrame([[1e-5, 8, 12_500, -0.643, 0.9]], columns=names),
         assumptions=(),
         provenance=SimpleNamespace(package="1", data_sha256="0" * 64),
-        seed=1,
+        terms=SimpleNamespace(seed=1),
     )
     text = markdown(SimpleNamespace(recommendation=answer), details=False)
     assert f"```text\n{lines[0]}\n```" in text

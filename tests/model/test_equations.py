@@ -305,10 +305,10 @@ CURVE_INPUTS = ("clock", "momentum", "age", "corrected")
 INPUTS = tuple(MEANS)
 
 
-def chain(values):
+def chain(values, xp=np):
     """Every level in one go, on whatever the values are."""
     population = {name: values[name] for name in INPUTS}
-    group = eq.group_level(population, *(values[name] for name in GROUP_INPUTS))
+    group = eq.group_level(population, *(values[name] for name in GROUP_INPUTS), xp)
     run = eq.run_level(
         population,
         group,
@@ -318,9 +318,11 @@ def chain(values):
         values["log_onset"],
         values["interval"],
         values["clipped"],
+        xp,
     )
-    share = eq.uncorrected(population, values["corrected"])
-    reward = eq.expected_reward(values["clock"], run, values["momentum"], values["age"], share)
+    share = eq.uncorrected(population, values["corrected"], xp)
+    curve = values["clock"], run, values["momentum"], values["age"], share
+    reward = eq.expected_reward(*curve, xp=xp)
     return [*group, *run, reward]
 
 
@@ -336,7 +338,7 @@ SPREADS = {name for name in INPUTS if name.endswith("_spread")}
 @pytest.fixture(scope="module")
 def graph():
     inputs = {name: pt.dvector(name) for name in NAMES}
-    outputs = chain(inputs)
+    outputs = chain(inputs, pt)
     smooth = [inputs[name] for name in NAMES if name not in DISCRETE]
     gradients = pytensor.grad(outputs[-1].sum(), smooth)
     return pytensor.function([*inputs.values()], [*outputs, *gradients], mode="FAST_COMPILE")

@@ -77,7 +77,7 @@ def decision_info(
     others: list[Alternative] = []
     is_same = advice.leader is None or advice.leader.is_followed
     others += [] if is_same else [advice.best_piloted]
-    others += sorted(advice.others.recipes, key=lambda one: -one.reward)[:1]
+    others += sorted(advice.recipes, key=lambda one: -one.reward)[:1]
     first = _end(forecaster, advice, role, own, advice.reward.mean, advice.stability.probability)
     ends = [first] + [
         _end(

@@ -147,7 +147,7 @@ def stability_map_info(posterior: Posterior, recommendation: Recommendation) -> 
         steps=recommendation.steps,
         advised=mark(style.role_of(recommendation.kind, is_dead=is_dead), settings),
         next_pilot=None if pilot is None else mark("next pilot", pilot.settings),
-        recipes=tuple(mark(one.name, one.settings) for one in recommendation.others.recipes),
+        recipes=tuple(mark(one.name, one.settings) for one in recommendation.recipes),
         pilots=pilots,
         is_piloted_group=(groups >= min(piloted) / SAME) & (groups <= max(piloted) * SAME),
         other_groups=tuple(group for group in offered if group not in groups),
