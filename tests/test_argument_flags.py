@@ -76,13 +76,13 @@ def test_arguments_become_flags(argument, parameters, flag):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--level", "2"], "Error: --level: level 2 is no probability"),
+        (["--level", "2"], "Error: --level: 2.0 cannot be"),
         (
             ["--steps", "5", "--completions", "9"],
             "Error: --steps, --batches, --completions, --gpu-hours: a r",
         ),
-        (["--to-share", "2"], "Error: --to-share: 2 is no share"),
-        (["--group-sizes", "1"], "Error: --group-sizes: the choices [1] are empty"),
+        (["--to-share", "2"], "Error: --to-share: 2.0 cannot be"),
+        (["--group-sizes", "1"], "Error: --group-sizes: 1 cannot be"),
     ],
 )
 def test_command_speaks_of_flags(flags, said, tmp_path, capsys):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, Field, ModelWrapValidatorHandler, ValidationError, model_validator
@@ -15,6 +15,10 @@ from advisor.forecast import Target, named_target
 from advisor.model import KnownOptimum, Posterior
 from advisor.runs import Settings
 from advisor.theory import FloatArray
+
+MOST_STEPS = 1_000_000  # Optimizer steps beyond which a budget is a mistake of units
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class _Asked(BaseModel, frozen=True, extra="forbid"):
@@ -28,13 +32,12 @@ class _Asked(BaseModel, frozen=True, extra="forbid"):
         except ValidationError as error:
             first = error.errors()[0]
             name = str(first["loc"][0]) if first["loc"] else None
-            problem = str(first["msg"])
+            problem = f"{first['input']!r} cannot be"
+            advice = str(first["msg"]).replace("Input", "It")
             if first["type"] == "extra_forbidden":
                 problem = f"there is no argument '{name}'"
-            advice = f"The arguments are {', '.join(cls.model_fields)}"
-            raise InputError(
-                problem[:1].lower() + problem[1:], argument=name, advice=advice
-            ) from error
+                advice = f"The arguments are {', '.join(cls.model_fields)}"
+            raise InputError(problem, argument=name, advice=advice) from error
 
 
 class Search(_Asked):
@@ -101,23 +104,25 @@ class Request(_Asked):
         The request contradicts itself.
     """
 
-    steps: int | None = None
-    batches: int | None = None
-    completions: float | None = None
-    gpu_hours: float | None = None
-    level: float = 0.9
+    steps: Annotated[int, Field(gt=0, le=MOST_STEPS)] | None = None
+    batches: Annotated[int, Field(gt=0, le=MOST_STEPS)] | None = None
+    completions: Positive | None = None
+    gpu_hours: Positive | None = None
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.9
     to_reward: float | None = None
-    to_share: float | None = None
-    risk: float | None = None
+    to_share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    risk: Annotated[float, Field(gt=0, le=0.5)] | None = None
     model: str | None = None
     task: str | None = None
     parameters: float | None = None
     start_reward: float | None = None
-    gpus: int = 1
-    seconds_per_step: float | None = None
-    devices: int = 1
-    group_sizes: tuple[int | float, ...] | None = None
-    learning_rates: tuple[float, ...] | None = None
+    gpus: Annotated[int, Field(ge=1)] = 1
+    seconds_per_step: Positive | None = None
+    devices: Annotated[int, Field(ge=1)] = 1
+    group_sizes: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)] | None = (
+        None
+    )
+    learning_rates: Annotated[tuple[Positive, ...], Field(min_length=1)] | None = None
     choose_from: tuple[Settings, ...] | None = None
     indifference: float = 0.01  # seed-to-seed spread is larger
     constraint: Callable[[Any], Any] | None = Field(default=None, exclude=True)
@@ -172,63 +177,16 @@ class Request(_Asked):
     @model_validator(mode="after")
     def _check(self) -> Request:
         """Refuse what no pilots could answer, before anything is fitted."""
-        _refuse_probability("level", self.level, "strictly between 0 and 1", "one like 0.9")
-        self._check_budget()
         self.known_optimum()
-        by_worst = "0.1 to compare configurations by their worst tenth"
-        _refuse_probability("risk", self.risk, "in (0, 0.5]", by_worst, most=0.5)
         if self.to_reward is not None and self.to_share is not None:
             problem = "a run has one goal, but two were given"
             raise InputError(problem, argument="to_reward, to_share", advice="Give one of them")
-        _refuse_probability(
-            "to_share", self.to_share, "of the gain strictly between 0 and 1", "one like 0.95"
-        )
-        for name in ("gpus", "seconds_per_step"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < np.inf:
-                problem = f"{value:g} is not positive and finite"
-                raise InputError(problem, argument=name, advice="Give a positive number")
-        if self.devices < 1:
-            raise InputError(f"{self.devices} devices", argument="devices", advice="Give 1 or more")
-        for name, wanted, least in (
-            ("group_sizes", "whole numbers from 2", 2),
-            ("learning_rates", "positive numbers", 0),
-        ):
-            given = getattr(self, name)
-            if given is not None and not (given and all(_is_choice(one, least) for one in given)):
-                problem = f"the choices {list(given)} are empty or hold what cannot be"
-                raise InputError(problem, argument=name, advice=f"Give {wanted}")
-        return self
-
-    def _check_budget(self) -> None:
         names = ("steps", "batches", "completions", "gpu_hours")
-        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        given = [name for name in names if getattr(self, name) is not None]
         if len(given) > 1:
             problem = f"a run has one budget, but {' and '.join(sorted(given))} were given"
             raise InputError(problem, argument=", ".join(names), advice="Give one of them")
-        for name, value in given.items():
-            if not 0 < value < np.inf:
-                raise InputError(
-                    f"a budget of {value:g} {name}", argument=name, advice="Plan at least one step"
-                )
-        if self.steps is not None and self.steps > MOST_STEPS:
-            raise InputError(
-                f"{self.steps:,} planned steps", argument="steps", advice="Count optimizer steps"
-            )
-
-
-def _refuse_probability(
-    name: str, value: float | None, where: str, advice: str, most: float = 1.0
-) -> None:
-    if value is None or (0 < value < 1 and value <= most):
-        return
-    what = {"to_share": f"{value:g} is no share"}.get(name, f"{name} {value:g} is no probability")
-    raise InputError(f"{what} {where}", argument=name, advice=f"Give {advice}")
-
-
-def _is_choice(value: float, least: int) -> bool:
-    """Whether a value may be chosen: positive, and whole where a least number is given."""
-    return max(least, 0) <= value < np.inf and value > 0 and (not least or value == int(value))
+        return self
 
 
 def asked(
@@ -241,9 +199,6 @@ def asked(
         Request(**{**(dict(request) if request else {}), **rest}),
         Search(**{**(dict(search) if search else {}), **own}),
     )
-
-
-MOST_STEPS = 1_000_000  # Optimizer steps beyond which a budget is a mistake of units
 
 
 class Objective(BaseModel, frozen=True, extra="forbid"):

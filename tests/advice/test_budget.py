@@ -74,14 +74,14 @@ BAD = [
         "completions and gpu_hours were",
         "steps, batches, compl",
     ),
-    ({"steps": 0}, "a budget of 0 steps", "steps"),
-    ({"steps": -5}, "a budget of -5 steps", "steps"),
-    ({"steps": MOST_STEPS + 1}, "1,000,001 planned steps", "steps"),
-    ({"batches": 0}, "a budget of 0 batches", "batches"),
-    ({"completions": 0.0}, "a budget of 0 completions", "completions"),
-    ({"completions": float("nan")}, "a budget of nan completions", "completions"),
-    ({"gpu_hours": 0.0}, "a budget of 0 gpu_hours", "gpu_hours"),
-    ({"gpu_hours": -1.0}, "a budget of -1 gpu_hours", "gpu_hours"),
+    ({"steps": 0}, "0 cannot be", "steps"),
+    ({"steps": -5}, "-5 cannot be", "steps"),
+    ({"steps": MOST_STEPS + 1}, "1000001 cannot be", "steps"),
+    ({"batches": 0}, "0 cannot be", "batches"),
+    ({"completions": 0.0}, "0.0 cannot be", "completions"),
+    ({"completions": float("nan")}, "nan cannot be", "completions"),
+    ({"gpu_hours": 0.0}, "0.0 cannot be", "gpu_hours"),
+    ({"gpu_hours": -1.0}, "-1.0 cannot be", "gpu_hours"),
 ]
 
 

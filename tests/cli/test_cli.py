@@ -145,22 +145,22 @@ def fitted(monkeypatch):
         (["--steps", "100", "--completions", "5000"], ["one budget", "completions and steps"]),
         (["--steps", "100", "--gpu-hours", "3"], ["one budget"]),
         (["--completions", "5e6", "--gpu-hours", "3"], ["one budget"]),
-        *((["--steps", steps], ["--steps", steps, "at least one"]) for steps in ("0", "-3")),
-        (["--steps", "2000000"], ["--steps", "2,000,000", "optimizer steps"]),
+        *((["--steps", steps], ["--steps", steps, "greater than 0"]) for steps in ("0", "-3")),
+        (["--steps", "2000000"], ["--steps", "2000000", "or equal to 1000000"]),
         *((["--completions", amount], ["--completions", amount]) for amount in ("0", "-1", "nan")),
         (["--completions", "inf"], ["--completions", "inf"]),
         *((["--gpu-hours", amount], ["--gpu-hours", amount]) for amount in ("0", "-1", "nan")),
         (["--gpu-hours", "inf"], ["--gpu-hours", "inf"]),
         (["--to-reward", "0.8", "--to-share", "0.9"], ["--to-reward, --to-share", "one goal"]),
         *((["--to-share", share], ["--to-share", share]) for share in ("0", "1", "1.5", "nan")),
-        *((["--risk", risk], ["--risk", risk, "(0, 0.5]"]) for risk in ("0", "0.7", "nan")),
+        *((["--risk", risk], ["--risk", risk, "It should be"]) for risk in ("0", "0.7", "nan")),
         *((["--level", level], ["--level", level]) for level in ("0", "1", "1.2", "nan")),
-        (["--group-sizes", ","], ["--group-sizes", "empty", "whole numbers from 2"]),
-        (["--group-sizes", "1,8"], ["--group-sizes", "[1, 8]", "whole numbers from 2"]),
+        (["--group-sizes", ","], ["--group-sizes", "at least 1 item"]),
+        (["--group-sizes", "1,8"], ["--group-sizes", "1 cannot be", "greater than or equal to 2"]),
         (["--group-sizes", "8.5"], ["--group-sizes", "8.5"]),
-        (["--learning-rates", ","], ["--learning-rates", "empty", "positive numbers"]),
+        (["--learning-rates", ","], ["--learning-rates", "at least 1 item"]),
         *(
-            (["--learning-rates", rates], ["--learning-rates", "positive numbers"])
+            (["--learning-rates", rates], ["--learning-rates", "cannot be"])
             for rates in ("0", "-1e-4", "inf", "1e-4,nan")
         ),
         *(
