@@ -275,10 +275,9 @@ def explain(
     forecaster, chosen = question.forecaster, decision.chosen
     posterior, meta, request = forecaster.posterior, forecaster.posterior.meta, question.request
     last, planned = chosen.cost.steps, chosen.planned
-    times = curve_steps(last)
-    curve = forecaster.outcome(planned, times)
-    gained = advised_goal(forecaster, planned, last)
-    piloted, *recipes = _rivals(question, decision, gained)
+    curve = forecaster.outcome(planned, times := curve_steps(last))
+    mean = curve.mean(axis=0)
+    piloted, *recipes = _rivals(question, decision, gained := advised_goal(mean))
     silent, beyond = silent_groups(forecaster), beyond_pilots(chosen.settings, forecaster)
     return Recommendation(
         kind=decision.kind,
@@ -292,7 +291,7 @@ def explain(
         peak=interval_of(peak(forecaster, planned, last)),
         stability=chosen.stability,
         cost=chosen.cost,
-        steps_to_95=steps_to_share(curve.mean(axis=0), times, 0.95),
+        steps_to_95=steps_to_share(mean, times, 0.95),
         checkpoints=tuple(checkpoints_of(times, curve, forecaster.outcome_range)),
         limit=decision.limit,
         alternatives=trade_offs(decision.evaluate, chosen, request.level, gained),
@@ -354,8 +353,7 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
     own = [question.fixed.model_copy(update=values) for values in recipes.values()]
     forecaster = question.forecaster
     leader = leading(pilots_of(forecaster.posterior, forecaster.target)).settings
-    found = list(zip(["best pilot"], at_end.compared([leader]), strict=True))
-    found += zip(recipes, at_end.compared(own), strict=True)
+    found = list(zip(["best pilot", *recipes], at_end.compared([leader, *own]), strict=True))
     at_end.prepare_curves(one for _, one in found)
     chances: list[float | None] = [None] * len(found)
     if question.request.objective.kind == "reward":

@@ -125,10 +125,12 @@ class Evaluator:
         self.prepare_curves([run])
         return first_reaching(self._curves[run], curve_steps(run.cost.steps), goal)
 
-    def seconds_to(self, run: Evaluation, goal: float) -> float:
-        """Time to a reward, in steps where the time of a step is unknown."""
-        steps = self.steps_to(run, goal)
-        return np.inf if steps is None else steps * (self.cost.seconds_per_step(run.settings) or 1)
+    def seconds_to(self, runs: Sequence[Evaluation], goal: float) -> list[float]:
+        """Times of runs to a reward, in steps where the time of a step is unknown."""
+        self.prepare_curves(runs)
+        steps = [self.steps_to(one, goal) for one in runs]
+        paces = [self.cost.seconds_per_step(one.settings) or 1 for one in runs]
+        return [np.inf if n is None else n * one for n, one in zip(steps, paces, strict=True)]
 
     def _towards_goal(self, goal: float, settings: Settings, steps: int) -> Evaluation:
         """Evaluate a configuration that is to reach a goal within so many steps."""

@@ -12,9 +12,10 @@ from advisor.advice.candidates import RATE_REACH, Lattice
 from advisor.advice.evaluate import Evaluation, Evaluator, run_ends, stacked, utilities
 from advisor.advice.reasons import Binding, binding, level_flag
 from advisor.advice.wording import level_text, percent, short_text
-from advisor.forecast import Forecaster, line_for, log_update_norm, pilots_of, recalibrated
+from advisor.forecast import line_for, log_update_norm, pilots_of, recalibrated
 from advisor.model import Posterior, RunSummary, log_prior, peaked, smoothed_weights
 from advisor.runs import Settings
+from advisor.theory import FloatArray
 
 NOTABLY = 0.8  # Price or time of a trade-off over the advised one, at most
 SHARE = 0.95  # Share of the advised gain whose time is stated
@@ -50,9 +51,8 @@ def p_better(at_end: Evaluator, one: Evaluation, others: Sequence[Evaluation]) -
     return [float(np.mean(own > other) + np.mean(own == other) / 2) for other in rest]
 
 
-def advised_goal(forecaster: Forecaster, settings: Settings, steps: int) -> float:
-    """Reward at which 95 % of the advised gain is made."""
-    curve = forecaster.outcome(settings, [0, steps]).mean(axis=0)
+def advised_goal(curve: FloatArray) -> float:
+    """Reward at which 95 % of the gain of the advised run's mean curve is made."""
     return float(curve[0] + SHARE * (curve[-1] - curve[0]))
 
 
@@ -60,18 +60,18 @@ def trade_offs(
     evaluate: Evaluator, chosen: Evaluation, level: float, goal: float
 ) -> tuple[Alternative, ...]:
     """Cheaper, safer and faster configurations among those tried."""
-    # Share of the reward range that a trade-off may cost.
-    enough = chosen.reward - 0.05 * evaluate.forecaster.outcome_range
+    enough = chosen.reward - 0.05 * evaluate.forecaster.outcome_range  # what one may cost
     good = [e for e in evaluate.tried if e.reward >= enough and e is not chosen]
     feasible = [e for e in good if e.is_feasible(level)]
-    cheaper = [e for e in feasible if e.cost.paid <= NOTABLY * chosen.cost.paid]
-    least = min(cheaper, key=lambda e: (e.cost.paid, -e.reward), default=None)
+    paid = [e.cost.paid for e in feasible]
+    order = np.lexsort(([-e.reward for e in feasible], paid))
+    is_cheaper = bool(feasible) and paid[order[0]] <= NOTABLY * chosen.cost.paid
+    least = feasible[order[0]] if is_cheaper else None
     # P(stable) that a safer configuration must add.
     safer = [e for e in good if e.stability.probability >= chosen.stability.probability + 0.01]
     safest = max(safer, key=lambda e: (round(e.stability.probability, 2), e.reward), default=None)
 
-    evaluate.prepare_curves([chosen, *feasible])
-    most, *times = [evaluate.seconds_to(one, goal) for one in (chosen, *feasible)]
+    most, *times = evaluate.seconds_to([chosen, *feasible], goal)
     first = min(times, default=np.inf)
     is_faster = first <= NOTABLY * most < np.inf and most > 0
     faster = feasible[times.index(first)] if is_faster else None

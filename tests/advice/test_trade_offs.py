@@ -18,6 +18,10 @@ TIMED = CostModel(fixed=5.0, generated=0.1, trained=0.05, source="made up")
 # Cheaper, safer, faster ------------------------------------------------------------------------
 
 
+def goal_of(evaluate, planned):
+    return advised_goal(evaluate.forecaster.outcome(planned, [0, STEPS]).mean(axis=0))
+
+
 @pytest.fixture(scope="module", params=range(6))
 def weighed(request):
     """Everything on offer, a configuration that is advised, and what is named beside it."""
@@ -27,7 +31,7 @@ def weighed(request):
     )
     tried = [evaluate(settings) for settings in lattice]
     chosen = max((e for e in tried if e.is_feasible(LEVEL)), key=lambda e: e.value)
-    goal = advised_goal(evaluate.forecaster, chosen.planned, STEPS)
+    goal = goal_of(evaluate, chosen.planned)
     # One that is both is named once.
     named = {
         name: other
@@ -71,7 +75,7 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
         prepare_curves=evaluate.prepare_curves,
         cost=evaluate.cost,
     )
-    goal = advised_goal(evaluate.forecaster, chosen.planned, STEPS)
+    goal = goal_of(evaluate, chosen.planned)
     found = trade_offs(asked, chosen, LEVEL, goal)
     assert {one.name for one in found} == named
 
@@ -94,7 +98,7 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
         prepare_curves=evaluate.prepare_curves,
         cost=evaluate.cost,
     )
-    goal = advised_goal(evaluate.forecaster, evaluate(settings).planned, STEPS)
+    goal = goal_of(evaluate, evaluate(settings).planned)
     found = trade_offs(asked, chosen, 0.0, goal)
     assert [one.name for one in found] == (["faster"] if is_named else [])
 
