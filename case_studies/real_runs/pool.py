@@ -29,8 +29,7 @@ from run import BOOTSTRAPS, QUANTILES, Run, first_part, last_tenth, load  # noqa
 from run import PARTS as KEPT_PARTS  # noqa: E402
 from trained_tasks import STUDY, runs_of_cells, runs_of_tasks  # noqa: E402
 
-from advisor.forecast import corpus_for, crps, final_rows, growth, pooled  # noqa: E402
-from advisor.forecast.analogues import mark_of, shipped_corpus  # noqa: E402
+from advisor.forecast import analogues, corpus_for, crps, final_rows, growth, pooled  # noqa: E402
 from advisor.forecast.run_in_progress import (  # noqa: E402
     Parts,
     missed_of,
@@ -168,7 +167,7 @@ def looks_of(runs: Sequence[Run], curves: Mapping[tuple[str, float], np.ndarray]
     priors = load_priors("theory").model_copy(update={"growth": laws[""]})
     rng = np.random.default_rng(0)
     for name, members in (runs_of_tasks() | runs_of_cells()).items():
-        corpus = shipped_corpus().without([mark_of(run) for run in members])
+        corpus = analogues.shipped_corpus().without([analogues.mark_of(run) for run in members])
         for place in sorted(rng.permutation(len(members))[:MOST_OF_TASK]):
             run = members[place]
             found += looks_at(name, run, (0.0, 1.0), run.step[final_rows(run)], corpus, priors)
