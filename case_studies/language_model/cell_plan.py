@@ -126,6 +126,9 @@ CELLS = (
     Cell("qwen", "largest", 32, steps=30),
     Cell("qwen", "three_sum", steps=30),
     Cell("qwen", "two_steps", 4, steps=30),
+    # Added at 113 runs: three horizons of one ladder, and K 4 beside it.
+    Cell("smollm2", "sorting", completions=8, steps=120, group=4),
+    Cell("smollm2", "sorting", completions=8, minibatches=4, group=4),
     # From here on it is long or dear: for when the above is there.
     *(Cell(model, "sorting", steps=120, minibatches=4) for model in ("gemma", "smollm2")),
     Cell("gemma", "three_sum", completions=64, steps=120),
@@ -144,11 +147,11 @@ EDGES = (
     (Cell("gemma", "reversed", completions=8, steps=30, group=4), (1e-5, 2e-5, 3e-5), (1, 2)),
     (Cell("gemma", "largest", completions=8, steps=30, group=4), (1e-5, 2e-5, 3e-5), (1, 2)),
     (Cell("smollm2", "largest", completions=8, steps=30, group=4), (5e-5, 7e-5, 1e-4), (1, 2)),
-    (Cell("smollm2", "reversed", completions=8, steps=60, group=4), (3e-5, 5e-5), (1, 2)),
+    (Cell("smollm2", "reversed", completions=8, steps=60, group=4), (3e-5, 5e-5), (1, 3)),
     (Cell("gemma", "reversed", 4, completions=8, steps=60, group=4), (1e-3, 2e-3), (1, 2)),
     # Added when 12 of the above were trained: longer, and reused rollouts without clipping.
-    (Cell("smollm2", "largest", completions=8, steps=60, group=4), (3e-5, 5e-5, 7e-5), (1, 2)),
-    (Cell("gemma", "largest", completions=8, steps=60, group=4), (2e-5, 3e-5), (1, 2)),
+    (Cell("smollm2", "largest", completions=8, steps=60, group=4), (3e-5, 5e-5, 7e-5), (1, 3)),
+    (Cell("gemma", "largest", completions=8, steps=60, group=4), (2e-5, 3e-5), (3, 4)),
     (
         Cell("smollm2", "reversed", completions=8, steps=60, epochs=4, group=4, clip=10.0),
         (3e-5, 5e-5),
@@ -159,6 +162,23 @@ EDGES = (
         (1e-5, 2e-5),
         (1, 2),
     ),
+    # Added at 113 runs, of which six died late: longer at rates that live for 30 steps.
+    (Cell("smollm2", "second", completions=8, group=4), (3e-5, 5e-5, 7e-5, 1e-4), (1, 2)),
+    (Cell("smollm2", "sorting", completions=8, steps=120, group=4), (5e-5, 7e-5), (1, 2)),
+    (
+        Cell("smollm2", "sorting", completions=8, epochs=4, group=4, clip=10.0),
+        (3e-5, 5e-5, 1e-4),
+        (1, 2),
+    ),
+    (Cell("smollm2", "reversed", completions=8, steps=120, group=4), (5e-5, 7e-5, 1e-4), (4, 5)),
+    (Cell("smollm2", "largest", completions=8, steps=120, group=4), (3e-5, 5e-5, 7e-5), (4, 5)),
+    (Cell("gemma", "reversed", completions=8, group=4), (1e-5, 2e-5), (3, 4)),
+    (Cell("gemma", "largest", completions=8, group=4), (1e-5,), (3, 4)),
+    (Cell("qwen", "three_sum", completions=8, steps=30, group=4), (2e-6, 3e-6, 5e-6, 1e-5), (1, 2)),
+    (Cell("qwen", "largest", completions=8, steps=30, group=4), (2e-6, 3e-6, 5e-6, 1e-5), (1, 2)),
 )
 """Where runs are expected to die: at and above the edge of ladders, few completions in groups of
-four, which strays more. Fixed before any was trained; no best rate is read from them."""
+four, which strays more. Fixed before any was trained; no best rate is read from them.
+
+A shorter run of the same rate and seed is the beginning of a longer one: seeds of lengths differ,
+but for three pairs that were trained before this was seen."""
