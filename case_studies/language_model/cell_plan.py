@@ -141,7 +141,7 @@ CELLS = (
 """In the order in which they are trained; the dearer of those planned come after the cheaper."""
 
 
-EDGES = (
+EDGES: tuple[tuple[Cell, tuple[float, ...], tuple[int, ...]], ...] = (
     # Cell, rates, seeds.
     (Cell("smollm2", "reversed", completions=8, steps=30, group=4), (5e-5, 7e-5, 1e-4), (1, 2)),
     (Cell("gemma", "reversed", completions=8, steps=30, group=4), (1e-5, 2e-5, 3e-5), (1, 2)),
@@ -182,3 +182,11 @@ four, which strays more. Fixed before any was trained; no best rate is read from
 
 A shorter run of the same rate and seed is the beginning of a longer one: seeds of lengths differ,
 but for three pairs that were trained before this was seen."""
+
+
+def planned(model: str) -> int:
+    """Number of runs of a model: ladders, what follows them, edges."""
+    cells = [cell for cell in CELLS if cell.model == model]
+    follow = sum(len(cell.repeats(dict.fromkeys(cell.rates, 0.0))) for cell in cells)
+    edges = sum(len(rates) * len(seeds) for cell, rates, seeds in EDGES if cell.model == model)
+    return sum(len(cell.rates) for cell in cells) + follow + edges

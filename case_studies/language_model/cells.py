@@ -12,11 +12,11 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from cell_plan import CELLS, CONSTANT, HORIZONS, Cell
+from cell_plan import CELLS, CONSTANT, HORIZONS, Cell, planned
 from later_tasks import ALL_TASKS
 from model_weights import MODELS
-from run_store import unpack
-from trained_runs import LEAST_STEPS, Trained, final_at, trained
+from run_store import packed_places, unpack
+from trained_runs import LEAST_STEPS, SMOOTHED, Trained, final_at, trained
 
 PUBLISHED = {"TRL": 1e-6, "verl": 1e-6, "Unsloth": 5e-6}
 """Defaults of TRL's `GRPOConfig`, of verl's trainer, of Unsloth's GRPO notebooks."""
@@ -26,7 +26,7 @@ WIDTH_POWER = {"smollm2": 0.781, "gemma": 0.781, "qwen": 0.0775}
 
 BASE_COMPLETIONS = 64
 DRAWS = 2000
-FACTORS = ("model", "task", "adapter", "completions", "refresh", "horizon")
+FACTORS = ("model", "task", "adapter", "completions", "group", "refresh", "clip", "horizon")
 LEAST_RATES, LEAST_REPEATS = 5, 6
 """Rates of a ladder; repeats that a deviation rests on."""
 
@@ -63,7 +63,9 @@ class Ladder(NamedTuple):
             "task": cell.task,
             "adapter": f"LoRA {cell.rank}" if cell.rank else "full",
             "completions": cell.completions,
+            "group": cell.group,
             "refresh": cell.minibatches * cell.epochs,
+            "clip": cell.clip,
             "horizon": self.horizon,
         }
 
@@ -146,6 +148,12 @@ def rules(cell: Cell) -> dict[str, float]:
     }
 
 
+def transferred(rate: float, source: str, target: str) -> float:
+    """A rate by Tinker's formula: times the ratio of what it gives for the two models."""
+    of = {key: 5e-5 * (2000 / MODELS[key].hidden) ** WIDTH_POWER[key] for key in (source, target)}
+    return rate * of[target] / of[source]
+
+
 def described(one: Ladder, deviation: float) -> dict[str, Any]:
     """One row of the result."""
     means = one.means
@@ -190,11 +198,21 @@ def moved(found: Sequence[Ladder], noise: Sequence[float]) -> list[dict[str, Any
 
 
 def deaths(runs: Sequence[Trained]) -> dict[str, int]:
-    """How many died, late where the best came after half of the steps; by the advisor's rule."""
+    """How many died, early and late, and how many fell for good by the advisor's rule.
+
+    Late where the best ten steps ended in the second half; early where none were better than the
+    first ten, or than the model before training.
+    """
     died = [one for one in runs if one.died_at is not None]
     late = [one for one in died if one.died_at >= one.steps / 2]
-    unstable = sum(one.unstable for one in runs)
-    return {"runs": len(runs), "died": len(died), "late": len(late), "fell for good": unstable}
+    return {
+        "runs": len(runs),
+        "died": len(died),
+        "early": sum(one.died_at <= SMOOTHED for one in died),
+        "late": len(late),
+        "late and fell for good": sum(one.unstable for one in late),
+        "fell for good": sum(one.unstable for one in runs),
+    }
 
 
 def result() -> dict[str, Any]:
@@ -205,12 +223,14 @@ def result() -> dict[str, Any]:
     noise = deviations([*first, *new])
     described_all = [described(*one) for one in zip([*first, *new], noise, strict=True)]
     earlier, rows = described_all[: len(first)], described_all[len(first) :]
-    places = dict.fromkeys(cell.run(cell.rates[0], 1).place for cell in CELLS)
     by_model: dict[str, list[Trained]] = {}
-    for place in places:
-        by_model.setdefault(place.split("/")[0], []).extend(trained(unpack(place)))
+    for place in packed_places():
+        if "/" in place:
+            by_model.setdefault(place.split("/")[0], []).extend(trained(unpack(place)))
     return {
-        "runs": {model: deaths(runs) for model, runs in by_model.items()},
+        "runs": {
+            model: {"planned": planned(model)} | deaths(runs) for model, runs in by_model.items()
+        },
         "cells_trained": len({one.cell.name for one in new}),
         "cells_planned": len(CELLS),
         "loss": {"new cells": _mean_loss(rows), "first table": _mean_loss(earlier)},

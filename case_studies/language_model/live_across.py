@@ -24,9 +24,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
-from across import transferred  # noqa: E402
 from cell_plan import CELLS, Cell  # noqa: E402
-from cells import ladders, rules  # noqa: E402
+from cells import ladders, rules, transferred  # noqa: E402
 from model_weights import MODELS  # noqa: E402
 from run_store import RUNS, packed_places, unpack  # noqa: E402
 from trained_runs import LEAST_STEPS, Trained, cut, final_at, sidecar, trained  # noqa: E402

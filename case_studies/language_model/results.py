@@ -18,7 +18,6 @@ from run_store import TABLES  # noqa: E402
 
 FORECASTS = sorted(HERE.glob("*.predictions.jsonl.gz"))
 MADE = {
-    "across": sorted(HERE.glob("cells_first*.json")),
     "cells": sorted(TABLES.glob("*/*.jsonl.gz")),
     "compared": [HERE / "loop.json", *FORECASTS],
     "equal_completions": sorted(TABLES.glob("*.jsonl.gz")),

@@ -2,7 +2,7 @@
 
     python case_studies/language_model/said.py [--presets FOLDER] [--kind full|lora|large|long]
         [--task NAME...] [--out said_again.json]
-    python case_studies/language_model/said.py --cells [--pilots-of MODEL] --out cells_first.json
+    python case_studies/language_model/said.py --cells --out cells_first.json
 
 Per task and set of pilots: a fit, a forecast of the end of every run of the table, and the rate
 that is named among those of the ladder. Beside it, for settings that were piloted: the pilot's last
@@ -29,7 +29,7 @@ import numpy as np  # noqa: E402
 from cell_plan import CELLS, CONSTANT, Cell  # noqa: E402
 from later_tasks import ALL_TASKS  # noqa: E402
 from manifest import write_result  # noqa: E402
-from model_weights import MODELS, model_of  # noqa: E402
+from model_weights import model_of  # noqa: E402
 from prompt_tasks import TASKS  # noqa: E402
 from run_plan import LADDER, LARGE, LARGE_LADDER, LORA_LADDER, STEPS  # noqa: E402
 from run_store import TABLES, unpack  # noqa: E402
@@ -153,37 +153,25 @@ BINS = (0.0, 3.0, 6.0, 12.0, 100.0)
 METHODS = ("advisor", "last rows", "own exponential")
 
 
-def records(
-    task: str,
-    priors: str | None,
-    kind: Kind | OfCell,
-    pilots_of_cell: Cell | None = None,
-) -> list[dict[str, Any]]:
+def records(task: str, priors: str | None, kind: Kind | OfCell) -> list[dict[str, Any]]:
     """Every forecast on one task, of one kind of runs.
 
     Parameters
     ----------
     task : str
         Or ``model/task``, the place of a cell's runs.
-    pilots_of_cell : Cell, optional
-        Another model's, whose runs are the pilots in place of the task's own.
     """
     warnings.simplefilter("ignore")
     runs = [one for one in trained(unpack(task)) if kind.holds(one)]
     ladder = _ladder(runs, kind)
     runs = [one for one in runs if not kind.lengths or one.steps in kind.lengths]
-    of, piloted = kind, ladder
-    if pilots_of_cell is not None:
-        of = OfCell(pilots_of_cell)
-        place = pilots_of_cell.run(0.0, 1).place
-        piloted = _ladder([one for one in trained(unpack(place)) if of.holds(one)], of)
     named = {"task": kind.cell.name if isinstance(kind, OfCell) else task}
     found = []
-    for name, (rates, steps) in of.pilots.items():
-        if any(rate not in piloted for rate in rates) or not ladder:
+    for name, (rates, steps) in kind.pilots.items():
+        if any(rate not in ladder for rate in rates):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            own = [piloted[rate] for rate in rates]
+            own = [ladder[rate] for rate in rates]
             pilots = pilots_of(own, steps, task.split("/")[-1], Path(folder))
         named["set"] = name
         try:
@@ -196,20 +184,13 @@ def records(
     return found
 
 
-def cell_records(cell: Cell, pilots_of_model: str | None) -> list[dict[str, Any]]:
-    """Every forecast on one cell, by its own pilots or by those of the same cell of a model."""
-    pilots = None
-    if pilots_of_model is not None:
-        # Their length may be another: pilots are a share of their own cell's steps.
-        like = [one for one in CELLS if one._replace(model=cell.model, steps=cell.steps) == cell]
-        pilots = next((one for one in like if one.model == pilots_of_model != cell.model), None)
-        if pilots is None:
-            return []
+def cell_records(cell: Cell) -> list[dict[str, Any]]:
+    """Every forecast on one cell; none before its ladder is whole."""
     constant = {"constant": CONSTANT[cell.rank > 0]}
     place = cell.run(0.0, 1).place
     if any(not (unpack(place) / one.name).is_dir() for one in cell.ladder()):
         return []
-    return [one | constant for one in records(place, None, OfCell(cell), pilots)]
+    return [one | constant for one in records(place, None, OfCell(cell))]
 
 
 def _ladder(runs: Sequence[Trained], kind: Kind | OfCell) -> dict[float, Trained]:
@@ -227,23 +208,17 @@ def _asked(
 ) -> Iterable[dict[str, Any]]:
     own = posterior.meta.runs[0]
     model = model_of(runs[0].arguments)
-    is_own = own.model == model.name
-    # What a user knows of a model that was not piloted: its reward before training.
-    before = None if is_own else float(runs[0].evaluations()[1][0])
-    target = Target(own.task, model.name, model.parameters, before)
-    forecaster = Forecaster(posterior, target)
+    forecaster = Forecaster(posterior, Target(own.task, model.name, model.parameters, None))
     of_rate = {pilot.hyperparameters.learning_rate: pilot for pilot in pilots}
     offered = tuple(_settings(run, own.settings) for run in ladder.values())
-    how = {"start_reward": before, "indifference": 0.0}
-    advice, named = advice_among(offered, posterior, model, kind.steps, **how)
+    advice, named = advice_among(offered, posterior, model, kind.steps, indifference=0.0)
     first = next(iter(ladder.values())).configuration
     for run in runs:
         now = run.configuration
         settings = _settings(run, own.settings)
         draws = final_reward(forecaster, settings, run.steps)
         stable = stability(forecaster, settings, run.steps)
-        is_piloted = is_own and now._replace(rate=0.0) == first._replace(rate=0.0)
-        is_piloted = is_piloted and now.rate in of_rate
+        is_piloted = now._replace(rate=0.0) == first._replace(rate=0.0) and now.rate in of_rate
         said = {"advisor": quantiles(draws)}
         if is_piloted:
             said |= carried_on(of_rate[now.rate], run.steps)
@@ -522,9 +497,6 @@ def main() -> None:
     parser.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(TASKS))
     parser.add_argument("--cells", action="store_true", help="the cells, in place of the tasks")
     parser.add_argument(
-        "--pilots-of", choices=MODELS, help="pilots are the same cell's of this model"
-    )
-    parser.add_argument(
         "--every-seed",
         action="store_true",
         help="forecast nothing: score what is kept with --out on the seeds trained since",
@@ -543,7 +515,7 @@ def main() -> None:
         there = {one["task"] for one in found}
         for cell in CELLS:
             if cell.name not in there and not given.every_seed:
-                found += cell_records(cell, given.pilots_of)
+                found += cell_records(cell)
                 print(f"{cell.name}: {len(found)} forecasts so far", file=sys.stderr)
         keep(given.out, found, summary(found), Path(__file__))
         return

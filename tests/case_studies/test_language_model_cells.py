@@ -11,8 +11,9 @@ import pytest
 STUDY = Path(__file__).parents[2] / "case_studies" / "language_model"
 sys.path[:0] = [str(STUDY), str(STUDY.parent)]
 
+import cells  # noqa: E402
 from cell_plan import Cell  # noqa: E402
-from cells import Ladder, best_rates, moved, seed_deviation  # noqa: E402
+from cells import Ladder, best_rates, deaths, moved, seed_deviation  # noqa: E402
 
 SHARP = (0.1, 0.3, 0.9, 0.6, 0.2, 0.0)
 FLAT = (0.50, 0.51, 0.52, 0.52, 0.51, 0.50)
@@ -170,3 +171,51 @@ def test_what_is_advised_across_models_is_scored_beside_the_ladder(tmp_path, mon
     assert found["TRL's default"]["regret"] == pytest.approx(0.0)
     summed = live_across.summary([live_across.told(loop, answers)])
     assert summed[live_across.ADVICE]["intervals held"] == [1, 2]
+
+
+def test_deaths_are_late_where_the_best_came_after_half():
+    class Run:
+        steps = 60
+
+        def __init__(self, died_at):
+            self.died_at, self.unstable = died_at, died_at == 10.0
+
+    found = deaths([Run(None), Run(0.0), Run(10.0), Run(30.0), Run(44.0)])
+    assert found == {
+        "runs": 5,
+        "died": 4,
+        "early": 2,
+        "late": 2,
+        "late and fell for good": 0,
+        "fell for good": 1,
+    }
+
+
+def test_a_rate_is_transferred_by_the_ratio_of_the_formula():
+    from cells import transferred
+
+    assert transferred(1e-5, "smollm2", "smollm2") == 1e-5
+    assert transferred(1e-5, "smollm2", "gemma") == pytest.approx(1e-5 * (576 / 640) ** 0.781)
+    assert transferred(1e-5, "gemma", "qwen") < transferred(1e-5, "gemma", "smollm2")
+
+
+def test_ladders_are_read_at_every_horizon_of_their_runs(tmp_path, monkeypatch):
+    cell = Cell("gemma", "largest")
+
+    class Run:
+        steps = 60
+
+        def __init__(self, rate):
+            self.configuration = cell.run(rate, 1).configuration
+            step = np.arange(1.0, 61.0)
+            self.rewards = step, step * rate * 1e3
+
+    monkeypatch.setattr(cells, "unpack", lambda place: tmp_path)
+    monkeypatch.setattr(cells, "trained", lambda folder: [Run(rate) for rate in cell.rates])
+    short, whole = cells.ladders(cell)
+    assert (short.horizon, whole.horizon) == (30, 60)
+    assert short.means[1e-6] == pytest.approx(27.5e-3)
+    assert whole.means[1e-6] == pytest.approx(57.5e-3)
+    # Half of a ladder is not read: its best rate may be among those that lack.
+    monkeypatch.setattr(cells, "trained", lambda folder: [Run(rate) for rate in cell.rates[:4]])
+    assert cells.ladders(cell) == []
