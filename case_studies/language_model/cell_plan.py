@@ -176,6 +176,17 @@ EDGES: tuple[tuple[Cell, tuple[float, ...], tuple[int, ...]], ...] = (
     (Cell("gemma", "largest", completions=8, group=4), (1e-5,), (3, 4)),
     (Cell("qwen", "three_sum", completions=8, steps=30, group=4), (2e-6, 3e-6, 5e-6, 1e-5), (1, 2)),
     (Cell("qwen", "largest", completions=8, steps=30, group=4), (2e-6, 3e-6, 5e-6, 1e-5), (1, 2)),
+    # Added at 143 runs, of which 24 died: rollouts that serve four steps without clipping are cheap.
+    (
+        Cell("smollm2", "largest", completions=8, steps=30, epochs=4, group=4, clip=10.0),
+        (3e-5, 5e-5, 7e-5, 1e-4),
+        (5, 6),
+    ),
+    (
+        Cell("gemma", "largest", completions=8, steps=30, epochs=4, group=4, clip=10.0),
+        (1e-5, 2e-5, 3e-5),
+        (5, 6),
+    ),
 )
 """Where runs are expected to die: at and above the edge of ladders, few completions in groups of
 four, which strays more. Fixed before any was trained; no best rate is read from them.
