@@ -176,7 +176,7 @@ EDGES: tuple[tuple[Cell, tuple[float, ...], tuple[int, ...]], ...] = (
     (Cell("gemma", "largest", completions=8, group=4), (1e-5,), (3, 4)),
     (Cell("qwen", "three_sum", completions=8, steps=30, group=4), (2e-6, 3e-6, 5e-6, 1e-5), (1, 2)),
     (Cell("qwen", "largest", completions=8, steps=30, group=4), (2e-6, 3e-6, 5e-6, 1e-5), (1, 2)),
-    # Added at 143 runs, of which 24 died: rollouts that serve four steps without clipping are cheap.
+    # Added at 143 runs, of which 24 died: rollouts that serve four steps are cheap.
     (
         Cell("smollm2", "largest", completions=8, steps=30, epochs=4, group=4, clip=10.0),
         (3e-5, 5e-5, 7e-5, 1e-4),
