@@ -20,7 +20,7 @@ import numpy as np  # noqa: E402
 from run import LEAST_REWARDS, load  # noqa: E402
 from run_store import TABLES, unpack  # noqa: E402
 from trained_runs import pilots_of, trained  # noqa: E402
-from trained_tasks import LEAST_STEPS, runs_of_tasks  # noqa: E402
+from trained_tasks import runs_of_tasks  # noqa: E402
 from visible import LEAST_SHARE, SAME, compare  # noqa: E402
 
 from advisor.diagnosis.collapse import (  # noqa: E402
@@ -32,6 +32,9 @@ from advisor.diagnosis.collapse import (  # noqa: E402
 from advisor.forecast.analogues import mark_of  # noqa: E402
 from advisor.forecast.elsewhere import project_of, signals_of  # noqa: E402
 from advisor.runs import PilotRun  # noqa: E402
+
+LEAST_STEPS_OF_CELLS = 30
+"""Of a run of a table in which the best rate moves: the short ones are of models that learn fast."""
 
 LOOKS = (0.1, 0.25, 0.5, 0.75)
 """Shares of a run at which it is scored."""
@@ -124,7 +127,7 @@ def _trained() -> Iterator[Finished]:
         place = f"{table.parent.name}/{table.name.removesuffix('.jsonl.gz')}"
         by_length = defaultdict(list)
         for run in trained(unpack(place)):
-            if run.steps >= LEAST_STEPS:
+            if run.steps >= LEAST_STEPS_OF_CELLS:
                 by_length[run.steps].append(run)
         for steps, members in by_length.items():
             with tempfile.TemporaryDirectory() as folder:
