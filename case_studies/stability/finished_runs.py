@@ -34,7 +34,7 @@ from advisor.forecast.elsewhere import project_of, signals_of  # noqa: E402
 from advisor.runs import PilotRun  # noqa: E402
 
 LEAST_STEPS_OF_CELLS = 30
-"""Of a run of a table in which the best rate moves: the short ones are of models that learn fast."""
+"""Of a run of a table in which the best rate moves: some models learn fast."""
 
 LOOKS = (0.1, 0.25, 0.5, 0.75)
 """Shares of a run at which it is scored."""
