@@ -35,6 +35,7 @@ def members(study, dealt=None):
     return found
 
 
+@pytest.mark.evidence
 def test_a_run_that_sags_is_said_to_die_where_those_died_and_not_where_deaths_are_dealt(study):
     dealt = np.random.default_rng(1).random(96) < 1 / 3
     areas = {}
