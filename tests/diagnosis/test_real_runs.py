@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+from studies import modules_of
 
 from advisor.diagnosis import diagnose
 
-CASE = Path(__file__).parents[2] / "case_studies" / "diagnose"
 COLLAPSES = 13
 NEAR = 10.0
 MOST_HEALTHY_FAILED = 0.05
@@ -20,12 +17,9 @@ def judged(real_logs):
     """Index and labels of each run, with its diagnosis."""
     if not (real_logs / "INDEX.tsv").is_file():
         pytest.skip(f"no index beside the logs ({real_logs})")
-    sys.path.insert(0, str(CASE))
-    try:
-        from run import labelled
-    finally:
-        sys.path.remove(str(CASE))
-    return [{**row, "found": diagnose(row["run"])} for row in labelled(real_logs)]
+    with modules_of("diagnose", ("run",)) as study:
+        rows = study["run"].labelled(real_logs)
+    return [{**row, "found": diagnose(row["run"])} for row in rows]
 
 
 @pytest.mark.evidence

@@ -29,6 +29,7 @@ from advisor.model import (
     Posterior,
     Sampling,
     cohort_of,
+    compat,
     load_priors,
     sampling,
 )
@@ -285,3 +286,18 @@ def test_fit_refuses_bad_input_before_it_loads_anything(sampler):
     with pytest.raises(InputError, match="no run to fit"):
         fit([], progress=lambda *stage: said.append(stage))
     assert said == sampler.attempts == []
+
+
+@pytest.mark.smoke
+def test_figures_are_those_of_the_chains():
+    # Real diagnostics, on draws without a trend, and on two chains that disagree.
+    rng = np.random.default_rng(70)
+    good = rng.standard_normal((4, 500, 2))
+    rhat, ess = compat.convergence({"x": good})["x"]
+    assert rhat.shape == ess.shape == (2,)
+    assert np.all(rhat < 1.01)
+    assert np.all((ess > 1500) & (ess < 2600))
+    apart = good + np.array([0, 0, 1, 1])[:, None, None]
+    rhat, ess = compat.convergence({"x": apart})["x"]
+    assert np.all(rhat > 1.1)
+    assert np.all(ess < 100)
