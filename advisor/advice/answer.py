@@ -353,14 +353,14 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
     own = [question.fixed.model_copy(update=values) for values in recipes.values()]
     forecaster = question.forecaster
     leader = leading(pilots_of(forecaster.posterior, forecaster.target)).settings
-    found = list(zip(["best pilot", *recipes], at_end.compared([leader, *own]), strict=True))
-    at_end.prepare_curves(one for _, one in found)
-    chances: list[float | None] = [None] * len(found)
-    if question.request.objective.kind == "reward":
-        chances = [*p_better(at_end, decision.chosen, [one for _, one in found])]
+    found = at_end.compared([leader, *own])
+    at_end.prepare_curves(found)
+    is_reward = question.request.objective.kind == "reward"
     return [
-        as_alternative(name, at_end, one, goal, chance)
-        for (name, one), chance in zip(found, chances, strict=True)
+        as_alternative(
+            name, at_end, one, goal, p_better(decision.chosen, one) if is_reward else None
+        )
+        for name, one in zip(["best pilot", *recipes], found, strict=True)
     ]
 
 
@@ -374,7 +374,7 @@ def _against_the_known(question: Question, decision: Decision) -> list[Note]:
     pilots = pilots_of(question.forecaster.posterior, question.forecaster.target)
     usual = question.fixed.model_copy(update={"learning_rate": known.learning_rate})
     it, *others = at_end.compared([usual, *settings_run(pilots)])
-    own, *piloted = [1 - p for p in p_better(at_end, it, [decision.chosen, *others])]
+    own, *piloted = [p_better(one, it) for one in (decision.chosen, *others)]
     if max(own, *piloted) >= rule.worthwhile or not it.is_feasible(question.request.level):
         return [note(Kind.KNOWN_RATE_BEATEN, rate=known.learning_rate, chance=percent(own))]
     chance = percent(max(own, *piloted))

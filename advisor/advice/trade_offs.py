@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.advice.answer_fields import Alternative, PriorCheck
 from advisor.advice.candidates import RATE_REACH, Lattice
-from advisor.advice.evaluate import Evaluation, Evaluator, run_ends, stacked, utilities
+from advisor.advice.evaluate import Evaluation, Evaluator, run_ends, stacked
 from advisor.advice.reasons import Binding, binding, level_flag
 from advisor.advice.wording import level_text, percent, short_text
 from advisor.forecast import line_for, log_update_norm, pilots_of, recalibrated
@@ -43,12 +43,10 @@ def as_alternative(
     )
 
 
-def p_better(at_end: Evaluator, one: Evaluation, others: Sequence[Evaluation]) -> list[float]:
-    """Probability that a run is worth more than each of some others, under the same draws."""
-    runs = [one, *others]
-    settings, steps = [run.settings for run in runs], [run.cost.steps for run in runs]
-    own, *rest = utilities(at_end.forecaster, settings, steps)
-    return [float(np.mean(own > other) + np.mean(own == other) / 2) for other in rest]
+def p_better(one: Evaluation, other: Evaluation) -> float:
+    """Probability that a run is worth more than another one, under the same draws."""
+    is_more, is_equal = one.utility > other.utility, one.utility == other.utility
+    return float(np.mean(is_more) + np.mean(is_equal) / 2)
 
 
 def advised_goal(curve: FloatArray) -> float:
@@ -205,19 +203,19 @@ def _ends_higher(
 def limiting_factor(
     evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float
 ) -> Binding:
-    """Constraint that the advice stands at, and what freeing it would give."""
+    """Constraint that would give most if it were freed."""
     noticed = chosen.reward + NOTICED * evaluate.forecaster.outcome_range
-    better = [e for e in evaluate.tried if e.reward > noticed and e.least < level]
-    if better and evaluate.goal is None:
-        top = max(better, key=lambda e: e.reward)
-        flag, least = level_flag(top.least), percent(top.least, level)
-        return _ends_higher("unstable", top, chosen, flag, least=least)
-    higher = [e for e in evaluate.tried if e.reward > noticed and e.is_feasible(level)]
     meta, is_reward = evaluate.forecaster.posterior.meta, evaluate.objective.kind == "reward"
-    if higher and is_reward and meta.priors.known_optimum is not None:
-        top = max(higher, key=lambda e: e.reward)
+    has_known = is_reward and meta.priors.known_optimum is not None
+    above = [e for e in evaluate.tried if e.reward > noticed and evaluate.goal is None]
+    bound = [e for e in above if e.least < level or (has_known and e.is_feasible(level))]
+    if bound:
+        top = max(bound, key=lambda e: e.reward)
+        if top.least < level:
+            flag, least = level_flag(top.least), percent(top.least, level)
+            return _ends_higher("unstable", top, chosen, flag, least=least)
         flag = f"--learning-rates {top.settings.learning_rate:g}"
-        chance = percent(*p_better(evaluate, top, [chosen]))
+        chance = percent(p_better(top, chosen))
         return _ends_higher("farther_from_known", top, chosen, flag, chance=chance)
     (*others, last), surviving = lattice.axes[RATE], meta.largest_surviving_rate
     if others and chosen.settings.learning_rate == last:
