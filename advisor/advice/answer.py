@@ -27,7 +27,6 @@ from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.search import search as search_best
 from advisor.advice.support import beyond_pilots, cautions, memory_of, reach_of, silent_groups
 from advisor.advice.trade_offs import (
-    advised_goal,
     as_alternative,
     best_piloted,
     bound,
@@ -53,6 +52,8 @@ from advisor.forecast import (
 )
 from advisor.model import Posterior, Priors, informed_share, outside_evidence
 from advisor.runs import Settings, Trainer
+
+GAINED = 0.95  # Share of the advised gain whose time is stated
 
 
 @dataclass(frozen=True)
@@ -277,7 +278,8 @@ def explain(
     last, planned = chosen.cost.steps, chosen.planned
     curve = forecaster.outcome(planned, times := curve_steps(last))
     mean = curve.mean(axis=0)
-    piloted, *recipes = _rivals(question, decision, gained := advised_goal(mean))
+    gained = float(mean[0] + GAINED * (mean[-1] - mean[0]))
+    piloted, *recipes = _rivals(question, decision, gained)
     silent, beyond = silent_groups(forecaster), beyond_pilots(chosen.settings, forecaster)
     return Recommendation(
         kind=decision.kind,
@@ -291,7 +293,7 @@ def explain(
         peak=interval_of(peak(forecaster, planned, last)),
         stability=chosen.stability,
         cost=chosen.cost,
-        steps_to_95=steps_to_share(mean, times, 0.95),
+        steps_to_95=steps_to_share(mean, times, GAINED),
         checkpoints=tuple(checkpoints_of(times, curve, forecaster.outcome_range)),
         limit=decision.limit,
         alternatives=trade_offs(decision.evaluate, chosen, request.level, gained),

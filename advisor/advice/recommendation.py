@@ -212,26 +212,15 @@ def _config(
     )
 
 
-def trainer_configs(recommendation: Recommendation) -> dict[str, str]:
-    """Configs that a study holds, by trainer; `missing_configs` has those that cannot be."""
-    found = _exported(recommendation)
-    return {name: text for name, text in found.items() if not isinstance(text, InputError)}
-
-
-def missing_configs(recommendation: Recommendation) -> dict[str, str]:
-    """Trainers that cannot run the advised settings, and why."""
-    found = _exported(recommendation)
-    return {name: str(error) for name, error in found.items() if isinstance(error, InputError)}
-
-
-def _exported(recommendation: Recommendation) -> dict[str, str | InputError]:
-    found: dict[str, str | InputError] = {}
+def trainer_configs(recommendation: Recommendation) -> tuple[dict[str, str], dict[str, str]]:
+    """Configs that a study holds, by trainer, and why other trainers cannot run the settings."""
+    configs: dict[str, str] = {}
+    missing: dict[str, str] = {}
     own = Trainer.named(recommendation.trainer).export
     for name, one in Trainer.exports().items():
-        if one.on_demand and (own is None or own.name != name):
-            continue
-        try:
-            found[name] = export(recommendation, name)
-        except InputError as error:
-            found[name] = error
-    return found
+        if not one.on_demand or (own is not None and own.name == name):
+            try:
+                configs[name] = export(recommendation, name)
+            except InputError as error:
+                missing[name] = str(error)
+    return configs, missing

@@ -15,10 +15,8 @@ from advisor.advice.wording import level_text, percent, short_text
 from advisor.forecast import line_for, log_update_norm, pilots_of, recalibrated
 from advisor.model import Posterior, RunSummary, log_prior, peaked, smoothed_weights
 from advisor.runs import Settings
-from advisor.theory import FloatArray
 
 NOTABLY = 0.8  # Price or time of a trade-off over the advised one, at most
-SHARE = 0.95  # Share of the advised gain whose time is stated
 NOTICED = 0.01  # Share of the reward range that a freed constraint must give to be named
 
 RATE = "learning_rate"
@@ -47,11 +45,6 @@ def p_better(one: Evaluation, other: Evaluation) -> float:
     """Probability that a run is worth more than another one, under the same draws."""
     is_more, is_equal = one.utility > other.utility, one.utility == other.utility
     return float(np.mean(is_more) + np.mean(is_equal) / 2)
-
-
-def advised_goal(curve: FloatArray) -> float:
-    """Reward at which 95 % of the gain of the advised run's mean curve is made."""
-    return float(curve[0] + SHARE * (curve[-1] - curve[0]))
 
 
 def trade_offs(
@@ -184,22 +177,6 @@ def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: flo
     return binding(worst, axis=axes[worst], freed_by=freed, **parts)
 
 
-def _ends_higher(
-    case: str, top: Evaluation, chosen: Evaluation, freed_by: str, **why_not: str
-) -> Binding:
-    """Settings that are forecast to end higher than those chosen, and why they are not."""
-    return binding(
-        case,
-        axis=RATE,
-        value=top.settings.learning_rate,
-        gain=top.reward - chosen.reward,
-        freed_by=freed_by,
-        settings=short_text(top.settings, chosen.settings),
-        reward=top.reward,
-        **why_not,
-    )
-
-
 def limiting_factor(
     evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float
 ) -> Binding:
@@ -211,12 +188,15 @@ def limiting_factor(
     bound = [e for e in above if e.least < level or (has_known and e.is_feasible(level))]
     if bound:
         top = max(bound, key=lambda e: e.reward)
+        own: dict[str, Any] = {"axis": RATE, "value": top.settings.learning_rate}
+        own |= {"gain": top.reward - chosen.reward, "reward": top.reward}
+        own = {"settings": short_text(top.settings, chosen.settings)} | own
         if top.least < level:
             flag, least = level_flag(top.least), percent(top.least, level)
-            return _ends_higher("unstable", top, chosen, flag, least=least)
+            return binding("unstable", **own, freed_by=flag, least=least)
         flag = f"--learning-rates {top.settings.learning_rate:g}"
         chance = percent(p_better(top, chosen))
-        return _ends_higher("farther_from_known", top, chosen, flag, chance=chance)
+        return binding("farther_from_known", **own, freed_by=flag, chance=chance)
     (*others, last), surviving = lattice.axes[RATE], meta.largest_surviving_rate
     if others and chosen.settings.learning_rate == last:
         is_reach = surviving is not None and last == float(f"{surviving * RATE_REACH:.2g}")

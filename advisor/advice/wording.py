@@ -125,10 +125,6 @@ URGENT = (Kind.LOST_REWARDS, Kind.ADAPTER_DOUBTED, Kind.KL_DOUBTED, Kind.CEILING
 """Assumptions that are named before a launch: a log may show that they are wrong."""
 
 
-def _same_place(one: Settings, other: Settings) -> bool:
-    return place_of(one) == place_of(other)
-
-
 def brief(name: str, most: int = 40) -> str:
     """Name of a run, without its middle where it is long."""
     return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[-most // 2 :]}"
@@ -159,7 +155,7 @@ def _choice(advice: AnswerFields, check: PriorCheck) -> str:
     """What would be chosen with the priors less or more sure."""
     if check.best is None:
         return "no configuration is stable enough"
-    if _same_place(check.best, advice.settings):
+    if place_of(check.best) == place_of(advice.settings):
         return "the choice stays"
     best = in_trainer_names(check.best, advice.trainer)
     return f"the highest forecast of what is stable enough is that of {best}"
@@ -194,7 +190,7 @@ def headlines(advice: AnswerFields) -> list[str]:
 def leader_text(advice: AnswerFields) -> str:
     """Why the pilot with the highest reward is not followed; empty where it is."""
     has_other = advice.leader is not None and not advice.leader.is_followed
-    return _say("leader", advice) if has_other else ""
+    return say_of_answer("leader", advice) if has_other else ""
 
 
 def launch_notes(advice: AnswerFields) -> list[str]:
@@ -233,7 +229,7 @@ def summary_text(advice: AnswerFields) -> str:
         lines += [f"Until then, the pilot with the {best}: {own}"]
     else:
         lines = [own]
-    lines += [*headlines(advice), _say("expect", advice)]
+    lines += [*headlines(advice), say_of_answer("expect", advice)]
     if (why := leader_text(advice)) and advice.kind != "infeasible":
         lines.append(why)
     left = MOST_WORDS - FRAME_WORDS - len(" ".join(lines).split())
@@ -246,19 +242,9 @@ def summary_text(advice: AnswerFields) -> str:
     return "\n".join([*lines, *(["Before you launch:"] if bullets else []), *bullets])
 
 
-def explanation_text(advice: AnswerFields) -> str:
-    """Write in full what the numbers speak of and what they mean, without lines to paste."""
-    return _say("explanation", advice)
-
-
 def pilot_reason(pilot: NextPilot) -> str:
     """Why a pilot is named, how likely it lives, and its price."""
-    return _say("pilot", pilot)
-
-
-def evidence_text(advice: AnswerFields) -> str:
-    """Write the peak of the reward, and how much of the answer is data."""
-    return _say("shares", advice)
+    return say_of_answer("pilot", pilot)
 
 
 def details_text(advice: AnswerFields) -> str:
@@ -266,13 +252,13 @@ def details_text(advice: AnswerFields) -> str:
     shown = summary_text(advice)
     said = [leader_text(advice), *(f"Caution: {line}" for line in launch_notes(advice))]
     more = [line for line in said if line and line.removeprefix("Caution: ") not in shown]
-    return _say("details", advice, more)
+    return say_of_answer("details", advice, more)
 
 
 _said: tuple[Callable[..., Any], ...] = (brief, counted, difference, flags, gpu_time, kinds, many)
 _said += (in_trainer_names, level_text, number, percent, price, prompts_text, short_text)
 _known: dict[str, Any] = {one.__name__: one for one in _said}
-_known |= {"choice": _choice, "same_place": _same_place, "support": SUPPORT}
+_known |= {"choice": _choice, "place_of": place_of, "support": SUPPORT}
 _known |= {"informed": INFORMED, "nearly_all": NEARLY_ALL, "trusted_k": TRUSTED_K}
-_say = Words("advisor.advice", "answer.txt.j2", **_known)
+say_of_answer = Words("advisor.advice", "answer.txt.j2", **_known)
 say_of_pilots = Words("advisor.advice", "pilots.txt.j2", **_known)

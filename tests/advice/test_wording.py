@@ -16,11 +16,11 @@ from advisor.advice import (
     Binding,
     Cost,
     advise,
-    explanation_text,
     in_trainer_names,
     leader_text,
     number,
     percent,
+    say_of_answer,
 )
 from advisor.advice.wording import price, title_of
 from advisor.common import Kind, counted, note, stated
@@ -337,7 +337,7 @@ def test_price_says_what_is_known():
 def test_what_group_sizes_waste_is_one_line_where_it_is_known(advice):
     def wasting(shares):
         evidence = advice.evidence.model_copy(update={"silent_groups": shares})
-        return explanation_text(advice.model_copy(update={"evidence": evidence}))
+        return say_of_answer("explanation", advice.model_copy(update={"evidence": evidence}))
 
     wasted = wasting({4: 0.7086, 8: 0.6, 16: 0.5094})
     (line,) = (x for x in wasted.splitlines() if x.startswith("Groups whose"))
