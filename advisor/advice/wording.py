@@ -107,9 +107,6 @@ def stability_interval(stability: Stability) -> str:
 # Paragraphs ---------------------------------------------------------------------------------------
 
 
-MOST_WORDS = 150  # Of an answer on a terminal, its title and the line on its study included
-FRAME_WORDS = 19  # Of these, for the title, that line and the heading of remarks
-BULLETS = 3  # Remarks before a launch, at most
 NEARLY_ALL = 0.95  # Share of the steps from which on 95 % of the gain says nothing of a shorter run
 
 INFORMED = {
@@ -164,24 +161,6 @@ def _choice(advice: AnswerFields, check: PriorCheck) -> str:
 # The answer ---------------------------------------------------------------------------------------
 
 
-def title_of(advice: AnswerFields) -> str:
-    """What an answer is headed by: the pilot to run first, where one is to be run."""
-    if advice.next_pilot is not None:
-        many = 1 + len(advice.further_pilots)
-        first = "Run this pilot first" if many == 1 else f"Run these {many} pilots first"
-        none = "No feasible configuration. " if advice.kind == "infeasible" else ""
-        return f"{none}{first}"
-    if Kind.UNPILOTED_LANGUAGE_MODEL in kinds(advice.notes) and advice.kind == "recommendation":
-        return "Best guess from another model's pilots"
-    if advice.kind == "recommendation":
-        is_edge = advice.limit.kind == "edge_of_rates"
-        is_outside = advice.beyond_pilots or is_edge or Kind.NONE_MOVED in kinds(advice.notes)
-        return (
-            "Best setting found, outside your pilots" if is_outside else "Recommended configuration"
-        )
-    return "More pilots are needed" if advice.kind == "next_pilot" else "No feasible configuration"
-
-
 def headlines(advice: AnswerFields) -> list[str]:
     """What is wrong with the whole answer: a first look, another preset, a looser check."""
     return [str(one) for one in advice.notes if one.audience == "headline"]
@@ -212,47 +191,9 @@ def pilot_lines(advice: AnswerFields) -> list[str]:
     return [*pasted, f"{counted(pilot.steps, 'step')}{each}. {pilot_reason(pilot)}"]
 
 
-def summary_text(advice: AnswerFields) -> str:
-    """Write the answer: what to run, what comes of it, why not the leader, what to check first."""
-    own, lines = in_trainer_names(advice.settings, advice.trainer), pilot_lines(advice)
-    if lines and advice.kind == "recommendation":
-        where = ", outside your pilots" if advice.beyond_pilots else ""
-        lines += ["", f"To launch without it{where}: {own}"]
-    elif advice.kind == "infeasible":
-        lines += [""] * bool(lines)
-        lines += [f"No setting meets what was asked. Nearest: {own}", advice.binding]
-    elif advice.kind == "next_pilot":
-        best = (
-            "best forecast" if advice.evidence.collapsed < advice.evidence.pilots else "lowest rate"
-        )
-        lines += [""] * bool(lines)
-        lines += [f"Until then, the pilot with the {best}: {own}"]
-    else:
-        lines = [own]
-    lines += [*headlines(advice), say_of_answer("expect", advice)]
-    if (why := leader_text(advice)) and advice.kind != "infeasible":
-        lines.append(why)
-    left = MOST_WORDS - FRAME_WORDS - len(" ".join(lines).split())
-    bullets: list[str] = []
-    for line in launch_notes(advice):
-        words = len(line.split()) + 1
-        if len(bullets) < BULLETS and words <= left:
-            bullets.append(f"- {line}")
-            left -= words
-    return "\n".join([*lines, *(["Before you launch:"] if bullets else []), *bullets])
-
-
 def pilot_reason(pilot: NextPilot) -> str:
     """Why a pilot is named, how likely it lives, and its price."""
     return say_of_answer("pilot", pilot)
-
-
-def details_text(advice: AnswerFields) -> str:
-    """Write what stands behind the answer: its meaning, its evidence, what else could be run."""
-    shown = summary_text(advice)
-    said = [leader_text(advice), *(f"Caution: {line}" for line in launch_notes(advice))]
-    more = [line for line in said if line and line.removeprefix("Caution: ") not in shown]
-    return say_of_answer("details", advice, more)
 
 
 _said: tuple[Callable[..., Any], ...] = (brief, counted, difference, flags, gpu_time, kinds, many)
