@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +39,7 @@ from advisor.advice.trade_offs import (
     trade_offs,
 )
 from advisor.advice.wording import INFORMED, percent
-from advisor.common import Kind, Note, Progress, by_weight, kinds, note, progress_of, stated
+from advisor.common import Kind, Note, Progress, kinds, note, progress_of, stated
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import (
     SUPPORT,
@@ -50,7 +51,7 @@ from advisor.forecast import (
     peak,
     pilots_of,
 )
-from advisor.model import Posterior, Priors, informed_share, outside_evidence
+from advisor.model import Posterior, informed_share, outside_evidence
 from advisor.runs import Settings, Trainer
 
 GAINED = 0.95  # Share of the advised gain whose time is stated
@@ -70,11 +71,6 @@ class Question:
     outside: str | None
     notes: tuple[Note, ...]
     progress: Progress
-
-    @property
-    def priors(self) -> Priors:
-        """Preset behind the posterior, with what the request says is known."""
-        return self.forecaster.posterior.meta.priors
 
     def evaluator(self, aim: Objective | None = None, goal: float | None = None) -> Evaluator:
         """Judge of configurations by an objective; by default the reward at the end."""
@@ -281,6 +277,13 @@ def explain(
     gained = float(mean[0] + GAINED * (mean[-1] - mean[0]))
     piloted, *recipes = _rivals(question, decision, gained)
     silent, beyond = silent_groups(forecaster), beyond_pilots(chosen.settings, forecaster)
+    remarks = [
+        *cautions(forecaster, last, silent, beyond),
+        *memory_of(forecaster, planned),
+        *question.notes,
+        *notes,
+        *_against_the_known(question, decision),
+    ]
     return Recommendation(
         kind=decision.kind,
         settings=planned,
@@ -306,13 +309,7 @@ def explain(
         promotion=promotion(posterior, forecaster.target, planned, last, question.cost)
         if decision.kind == "recommendation"
         else None,
-        notes=by_weight(
-            *cautions(forecaster, last, silent, beyond),
-            *memory_of(forecaster, planned),
-            *question.notes,
-            *notes,
-            *_against_the_known(question, decision),
-        ),
+        notes=tuple(sorted(remarks, key=attrgetter("weight"))),
         trainer=_trainer(posterior, forecaster.target),
         provenance=meta.provenance,
         terms=Terms(
@@ -368,7 +365,8 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
 
 def _against_the_known(question: Question, decision: Decision) -> list[Note]:
     """Whether what was chosen, or any pilot, is worth more than the rate that is known anyway."""
-    known, rule, at_end = question.priors.known_optimum, question.priors.decision, decision.at_end
+    priors, at_end = question.forecaster.posterior.meta.priors, decision.at_end
+    known, worthwhile = priors.known_optimum, priors.decision.worthwhile
     if known is None or known.learning_rate is None or decision.kind == "infeasible":
         return []
     if question.request.objective.kind != "reward":
@@ -377,7 +375,7 @@ def _against_the_known(question: Question, decision: Decision) -> list[Note]:
     usual = question.fixed.model_copy(update={"learning_rate": known.learning_rate})
     it, *others = at_end.compared([usual, *settings_run(pilots)])
     own, *piloted = [p_better(one, it) for one in (decision.chosen, *others)]
-    if max(own, *piloted) >= rule.worthwhile or not it.is_feasible(question.request.level):
+    if max(own, *piloted) >= worthwhile or not it.is_feasible(question.request.level):
         return [note(Kind.KNOWN_RATE_BEATEN, rate=known.learning_rate, chance=percent(own))]
     chance = percent(max(own, *piloted))
     projects, rate = known.projects, known.learning_rate
