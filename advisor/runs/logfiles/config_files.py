@@ -21,7 +21,7 @@ from advisor.text import read_toml
 Scalar = str | int | float | bool | None
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
-"""Stands for a value that only the shell knew: no default may take its place."""
+"""Stands for a value that only a shell or Hydra knew: no default may take its place."""
 
 NAMES = read_toml(__file__, "config_names.toml")
 
@@ -32,7 +32,6 @@ CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "null":
 
 NAME = re.compile(r"[A-Za-z_][\w./-]{0,199}")
 MAPPING = re.compile(r"\{([^{}\[\]]{0,500})\}")
-REFERENCE = re.compile(r"\$\{([^${}]{1,200})\}")
 
 
 def literal(text: str) -> Scalar:
@@ -76,28 +75,12 @@ def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
         name, equals, value = word[2:].partition("=")
         name = name.replace("-", "_")
         if NAME.fullmatch(name):
-            following = words[place + 1 : place + 1 + 16]
-            settings |= {name: literal(value)} if equals else _flag(name, following)
+            following = next(iter(words[place + 1 : place + 2]), "--")
+            if equals or not following.startswith("-") or DECIMAL.fullmatch(following):
+                settings[name] = literal(value if equals else following)
+            else:
+                settings |= {name: True, **({name[3:]: False} if name.startswith("no_") else {})}
     return settings
-
-
-def _flag(name: str, following: Sequence[str]) -> dict[str, Scalar]:
-    """Settings of a flag, from the words behind it."""
-    values: list[Scalar] = []
-    for word in following:
-        is_value = not word.startswith("-") or DECIMAL.fullmatch(word)
-        if not is_value or (values and "=" in word):
-            break
-        values.append(literal(word))
-    if not values:
-        return {name: True, **({name[3:]: False} if name.startswith("no_") else {})}
-    listed = {f"{name}.{place}": value for place, value in enumerate(values)}
-    if len(values) == 1:
-        return {name: values[0]}
-    if all(type(value) in (int, float) for value in values):
-        return listed
-    # A word behind the first value may as well be an argument of the program itself.
-    return {name: values[0], **listed}
 
 
 def flatten(document: Any) -> dict[str, Scalar]:
@@ -125,30 +108,9 @@ def _is_setting(value: Any) -> bool:
     return value is None
 
 
-def follow_references(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Replace ``${a.b}`` by the value of ``a.b``; leave out what leads elsewhere."""
-    followed = {key: _follow(key, value, settings) for key, value in settings.items()}
-    return {key: value for key, (value, is_whole) in followed.items() if is_whole}
-
-
-def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Scalar, bool]:
-    for _ in range(10):
-        if not isinstance(value, str) or "${" not in value:
-            return value, True
-        found = REFERENCE.search(value)
-        name = found.group(1).strip() if found else ""
-        if dots := len(name) - len(name.lstrip(".")):  # relative to where it stands
-            name = ".".join([*key.split(".")[:-dots], name[dots:]])
-        if found is None or name not in settings:
-            break
-        if found.group() == value.strip():
-            # What it says relative to itself is followed from where it stands.
-            key, value = name, settings[name]
-        else:
-            value = f"{value[: found.start()]}{settings[name]}{value[found.end() :]}"
-            if len(value) > limits.MOST_CONFIG_TEXT_CHARACTERS:
-                break
-    return None, False
+def without_references(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Settings of which one that refers to others, as ``${a.b}`` does, is unknown."""
+    return {key: UNKNOWN if "${" in str(value) else value for key, value in settings.items()}
 
 
 @dataclass(frozen=True)
@@ -171,7 +133,7 @@ def parse_config(log: LogFile, kind: str) -> ConfigSource:
     """Read the settings of one file."""
     document = _document(log)
     if kind.startswith("overrides.") and isinstance(document, list):
-        return ConfigSource(log.path, follow_references(parse_overrides(document)))
+        return ConfigSource(log.path, without_references(parse_overrides(document)))
     if not isinstance(document, dict):
         problem = f"it holds a {type(document).__name__}, not settings by name"
         raise InputError(problem, path=log.path, advice="Write 'name: value' lines, or remove it")
@@ -195,7 +157,7 @@ def parse_config(log: LogFile, kind: str) -> ConfigSource:
     if rest and all(wrapped):
         document = {key: value["value"] for key, value in rest.items()}
     section = NAMES["one_section"].get(kind, "")
-    settings = follow_references(flatten(document))
+    settings = without_references(flatten(document))
     return ConfigSource(log.path, {section + key: value for key, value in settings.items()})
 
 
