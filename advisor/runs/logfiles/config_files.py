@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,22 +23,18 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 """Stands for a value that only a shell or Hydra knew: no default may take its place."""
 
 NAMES = read_toml(__file__, "config_names.toml")
+PATTERNS = limits.compiled(NAMES["patterns"])
 
-WHOLE = re.compile(r"[-+]?\d{1,18}")
-DECIMAL = re.compile(r"[-+]?(?:\d{1,20}\.?\d{0,25}|\.\d{1,25})(?:[eE][-+]?\d{1,2})?")
 CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 """Not ``none``, which is a choice: TRL's ``scale_rewards="none"`` divides by nothing."""
-
-NAME = re.compile(r"[A-Za-z_][\w./-]{0,199}")
-MAPPING = re.compile(r"\{([^{}\[\]]{0,500})\}")
 
 
 def literal(text: str) -> Scalar:
     """Value that a text stands for: a number, a switch, nothing, or itself without quotes."""
     bare = text.strip()
-    if WHOLE.fullmatch(bare):
+    if PATTERNS["whole"].fullmatch(bare):
         return int(bare)
-    if DECIMAL.fullmatch(bare):
+    if PATTERNS["decimal"].fullmatch(bare):
         return float(bare)
     if bare in CONSTANTS:
         return CONSTANTS[bare]
@@ -54,9 +49,9 @@ def parse_overrides(entries: Iterable[object]) -> dict[str, Scalar]:
     for entry in entries:
         key, equals, value = str(entry).strip().lstrip("+").partition("=")
         key = key.strip()
-        if not isinstance(entry, str) or not equals or not NAME.fullmatch(key):
+        if not isinstance(entry, str) or not equals or not PATTERNS["name"].fullmatch(key):
             continue
-        if mapping := MAPPING.fullmatch(value.strip()):
+        if mapping := PATTERNS["mapping"].fullmatch(value.strip()):
             pairs = (each.partition(":") for each in mapping.group(1).split(","))
             settings |= {f"{key}.{literal(a)}": literal(b) for a, colon, b in pairs if colon}
         else:
@@ -74,9 +69,9 @@ def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
             continue
         name, equals, value = word[2:].partition("=")
         name = name.replace("-", "_")
-        if NAME.fullmatch(name):
+        if PATTERNS["name"].fullmatch(name):
             following = next(iter(words[place + 1 : place + 2]), "--")
-            if equals or not following.startswith("-") or DECIMAL.fullmatch(following):
+            if equals or not following.startswith("-") or PATTERNS["decimal"].fullmatch(following):
                 settings[name] = literal(value if equals else following)
             else:
                 settings |= {name: True, **({name[3:]: False} if name.startswith("no_") else {})}
