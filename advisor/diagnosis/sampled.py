@@ -219,8 +219,6 @@ def _cut_share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
 
 LEFT_WARNING = 0.1  # Entropy at the end over that at the start
 
-LEAST_ROWS = 12
-
 
 class Choice(NamedTuple):
     """How much choice a policy has left by one series."""
@@ -287,9 +285,12 @@ def _concentration(run: PilotRun, least: Choice) -> card.Finding:
         begins = levels.since(step, least.values, LEFT_WARNING * least.first.mean, below=True)
     kind = "kept"
     status: card.Status | None = "INFO" if least.is_lower and left <= 0.2 else None
-    is_solved = share_of_range(run, judged_series(run)[1])[0] >= SOLVED
-    if is_lost and not is_solved:
-        can_stall = left <= 0.05 and (_stalled(run) or has_collapsed(run))
+    reward = judged_series(run)[1]
+    if is_lost and share_of_range(run, reward)[0] < SOLVED:
+        half = reward[reward.size // 2 :]
+        # Whether the reward gained nothing over the last half.
+        has_stalled = half.size >= 12 and levels.rise(half, 0.5) < 2
+        can_stall = left <= 0.05 and (has_stalled or has_collapsed(run))
         kind, status = "stalled" if can_stall else "lost", None
     steps = (begins, float(step[-1]))
     return card.finding(f"policy_concentration.{kind}", run, steps, status, summary=least.summary)
@@ -312,10 +313,3 @@ def _distinct(run: PilotRun) -> Choice | None:
     above = values - least
     ends_above = (first._replace(mean=first.mean - least), last._replace(mean=last.mean - least))
     return Choice(summary, unit, step, above, *ends_above)
-
-
-def _stalled(run: PilotRun) -> bool:
-    """Whether the reward gained nothing over the last half."""
-    reward = judged_series(run)[1]
-    half = reward[reward.size // 2 :]
-    return half.size >= LEAST_ROWS and levels.rise(half, 0.5) < 2

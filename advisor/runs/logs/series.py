@@ -119,8 +119,8 @@ def read_counts(table: Table, key: str, path: Path) -> FloatArray:
         bad = ~((count >= 0) & (count <= limits.MOST_STEPS) & (count == np.round(count)))
     if bad.any():
         row = int(np.argmax(bad))
-        cell = table.cell(row, key)
-        shown = f"{cell:g}" if isinstance(cell, float) else repr(cell)[:40]
+        is_number = table.has(key)[row]
+        shown = f"{count[row]:g}" if is_number else repr(table.text(key).get(row))[:40]
         problem = f"the step of this row is {shown}, not a whole number below 1e8"
         advice = "Correct the row, or name another step key in a column map"
         raise wrong_at(row, table, path, key, problem, advice)
