@@ -67,8 +67,8 @@ def read_runs(
     InputError
         A log that was named, a sidecar entry or an override is wrong. Or no log was found.
         A tracker's client that is missing, not logged in or without an answer is a `SourceError`.
-        What cannot be read in a folder is passed over; the warnings of the first run name it,
-        and `advisor.inspect` lists it.
+        What cannot be read in a folder is passed over. So is a run with too few rewards, where
+        others have enough. ``left_out`` of the first run names it, and `advisor.inspect` lists it.
     """
     given = _paths(paths)
     found = LogSearch(sidecar, overrides, columns, is_strict=True).run(given)
