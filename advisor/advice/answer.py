@@ -367,9 +367,8 @@ def _against_the_known(question: Question, decision: Decision) -> list[Note]:
     """Whether what was chosen, or any pilot, is worth more than the rate that is known anyway."""
     priors, at_end = question.forecaster.posterior.meta.priors, decision.at_end
     known, worthwhile = priors.known_optimum, priors.decision.worthwhile
-    if known is None or known.learning_rate is None or decision.kind == "infeasible":
-        return []
-    if question.request.objective.kind != "reward":
+    is_asked = decision.kind != "infeasible" and question.request.objective.kind == "reward"
+    if known is None or known.learning_rate is None or not is_asked:
         return []
     pilots = pilots_of(question.forecaster.posterior, question.forecaster.target)
     usual = question.fixed.model_copy(update={"learning_rate": known.learning_rate})
