@@ -3,10 +3,10 @@
     python case_studies/economics/stable.py RECORDS.jsonl[.gz] TABLE.jsonl.gz... \
         --replayed PREDICTIONS.jsonl.gz TABLE.jsonl... [--out stable.json]
 
-with the records that ``run.py --records`` wrote on the same tables, and the predictions that
-``replay/run.py --predictions`` wrote on older ones. What the model says, and what a line learned
-on the other worlds makes of it, are set beside what became of the trained runs. The line of all
-of them is what the preset ``small_models`` ships.
+with the records that ``run.py`` wrote on the same tables, and ``predictions.jsonl.gz``, which an
+earlier release made of eight pilots each on older tables. What the model says, and what a line
+learned on the other worlds makes of it, are set beside what became of the trained runs. The line of
+all of them is what the preset ``small_models`` ships.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
+from manifest import write_result  # noqa: E402
 from recalibration import Line, learn_line  # noqa: E402
-from run import LEVEL, Purse, manifest, read_all  # noqa: E402
+from run import LEVEL, Purse, read_all  # noqa: E402
 from scipy.stats import beta  # noqa: E402
 from tables import World, read_worlds  # noqa: E402
 
@@ -69,7 +70,7 @@ def main() -> None:
     parser.add_argument("records", type=Path)
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--replayed", nargs="+", type=Path, required=True)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=HERE / "stable.json")
     given = parser.parse_args()
     lines = lines_of(given.records)
     new = of_records(lines, read_all(given.tables))
@@ -79,20 +80,20 @@ def main() -> None:
     is_new = np.isin(both.world, new.world)
     # A line knows nothing of other optimizers, whose updates have another norm.
     of_line = np.isfinite(by_line)
-    found: dict[str, Any] = {}
-    for name, part in (("worlds", is_new), ("older tables", ~is_new)):
-        own, line = both.where(part & of_line), by_line[part & of_line]
-        base = np.array([own.lived[own.world != w].mean() for w in own.world])
-        methods = {"model": own.said, "line of the others": line, "base rate of the others": base}
-        found[name] = {
+    part = is_new & of_line
+    own, line = both.where(part), by_line[part]
+    base = np.array([own.lived[own.world != w].mean() for w in own.world])
+    methods = {"model": own.said, "line of the others": line, "base rate of the others": base}
+    found: dict[str, Any] = {
+        "worlds": {
             "forecasts": own.said.size,
             "runs": np.unique(own.run).size,
             "worlds": np.unique(own.world).size,
             "lived": round(float(own.lived.mean()), 4),
             "methods": {key: scores(p, own) for key, p in methods.items()},
-            "brier_by_world": {str(w): by_world(own, line, w) for w in np.unique(own.world)},
-            "classes": {key: classes(methods[key], own) for key in ("model", "line of the others")},
+            "classes": classes(line, own),
         }
+    }
     known = both.where(of_line)
     found["line"] = {
         **{key: round(value, 3) for key, value in learned(known)._asdict().items()},
@@ -100,12 +101,8 @@ def main() -> None:
         "runs": np.unique(known.run).size,
     }
     found["advised"] = advised(lines)
-    inputs = [*given.tables, *given.replayed]
-    found["manifest"] = manifest(Path(__file__), seeds=1, checks={}, inputs=inputs)
-    written = json.dumps(found, indent=1)
-    if given.out is not None:
-        given.out.write_text(written + "\n", encoding="utf-8")
-    print(written)
+    print(json.dumps(found, indent=1))
+    write_result(given.out, found, Path(__file__), [*given.tables, *given.replayed])
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -196,12 +193,6 @@ def scores(p: FloatArray, own: Forecasts) -> dict[str, Any]:
         "slope": round(line.slope, 3),
         "intercept": round(line.intercept, 3),
     }
-
-
-def by_world(own: Forecasts, line: FloatArray, world: str) -> list[float]:
-    """Brier scores of the model and of the line in one world."""
-    here = own.world == world
-    return [round(float(np.mean((p - own.lived)[here] ** 2)), 4) for p in (own.said, line)]
 
 
 def classes(p: FloatArray, own: Forecasts) -> list[dict[str, Any]]:

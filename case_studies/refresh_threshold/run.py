@@ -1,6 +1,6 @@
 """Does the refresh threshold show in a network? Uncorrected GRPO through the predicted limit.
 
-python case_studies/refresh_threshold/run.py [--workers 1]       # forty minutes of one core
+python case_studies/refresh_threshold/run.py [--jobs 1]       # forty minutes of one core
 python case_studies/refresh_threshold/run.py --quick --out quick.json
 
 Pilots are on policy (K = 1) and say nothing of staleness; from them alone the posterior tells how
@@ -13,39 +13,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import time
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tiny_transformer")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "tiny_transformer")]
 
+from engine_flags import add_engine_flags, on_engine  # noqa: E402
 from manifest import manifest  # noqa: E402
 from plan import QUICK, SETUPS, Setup  # noqa: E402
-from training import made  # noqa: E402
+from pretrain import pretrain  # noqa: E402
+from table import TASKS, train_row, trained_rows  # noqa: E402
 from verdict import Rows, cells_of, posterior_of, reliability  # noqa: E402
 
 from advisor.model import Sampling  # noqa: E402
 
 HASTY = 30
-"""Steps of pre-training for ``--quick``."""
-
-
-@contextmanager
-def workers(count: int) -> Iterator[Any]:
-    """Yield a ``map``; with one worker nothing is started."""
-    if count == 1:
-        yield map
-        return
-    executor: Executor
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as executor:
-        yield executor.map
+"""Steps of pre-training for ``--quick``, of which nothing is kept."""
 
 
 def _is_stale(cell: dict[str, Any]) -> bool:
@@ -93,25 +78,23 @@ def main() -> None:
     """Make pilots and runs, fit the pilots, set forecast beside outcome."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=HERE / "refresh_threshold.json")
     parser.add_argument("--quick", action="store_true", help="tiny, writes to --out alone")
+    add_engine_flags(parser)
     asked = parser.parse_args()
-    started = time.perf_counter()
     setups, seeds = (QUICK, 1) if asked.quick else (SETUPS, asked.seeds)
-    hasty = HASTY if asked.quick else None
-    jobs = [job for setup in setups for job in (*setup.pilots(), *setup.sweeps(seeds))]
-    with workers(asked.workers) as mapped:
-        rows = dict(zip(jobs, mapped(made, jobs, [hasty] * len(jobs)), strict=True))
+    runs = [run for setup in setups for run in (*setup.pilots(), *setup.sweeps(seeds))]
+    if asked.quick:
+        made = [train_row(run, pretrain(TASKS[run.task], run.size, HASTY)) for run in runs]
+    else:
+        made = trained_rows(runs, {**on_engine(asked), "keep": asked.keep or HERE / ".cache"})
+    rows = dict(zip(runs, made, strict=True))
     sampling = Sampling(seed=2 if asked.quick else 1)  # the one that needs fewer attempts
     found = [studied(setup, rows, seeds, sampling) for setup in setups]
-    result = {
-        "setups": found,
-        "manifest": manifest(Path(__file__), seeds=seeds, checks=checks(found)),
-        "wall_seconds": round(time.perf_counter() - started),
-    }
+    checked = manifest(Path(__file__), seeds=seeds, checks=checks(found))
+    result = {"setups": found, "manifest": checked}
     asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(result["manifest"]["checks"], indent=1))
+    print(json.dumps(checked["checks"], indent=1))
 
 
 if __name__ == "__main__":

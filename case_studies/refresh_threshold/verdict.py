@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from job import Job, as_runs
-from plan import Setup
+from plan import Row, Run, Setup, as_runs
 
 from advisor.diagnosis import diagnose
 from advisor.forecast import fit, refresh_margin
@@ -17,13 +16,13 @@ from advisor.model import Posterior, Sampling
 from advisor.runs import read_runs
 
 PILOTS = Path(__file__).resolve().parent.parent / "tiny_transformer" / "pilots"
-Rows = dict[Job, dict[str, Any]]
+Rows = dict[Run, Row]
 
 
 def posterior_of(setup: Setup, rows: Rows, sampling: Sampling) -> Posterior:
     """Fit the pilots of a setup, and nothing else."""
-    jobs = setup.pilots()
-    pilots = as_runs(jobs, [rows[job] for job in jobs]) if jobs else read_runs([PILOTS])
+    runs = setup.pilots()
+    pilots = as_runs(runs, [rows[run] for run in runs]) if runs else read_runs([PILOTS])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return fit(pilots, sampling=sampling)
@@ -31,28 +30,17 @@ def posterior_of(setup: Setup, rows: Rows, sampling: Sampling) -> Posterior:
 
 def cells_of(setup: Setup, posterior: Posterior, rows: Rows, seeds: int) -> list[dict[str, Any]]:
     """Forecast and outcome of every cell of a setup."""
-    jobs = setup.sweeps(seeds)
-    best = {
-        rate: float(
-            np.mean(
-                [
-                    rows[job]["final_eval"]
-                    for job in jobs
-                    if job.rate == rate and (job.interval, job.lag) == (1, 0)
-                ]
-            )
-        )
-        for rate in setup.rates
-    }
+    cells = setup.cells()
+    runs_of = {cell: [setup.run(cell, seed) for seed in range(1, seeds + 1)] for cell in cells}
+    finals_of = {cell: [rows[run]["final_eval"] for run in runs_of[cell]] for cell in cells}
     found = []
-    for cell in setup.cells():
-        own = [setup.job(**cell._asdict(), seed=seed) for seed in range(1, seeds + 1)]
-        runs = as_runs(own, [rows[job] for job in own])
-        known = runs[0].hyperparameters
-        assert (known.lag, known.optimizer) == (cell.lag, setup.optimizer)
+    for cell in cells:
+        alike = [one for one in cells if one[:3] == (cell.rate, 1, 0)]
+        best = float(np.mean([finals_of[one] for one in alike]))
+        own, finals = runs_of[cell], finals_of[cell]
+        runs = as_runs(own, [rows[run] for run in own])
         margin = refresh_margin(posterior, runs[0])
         assert margin is not None
-        finals = [rows[job]["final_eval"] for job in own]
         found.append(
             {
                 "learning_rate": cell.rate,
@@ -63,12 +51,12 @@ def cells_of(setup: Setup, posterior: Posterior, rows: Rows, seeds: int) -> list
                 "stiffness_over_limit": float(np.median(margin.stiffness)),
                 "p_diverges": float((margin.stiffness >= 1).mean()),
                 "collapsed": sum(diagnose(run).collapse_step is not None for run in runs),
-                "lost_a_third": sum(value < 2 / 3 * best[cell.rate] for value in finals),
+                "lost_a_third": sum(value < 2 / 3 * best for value in finals),
                 "runs": len(own),
                 "final": round(float(np.mean(finals)), 4),
                 "spread": round(float(np.std(finals)), 4),
-                "largest_gradient": float(np.median([_largest(rows[job]) for job in own])),
-                "on_policy": round(best[cell.rate], 4),
+                "largest_gradient": float(np.median([_largest(rows[run]) for run in own])),
+                "on_policy": round(best, 4),
             }
         )
     return found

@@ -121,7 +121,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("seeds", help="make seeds/")
     commands.add_parser("demo", help="make demo/: short pilots, and full runs after them")
     commands.add_parser("advised", help="make advised/: what the pilots' answer names, trained")
-    table = commands.add_parser("table", help="make a table in case_studies/replay/tables/")
+    table = commands.add_parser("table", help="make a table in tables/")
     table.add_argument("name", choices=sorted(TABLES))
     one = commands.add_parser("one", help="train one run")
     one.add_argument("--task", choices=sorted(TASKS), default="sort")

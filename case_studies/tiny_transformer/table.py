@@ -1,17 +1,24 @@
-"""Tables of finished runs, one JSON object per line: what backtests and calibrations replay."""
+"""Rows of finished runs, one JSON object each: tables, and what other studies train."""
 
 from __future__ import annotations
 
 import copy
 import itertools
 import json
+import math
 import random
 import sys
 import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import torch
 from config import GrpoConfig
+from engine_flags import results
 from grpo import Rollouts, make_optimizer, reward_row, roll_out, take_step
 from pretrain import pretrain
 from records import Run
@@ -19,7 +26,9 @@ from tasks import MAX_COMPLETION_LENGTH, TASKS, Task, _shuffled
 from torch import Tensor
 from transformer import Transformer, completion_statistics, sample
 
-FOLDER = Path(__file__).resolve().parent.parent / "replay" / "tables"
+from advisor.common import EngineSettings, Item, digest_of
+
+FOLDER = Path(__file__).resolve().parent / "tables"
 STEPS = 200
 EVALUATION_PROMPTS = 2048
 BASE_EVALUATION_SEED = 1_000_000
@@ -84,12 +93,23 @@ def write_table(name: str) -> None:
         )
 
 
+def trained_rows(runs: Sequence[Run], where: EngineSettings) -> list[dict[str, object]]:
+    """Train runs from the bases that are kept; those of which a row is kept are not repeated."""
+    items = [Item(f"{run.task} {run.name}", run, (digest_of(asdict(run)),)) for run in runs]
+    return results(_trained, items, "Training", where)
+
+
+def _trained(run: Run) -> dict[str, object]:
+    torch.set_num_threads(1)
+    return train_row(run, pretrain(TASKS[run.task], run.size))
+
+
 def train_row(run: Run, base: Transformer) -> dict[str, object]:
     """Train one run and lay it out as a row.
 
-    The same steps as `grpo.train` for on-policy refreshes, one pass and a constant rate, so the
-    rewards are the same numbers; here the entropy is that of the whole rollout batch when it was
-    sampled, and the only evaluations are those of the base and of the last policy.
+    The same steps as `grpo.train` for one pass and a constant rate, so the rewards are the same
+    numbers; here the entropy is that of the whole rollout batch when it was sampled, and the only
+    evaluations are those of the base and of the last policy.
 
     Parameters
     ----------
@@ -101,19 +121,23 @@ def train_row(run: Run, base: Transformer) -> dict[str, object]:
     Returns
     -------
     dict
-        Settings, accuracies of base and last policy, seconds, and a list per logged series with
-        one entry per optimizer step, rounded to five decimals.
+        Settings, accuracies of base and last policy, seconds of the processor, and a list per
+        logged series with one entry per optimizer step, rounded to five decimals.
     """
-    started = time.perf_counter()
-    task, config, policy = TASKS[run.task], run.config, copy.deepcopy(base)
+    started = time.process_time()
+    task, config = TASKS[run.task], run.config
+    policy, behaviour = copy.deepcopy(base), copy.deepcopy(base)
     optimizer = make_optimizer(policy, config)
     generator = torch.Generator().manual_seed(config.seed)
+    snapshots: deque[dict[str, Tensor]] = deque(maxlen=config.lag + 1)
     steps: list[dict[str, float]] = []
     for step in range(config.steps):
+        snapshots.append({name: value.clone() for name, value in policy.state_dict().items()})
         within = step % config.minibatches_per_refresh
         if within == 0:
-            rollout_batch = roll_out(policy, task, config, generator)
-            entropy = entropy_at_generation(policy, rollout_batch)
+            behaviour.load_state_dict(snapshots[0])
+            rollout_batch = roll_out(behaviour, task, config, generator)
+            entropy = entropy_at_generation(behaviour, rollout_batch)
         batch = rollout_batch[within]
         _, norm, update = take_step(policy, base, batch, config, optimizer)
         rewards = reward_row(batch)
@@ -132,9 +156,14 @@ def train_row(run: Run, base: Transformer) -> dict[str, object]:
         "base_acc": accuracy(base, task, BASE_EVALUATION_SEED),
         # The same offset as in grpo.train: training and evaluation share no random numbers.
         "final_eval": accuracy(policy, task, BASE_EVALUATION_SEED + config.seed),
-        "seconds": round(time.perf_counter() - started, 2),
-        **{name: [round(row[name], 5) for row in steps] for name in steps[0]},
+        "seconds": round(time.process_time() - started, 2),
+        **{name: [_rounded(row[name]) for row in steps] for name in steps[0]},
     }
+
+
+def _rounded(value: float) -> float | None:
+    """A diverged run has no finite gradient, and JSON has no name for that."""
+    return round(value, 5) if math.isfinite(value) else None
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ from hub_packages import REGISTRY, loaded
 
 from advisor import InputError
 
-TABLES = Path(__file__).parents[2] / "case_studies" / "replay" / "tables"
+TABLES = Path(__file__).parents[2] / "case_studies" / "tiny_transformer" / "tables"
 PACKAGES = ("samplers/grpo_advisor", "pruners/grpo_advisor", "benchmarks/grpo_replay")
 Problem = loaded("benchmarks/grpo_replay").Problem
 

@@ -14,7 +14,7 @@ import numpy as np
 from advisor.diagnosis.collapse import dead_from_the_start, find_any_fall
 from advisor.forecast import Target
 from advisor.runs import PilotRun, Settings, read_runs
-from advisor.theory import BoolArray, FloatArray
+from advisor.theory import BoolArray
 
 FLOOR = 0.0
 """Lowest reward of every table."""
@@ -53,18 +53,6 @@ class World:
         completed = self.runs[index].hyperparameters.completed()
         return completed.planned_over(self.steps)
 
-    def candidates(self) -> list[int]:
-        """Runs that advice may name: of a configuration with several seeds the first."""
-        first: dict[tuple[object, ...], int] = {}
-        for index, run in enumerate(self.runs):
-            s = run.hyperparameters
-            first.setdefault((s.learning_rate, s.group_size, s.refresh_interval), index)
-        return list(first.values())
-
-    def outcomes(self) -> FloatArray:
-        """What each run came to, shape (runs,)."""
-        return np.array([row["final_eval"] for row in self.rows])
-
     def collapsed(self) -> BoolArray:
         """Whether each run collapsed, shape (runs,)."""
         return np.array([self.has_collapsed(index, self.steps) for index in range(len(self.runs))])
@@ -93,7 +81,7 @@ def read_worlds(paths: list[Path]) -> list[World]:
     Parameters
     ----------
     paths : list of Path
-        JSON lines in the format of ``tables/README.md``, packed with gzip or not.
+        JSON lines in the format of ``tiny_transformer/tables/README.md``, packed with gzip or not.
     """
     with tempfile.TemporaryDirectory() as folder:
         return [world for path in paths for world in _read(_plain(path, Path(folder)))]
