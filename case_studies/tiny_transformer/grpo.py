@@ -41,25 +41,10 @@ class Rollouts:
     advantages: Tensor
 
 
-def advantages(rewards: Tensor, scaling: str) -> Tensor:
-    """Centre rewards within groups and scale them.
-
-    Parameters
-    ----------
-    rewards : Tensor
-        Shape (groups, group_size).
-    scaling : {"group", "batch", "none"}
-        Which standard deviation divides the result.
-
-    Returns
-    -------
-    Tensor
-        Shape of `rewards`.
-    """
+def advantages(rewards: Tensor) -> Tensor:
+    """Rewards, shape (groups, group_size), centred within groups and over their deviation."""
     centred = rewards - rewards.mean(dim=1, keepdim=True)
-    if scaling == "group":
-        return centred / (rewards.std(dim=1, keepdim=True) + SPREAD_FLOOR)
-    return centred / (rewards.std() + SPREAD_FLOOR) if scaling == "batch" else centred
+    return centred / (rewards.std(dim=1, keepdim=True) + SPREAD_FLOOR)
 
 
 def roll_out(
@@ -73,25 +58,21 @@ def roll_out(
         prompts = task.prompts(index)
         samples = sample(policy, prompts, MAX_COMPLETION_LENGTH, generator)
         rewards = task.verify(index, samples.tokens).view(-1, config.group_size)
-        parts.append(
-            Rollouts(prompts, samples, rewards, advantages(rewards, config.advantage_scaling))
-        )
+        parts.append(Rollouts(prompts, samples, rewards, advantages(rewards)))
     return parts
 
 
-def surrogate(
-    policy: Transformer, reference: Transformer, batch: Rollouts, config: GrpoConfig
-) -> tuple[Tensor, Row]:
+def surrogate(policy: Transformer, batch: Rollouts, config: GrpoConfig) -> tuple[Tensor, Row]:
     """Compute the clipped surrogate loss, averaged over all tokens of the minibatch.
 
     Parameters
     ----------
-    policy, reference : Transformer
-        The policy in training and its start.
+    policy : Transformer
+        In training.
     batch : Rollouts
         The minibatch.
     config : GrpoConfig
-        Clipping and divergence settings.
+        Clipping settings.
 
     Returns
     -------
@@ -114,13 +95,6 @@ def surrogate(
         "entropy": float((entropy * mask).sum() / total),
         "clip_ratio/region_mean": float((outside * mask).sum() / total),
     }
-    if config.kl_coefficient > 0:
-        with torch.no_grad():
-            start, _ = completion_statistics(reference, batch.prompts, tokens)
-        gap = start - log_probabilities
-        divergence = gap.exp() - gap - 1
-        token_loss = token_loss + config.kl_coefficient * divergence
-        row["kl"] = float((divergence.detach() * mask).sum() / total)
     return (token_loss * mask).sum() / total, row
 
 
@@ -162,7 +136,6 @@ def make_optimizer(policy: Transformer, config: GrpoConfig) -> torch.optim.Optim
 
 def take_step(
     policy: Transformer,
-    reference: Transformer,
     batch: Rollouts,
     config: GrpoConfig,
     optimizer: torch.optim.Optimizer,
@@ -171,7 +144,7 @@ def take_step(
 
     Parameters
     ----------
-    policy, reference, batch, config
+    policy, batch, config
         As in `surrogate`.
     optimizer : torch.optim.Optimizer
         Of the policy; its learning rate is that of the step.
@@ -181,7 +154,7 @@ def take_step(
     tuple of float, float and dict
         Loss and gradient norm before the step, and the quantities that are logged with them.
     """
-    loss, row = surrogate(policy, reference, batch, config)
+    loss, row = surrogate(policy, batch, config)
     optimizer.zero_grad()
     loss.backward()
     gradients = [parameter.grad for parameter in policy.parameters()]
@@ -201,7 +174,7 @@ def train(
     Parameters
     ----------
     base : Transformer
-        Start of the policy, and the reference of the divergence.
+        Start of the policy.
     task : Task
         Source of prompts and rewards.
     config : GrpoConfig
@@ -247,7 +220,7 @@ def train(
         rate = config.learning_rate_at(step)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        loss, gradient_norm, update_row = take_step(policy, base, batch, config, optimizer)
+        loss, gradient_norm, update_row = take_step(policy, batch, config, optimizer)
         loss_sum += loss
         epoch = seen_prompts / training_prompts
         rows.append(

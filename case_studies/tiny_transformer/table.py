@@ -139,7 +139,7 @@ def train_row(run: Run, base: Transformer) -> dict[str, object]:
             rollout_batch = roll_out(behaviour, task, config, generator)
             entropy = entropy_at_generation(behaviour, rollout_batch)
         batch = rollout_batch[within]
-        _, norm, update = take_step(policy, base, batch, config, optimizer)
+        _, norm, update = take_step(policy, batch, config, optimizer)
         rewards = reward_row(batch)
         steps.append(
             {
