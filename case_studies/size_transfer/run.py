@@ -22,9 +22,8 @@ import table as trainer  # noqa: E402
 from ask import advised, as_runs, exponents, fitted  # noqa: E402
 from engine_flags import add_engine_flags, on_engine  # noqa: E402
 from figure import draw  # noqa: E402
-from judge import counted, judged, table  # noqa: E402
+from judge import counted, judged, measured, table  # noqa: E402
 from manifest import manifest  # noqa: E402
-from measure import measured  # noqa: E402
 from plan import QUICK, Plan, Run, quick_base  # noqa: E402
 
 from advisor.common import EngineSettings  # noqa: E402

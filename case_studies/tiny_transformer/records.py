@@ -55,21 +55,10 @@ class Run:
 
 
 def trainer_state(rows: list[Row], config: GrpoConfig, logging_steps: int = 1) -> str:
-    """Lay log rows out as TRL's trainer_state.json, one row per line.
+    """Lay log rows of `grpo.train` out as TRL's trainer_state.json, one row per line.
 
-    Parameters
-    ----------
-    rows : list of dict
-        What `grpo.train` returned.
-    config : GrpoConfig
-        Only the counters that TRL itself writes are taken from it.
-    logging_steps : int
-        Optimizer steps per row: like TRL, a row then holds means, and the last count of tokens.
-
-    Returns
-    -------
-    str
-        The file's text. Numbers keep five significant digits.
+    Of more than one optimizer step per row, like TRL, a row has means, and the last count of
+    tokens. Numbers keep five significant digits.
     """
     last = rows[-1]
     state: dict[str, object] = {

@@ -20,7 +20,7 @@ TRAINER = FOLDER.parent / "tiny_transformer"
 @pytest.fixture(scope="module")
 def study():
     with (
-        modules_of("tiny_transformer", ("grpo", "records", "table")) as trainer,
+        modules_of("tiny_transformer", ("table",)) as trainer,
         modules_of("refresh_threshold", ("plan",)) as own,
     ):
         yield SimpleNamespace(**trainer, **own)
@@ -48,16 +48,6 @@ def run_at(study, *place, optimizer="adamw", steps=5):
     return setup.run(study.plan.Cell(*place, False), 1, 4)
 
 
-@pytest.mark.parametrize("lag", [0, 3])
-def test_a_row_has_the_rewards_that_the_trainer_logs(study, base, easy, lag) -> None:
-    run = run_at(study, 3e-4, 3, lag, steps=6)
-    row = study.table.train_row(run, base)
-    logged = [one for one in study.grpo.train(base, easy, run.config) if "reward" in one]
-    assert max(row["grad_norm"]) > 0.1
-    for name in ("reward", "grad_norm"):
-        assert row[name] == pytest.approx([step[name] for step in logged], abs=1e-5)
-
-
 def test_samples_older_than_the_run_are_those_of_its_start(study, base, easy) -> None:
     norms = [
         study.table.train_row(run_at(study, 1e-1, interval, lag, optimizer="sgd", steps=5), base)[
@@ -67,6 +57,7 @@ def test_samples_older_than_the_run_are_those_of_its_start(study, base, easy) ->
     ]
     assert norms[0] == norms[1]
     assert norms[0] != norms[2]
+    assert min(norms[0]) > 0.1
 
 
 def test_advisor_is_told_lag_optimizer_and_the_effective_rate(study) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -10,20 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from studies import STUDIES, modules_of
 
-FOLDER = Path(__file__).parents[2] / "case_studies" / "size_transfer"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def beside() -> Any:
-    sys.path.insert(0, str(FOLDER))
-    yield
-    sys.path.remove(str(FOLDER))
+FOLDER = STUDIES / "size_transfer"
 
 
 @pytest.fixture(scope="module")
-def judge(beside: None) -> Any:
-    return importlib.import_module("judge")
+def judge() -> Any:
+    with modules_of("size_transfer", ("judge",)) as found:
+        yield found["judge"]
 
 
 def full_run(rate: float, final: float, **updates: Any) -> dict[str, Any]:

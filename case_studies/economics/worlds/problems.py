@@ -198,8 +198,7 @@ class Problem:
     def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         """Draw training prompts with replacement, as indices of that shape."""
         low, high = self.held_out, len(self.prompts)
-        device = self.prompts.device
-        return torch.randint(low, high, shape, generator=generator, device=device)
+        return torch.randint(low, high, shape, generator=generator)
 
     def exact(self, index: Tensor, completions: Tensor) -> Tensor:
         """Score 1 where a completion is the right answer, ended at once, else 0."""
@@ -215,7 +214,7 @@ class Problem:
         if kind == "exact":
             return right
         if kind == "noisy":
-            draws = torch.rand(right.shape, generator=generator, device=right.device)
+            draws = torch.rand(right.shape, generator=generator)
             return torch.where(draws < FLIPPED, 1 - right, right)
         if kind == "empty":
             return torch.maximum(right, (completions[..., 0] == EOS).float())
@@ -233,39 +232,25 @@ class Problem:
     def demonstrations(
         self, index: Tensor, offset: float, empty: float, generator: torch.Generator
     ) -> Tensor:
-        """Draw supervised targets.
+        """Draw supervised targets: tokens up to EOS, then PAD, shape (n, answer length).
 
-        Parameters
-        ----------
-        index : Tensor
-            Prompts, shape (n,).
-        offset : float
-            Log-odds of a right demonstration where the first digit is 0.
-        empty : float
-            Share of demonstrations without any answer.
-        generator : torch.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        Tensor
-            Tokens up to EOS, then PAD, shape (n, answer length).
+        ``offset`` are the log-odds of a right one where the first digit is 0, ``empty`` is the
+        share without any answer.
         """
-        device = index.device
 
         def uniform(*shape: int) -> Tensor:
-            return torch.rand(shape, generator=generator, device=device)
+            return torch.rand(shape, generator=generator)
 
         right, lengths = self.answers[index], self.lengths[index][:, None]
-        places = torch.arange(right.shape[1], device=device)
+        places = torch.arange(right.shape[1])
         is_digit = places < lengths
         rolled = right.gather(1, torch.where(is_digit, (places - 1) % lengths, places))
         wrong = torch.stack(
             [(right + 1) % 10, rolled, (uniform(*right.shape) * 10).long().clamp(max=9)]
         )
-        bounds = torch.tensor(WRONG_STYLES, device=device).cumsum(0)[:-1]
+        bounds = torch.tensor(WRONG_STYLES).cumsum(0)[:-1]
         style = torch.bucketize(uniform(len(index)), bounds)
-        chosen = wrong[style, torch.arange(len(index), device=device)]
+        chosen = wrong[style, torch.arange(len(index))]
         log_odds = UNEVENNESS * self.prompts[index, 1].float() + offset
         is_right = uniform(len(index)) < torch.sigmoid(log_odds)
         mixed = torch.where(is_digit & ~is_right[:, None], chosen, right)
@@ -273,18 +258,8 @@ class Problem:
         return torch.where(uniform(len(index), 1) < empty, nothing, mixed)
 
 
-def make_problem(name: str, solvable: float = 1.0, device: str = "cpu") -> Problem:
-    """Build the table of a problem.
-
-    Parameters
-    ----------
-    name : str
-        Key of `RULES`.
-    solvable : float
-        Share of prompts for which the verifier accepts the answer; it refuses all others.
-    device : str
-        Where the table lies.
-    """
+def make_problem(name: str, solvable: float = 1.0) -> Problem:
+    """Build the table of a problem, whose verifier accepts answers to so many of its prompts."""
     width, rule = RULES[name]
     generator = np.random.default_rng(TABLE_SEED)
     values = generator.permutation(10**width)[:MOST_PROMPTS]
@@ -297,9 +272,5 @@ def make_problem(name: str, solvable: float = 1.0, device: str = "cpu") -> Probl
     prompts = np.concatenate([BOS * edge, digits, SEP * edge], axis=1)
     accepted = generator.random(len(digits)) < solvable
 
-    def tensor(array: np.ndarray) -> Tensor:
-        return torch.as_tensor(array, device=device)
-
-    return Problem(
-        tensor(prompts), tensor(padded), tensor([len(row) for row in rows]), tensor(accepted)
-    )
+    lengths = [len(row) for row in rows]
+    return Problem(*map(torch.as_tensor, (prompts, padded, lengths, accepted)))
