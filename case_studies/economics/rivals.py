@@ -128,11 +128,11 @@ def recorded(records: Sequence[dict[str, Any]]) -> dict[str, Regrets]:
 
 def study(
     purses: Sequence[Purse], records: Sequence[dict[str, Any]], say: Callable[[str], None]
-) -> tuple[dict[str, Regrets], dict[str, list[float]]]:
-    """Regrets of all methods, and what they spent."""
+) -> dict[str, Regrets]:
+    """Regrets of all methods."""
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    regrets, spent = constants(purses) | recorded(records), {}
+    regrets = constants(purses) | recorded(records)
     bases = {(one["method"], one["world"]): one["run"] for one in records}
     for number, purse in enumerate(purses):
         for known, name in FROM.items():
@@ -144,12 +144,11 @@ def study(
                     reward, fell = purse.outcome(index, pilots)
                     row = regrets.setdefault(key, {}).setdefault(purse.world.name, [])
                     row.append((purse.best() - reward, fell))
-                    spent.setdefault(key, []).append(pilots.cost / purse.total)
         say(f"{number + 1} of {len(purses)}: {purse.world.name}")
-    return regrets, spent
+    return regrets
 
 
-def summary(regrets: dict[str, Regrets], spent: dict[str, list[float]]) -> dict[str, Any]:
+def summary(regrets: dict[str, Regrets]) -> dict[str, Any]:
     """Mean regret, a world counting once; deaths in a hundred runs."""
     found = {}
     for method, rows in regrets.items():
@@ -161,8 +160,6 @@ def summary(regrets: dict[str, Regrets], spent: dict[str, list[float]]) -> dict[
             "died": round(float(np.mean(deaths)), 3),
             "worlds": len(by_world),
         }
-        if method in spent:
-            found[method]["spent"] = round(float(np.mean(spent[method])), 3)
     return found
 
 
@@ -195,10 +192,10 @@ def main() -> None:
     lines = gzip.decompress(given.records.read_bytes()).decode().splitlines()
     purses = [Purse(world) for world in read_all(given.tables)]
     task_of = {one.world.name: one.world.target.task for one in purses}
-    regrets, spent = study(
+    regrets = study(
         purses, [json.loads(line) for line in lines], lambda line: print(line, flush=True)
     )
-    summed: dict[str, Any] = {"worlds": len(purses), "methods": summary(regrets, spent)}
+    summed: dict[str, Any] = {"worlds": len(purses), "methods": summary(regrets)}
     summed["differences"] = {
         f"{own} - {other}": difference(regrets[own], regrets[other], task_of)
         for own in regrets

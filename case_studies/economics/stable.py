@@ -1,6 +1,6 @@
 """Is P(stable) right in worlds that shaped nothing? Of every configuration that was not piloted.
 
-    python case_studies/economics/stable.py RECORDS.jsonl[.gz] TABLE.jsonl.gz... \
+    python case_studies/economics/stable.py RECORDS.jsonl.gz TABLE.jsonl.gz... \
         --replayed PREDICTIONS.jsonl.gz TABLE.jsonl... [--out stable.json]
 
 with the records that ``run.py`` wrote on the same tables, and ``predictions.jsonl.gz``, which an
@@ -25,8 +25,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import numpy as np  # noqa: E402
 from manifest import write_result  # noqa: E402
 from recalibration import Line, learn_line  # noqa: E402
-from run import LEVEL, Purse, read_all  # noqa: E402
-from scipy.stats import beta  # noqa: E402
+from run import Purse, read_all  # noqa: E402
 from tables import World, read_worlds  # noqa: E402
 
 from advisor.forecast import log_update_norm  # noqa: E402
@@ -106,10 +105,8 @@ def main() -> None:
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """JSON lines of a file that may be compressed."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as text:
-        return [json.loads(line) for line in text]
+    """JSON lines of a packed file."""
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
 def of_records(lines: list[dict[str, Any]], worlds: list[World]) -> Forecasts:
@@ -215,21 +212,10 @@ def classes(p: FloatArray, own: Forecasts) -> list[dict[str, Any]]:
 
 
 def advised(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """Runs that were advised, each once, at the level asked for and at a higher one."""
-    told = {}
-    for level in (LEVEL, SURE):
-        sure = [one for one in lines if (one["p_stable"] or 0.0) >= level]
-        fate = {(one["world"], one["run"]): one["collapsed"] for one in sure}
-        died = sum(fate.values())
-        told[str(level)] = {
-            "pieces": len(sure),
-            "runs": len(fate),
-            "worlds": len({world for world, _ in fate}),
-            "died": died,
-            "lived": round(1 - died / len(fate), 4),
-            "at_least": round(float(beta.ppf(0.05, len(fate) - died, died + 1)), 4),
-        }
-    return told
+    """Runs that were advised as surely stable, each once."""
+    sure = [one for one in lines if (one["p_stable"] or 0.0) >= SURE]
+    fate = {(one["world"], one["run"]): one["collapsed"] for one in sure}
+    return {str(SURE): {"runs": len(fate), "died": sum(fate.values())}}
 
 
 if __name__ == "__main__":

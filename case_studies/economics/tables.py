@@ -22,15 +22,9 @@ FLOOR = 0.0
 
 @dataclass(frozen=True)
 class World:
-    """Finished runs of one task and size.
+    """Finished runs of one task and size, and their rows, in the order of the file.
 
-    Attributes
-    ----------
-    name : str
-    runs : tuple of PilotRun
-        In the order of the file, rows without an importance ratio left out.
-    rows : tuple of dict
-        The same, as they stand in the file.
+    Rows without an importance ratio are left out.
     """
 
     name: str

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 from figures import draw_loops
-from manifest import manifest
+from manifest import write_result
 from run_plan import LADDER, STEPS, Configuration, Planned
 from run_store import FILES, RUNS, TABLES, write_run
 from trained_runs import Trained, configuration_of, cut, sidecar, trained
@@ -298,10 +298,7 @@ def best_of(task: str) -> tuple[float, str]:
 def write(found: Sequence[dict[str, Any]], out: Path) -> None:
     """Keep the result beside what made it."""
     document = {"summary": summary(found), "tasks": found}
-    document["manifest"] = manifest(
-        Path(__file__), seeds=len(ADVISED_SEEDS), checks={}, inputs=sorted(TABLES.glob("*.gz"))
-    )
-    out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_result(out, document, Path(__file__), sorted(TABLES.glob("*.gz")))
 
 
 def draw_all(out: Path) -> None:

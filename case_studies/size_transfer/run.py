@@ -23,7 +23,7 @@ from ask import advised, as_runs, exponents, fitted  # noqa: E402
 from engine_flags import add_engine_flags, on_engine  # noqa: E402
 from figure import draw  # noqa: E402
 from judge import counted, judged, measured, table  # noqa: E402
-from manifest import manifest  # noqa: E402
+from manifest import write_result  # noqa: E402
 from plan import QUICK, Plan, Run, quick_base  # noqa: E402
 
 from advisor.common import EngineSettings  # noqa: E402
@@ -101,8 +101,7 @@ def main() -> None:
         plan, where = QUICK, {"jobs": 1}
         trainer.pretrain = quick_base
     found = study(plan, where)
-    found["manifest"] = manifest(Path(__file__), seeds=plan.seeds, checks={})
-    asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write_result(asked.out, found, Path(__file__), [])
     draw(found, asked.out.with_suffix(".svg"))
     print(json.dumps({"table": found["by_pilots_and_target"], **found["counted"]}))
 

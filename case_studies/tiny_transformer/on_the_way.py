@@ -25,7 +25,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from config import GrpoConfig  # noqa: E402
 from grpo import train  # noqa: E402
-from manifest import manifest  # noqa: E402
+from manifest import write_result  # noqa: E402
 from pretrain import pretrain  # noqa: E402
 from tasks import TASKS  # noqa: E402
 
@@ -119,9 +119,8 @@ def main() -> None:
             {name: round(v, 4) if isinstance(v, float) else v for name, v in run.items()}
             for run in runs
         ],
-        "manifest": manifest(Path(__file__), seeds=len(SEEDS), checks={}, inputs=()),
     }
-    given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_result(given.out, document, Path(__file__), [])
     print(json.dumps({name: document[name] for name in ("runs", "error", "held")}))
 
 

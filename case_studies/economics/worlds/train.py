@@ -176,20 +176,13 @@ def main() -> None:
     parser.add_argument("--world", required=True, choices=BY_NAME, metavar="NAME")
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
-    started = time.perf_counter()
     rows = train_world(BY_NAME[arguments.world])
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / f"{arguments.world}.jsonl"
     text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
     path.with_suffix(".part").write_text(text, encoding="utf-8")
     path.with_suffix(".part").replace(path)
-    finals = sorted(row["final_eval"] for row in rows)  # type: ignore[type-var]
-    print(
-        f"{arguments.world}: {len(rows)} runs, base {rows[0]['base_acc']:.3f}, finals "
-        f"{finals[0]:.3f} {finals[len(finals) // 2]:.3f} {finals[-1]:.3f}, "
-        f"{time.perf_counter() - started:.0f} s",
-        flush=True,
-    )
+    print(f"{arguments.world}: {len(rows)} runs", flush=True)
 
 
 if __name__ == "__main__":
