@@ -18,11 +18,6 @@ PACKAGES = ("samplers/grpo_advisor", "pruners/grpo_advisor", "benchmarks/grpo_re
 Problem = loaded("benchmarks/grpo_replay").Problem
 
 
-@pytest.fixture(autouse=True)
-def quiet():
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-
 @pytest.fixture(scope="module")
 def problem():
     return Problem("mod_m")

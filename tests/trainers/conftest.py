@@ -1,12 +1,18 @@
-"""TRL's trainer of a random model, small enough for a test. Needs the extra."""
+"""What tests of trainers have in common."""
 
 from __future__ import annotations
 
 import pytest
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("exports")
+
+
 @pytest.fixture(scope="session")
 def tiny_trainer():
+    """TRL's trainer of a random model, small enough for a test. Needs the extra."""
     trl = pytest.importorskip("trl")
     from datasets import Dataset
     from tokenizers import Tokenizer, models, pre_tokenizers
