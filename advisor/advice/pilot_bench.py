@@ -193,10 +193,13 @@ class Bench:
         run = self.logs.planned.get(pilot.name)
         kind: Literal["start", "continue", "extend"] = "start"
         settings, begun, last = pilot.settings, 0, pilot.steps
-        if self.died_at(run) is not None if run else self.fatal(settings):
+        fitted = None
+        if run is None and self.fatal(settings):
             return None
-        fitted = None if run is None else self.index.get(run.id)
         if run is not None:
+            if self.died_at(run) is not None:
+                return None
+            fitted = self.index.get(run.id)
             kind, settings, begun = "continue", run.hyperparameters.completed(), last_step(run)
             if is_finished(run, pilot.steps):
                 if not goes_on(settings) or fitted is None:

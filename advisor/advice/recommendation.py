@@ -73,19 +73,17 @@ class Recommendation(AnswerFields):
             first = "Run this pilot first" if many == 1 else f"Run these {many} pilots first"
             none = "No feasible configuration. " if self.kind == "infeasible" else ""
             return f"{none}{first}"
-        if Kind.UNPILOTED_LANGUAGE_MODEL in kinds(self.notes) and self.kind == "recommendation":
+        if self.kind == "infeasible":
+            return "No feasible configuration"
+        if self.kind == "next_pilot":
+            return "More pilots are needed"
+        known = kinds(self.notes)
+        if Kind.UNPILOTED_LANGUAGE_MODEL in known:
             return "Best guess from another model's pilots"
-        if self.kind == "recommendation":
-            is_edge = self.limit.kind == "edge_of_rates"
-            is_outside = self.beyond_pilots or is_edge or Kind.NONE_MOVED in kinds(self.notes)
-            return (
-                "Best setting found, outside your pilots"
-                if is_outside
-                else "Recommended configuration"
-            )
-        return (
-            "More pilots are needed" if self.kind == "next_pilot" else "No feasible configuration"
-        )
+        is_edge = self.limit.kind == "edge_of_rates"
+        if self.beyond_pilots or is_edge or Kind.NONE_MOVED in known:
+            return "Best setting found, outside your pilots"
+        return "Recommended configuration"
 
     @property
     def summary(self) -> str:
@@ -98,9 +96,8 @@ class Recommendation(AnswerFields):
             lines += [""] * bool(lines)
             lines += [f"No setting meets what was asked. Nearest: {own}", self.binding]
         elif self.kind == "next_pilot":
-            best = (
-                "best forecast" if self.evidence.collapsed < self.evidence.pilots else "lowest rate"
-            )
+            has_lived = self.evidence.collapsed < self.evidence.pilots
+            best = "best forecast" if has_lived else "lowest rate"
             lines += [""] * bool(lines)
             lines += [f"Until then, the pilot with the {best}: {own}"]
         else:
@@ -120,9 +117,10 @@ class Recommendation(AnswerFields):
     @property
     def text(self) -> str:
         """The answer, and what it rests on."""
-        said = [leader_text(self), *(f"Caution: {line}" for line in launch_notes(self))]
-        more = [one for one in said if one and one.removeprefix("Caution: ") not in self.summary]
-        return f"{self.summary}\n\n{say_of_answer('details', self, more)}"
+        shown, why, notes = self.summary, leader_text(self), launch_notes(self)
+        more = [why] if why not in shown else []
+        more += [f"Caution: {line}" for line in notes if line not in shown]
+        return f"{shown}\n\n{say_of_answer('details', self, more)}"
 
     def to_json(self) -> str:
         """Everything, as JSON."""
@@ -188,8 +186,7 @@ def export(
     A decaying schedule keeps the length of the budget: cut short, it would be another schedule. A
     run with a goal is then stopped by hand where the goal is reached.
     """
-    is_pilot = recommendation.kind == "next_pilot"
-    pilot = recommendation.next_pilot if is_pilot else None
+    pilot = recommendation.next_pilot if recommendation.kind == "next_pilot" else None
     return export_pilot(recommendation, pilot, trainer, devices, schedule, settings)
 
 

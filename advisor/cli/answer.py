@@ -57,7 +57,5 @@ def markdown(study: Study, *, details: bool) -> str:
 
 def _escaped(text: str) -> str:
     """Text that Markdown shows as it is: names out of logs make neither HTML nor cells."""
-    out = text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
-    for sign in "`*_[]|#":
-        out = out.replace(sign, "\\" + sign)
-    return out
+    out = text.replace("&", "&amp;").replace("<", "&lt;")
+    return re.sub(r"([\\`*_\[\]|#])", r"\\\1", out)

@@ -77,7 +77,8 @@ def backtest(
     stated: flags.Stated,
     priors: str | None = None,
     predictions: Path | None = None,
-    cohorts: flags.Cohorts,
+    jobs: int | None = None,
+    keep: Path | None = None,
     seed: int = DEFAULT_SEED,
     quiet: bool = False,
     as_json: bool = False,
@@ -86,7 +87,7 @@ def backtest(
     from advisor.backtesting import backtest as run_backtest
     from advisor.backtesting import show
     from advisor.cli.terminal import Reporter, output
-    from advisor.common import check_output, or_keep, write_whole
+    from advisor.common import check_output, or_keep, usable_jobs, write_whole
     from advisor.model import Sampling
     from advisor.runs import read_runs
 
@@ -102,7 +103,7 @@ def backtest(
             least_steps=least_steps,
             sampling=Sampling(seed=seed),
             progress=progress,
-            on=cohorts.keywords,
+            on={"jobs": jobs or usable_jobs(4), "keep": keep},  # a fit samples four chains
         )
     if predictions is not None:
         lines = found.lines()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from typer import Argument, Option
 from typer import echo as typer_echo
@@ -15,9 +15,6 @@ from typer import echo as typer_echo
 from advisor.common import harmless
 from advisor.errors import InputError
 from advisor.text import read_toml
-
-if TYPE_CHECKING:
-    from advisor.common import EngineSettings
 
 words = partial(read_toml, __file__, "flags.toml")
 
@@ -43,22 +40,6 @@ class Stated:
             "overrides": pairs(self.settings, "--set"),
             "columns": pairs(self.column, "--column"),
         }
-
-
-@dataclass
-class Cohorts:
-    """Where many cohorts are done."""
-
-    jobs: int | None = None
-    keep: Path | None = None
-
-    @property
-    def keywords(self) -> EngineSettings:
-        """Keywords of `advisor.common.mapped`."""
-        from advisor.common import usable_jobs
-
-        # A fit samples four chains.
-        return {"jobs": self.jobs or usable_jobs(4), "keep": self.keep}
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

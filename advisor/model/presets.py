@@ -87,7 +87,17 @@ class PriorRow:
 
 def prior_table(priors: Priors) -> list[PriorRow]:
     """Every entry of a preset, in the order of the preset."""
-    return [_row(name, entry) for name, entry in prior_entries(priors).items()]
+    tail, rows = (1 - INTERVAL) / 2, []
+    for name, entry in prior_entries(priors).items():
+        shares, mean = [tail, 0.5, 1 - tail], getattr(entry, "mean", None)
+        if mean is None:
+            shares = [(1 + share) / 2 for share in shares]  # of the half that is not negative
+        scale, to_natural = natural_scale(name)
+        lower, median, upper = (
+            to_natural((mean or 0.0) + entry.sd * NormalDist().inv_cdf(share)) for share in shares
+        )
+        rows.append(PriorRow(name, mean, entry.sd, scale, lower, median, upper, entry.source))
+    return rows
 
 
 def prior_entries(priors: Priors) -> dict[str, NormalPrior | HalfNormalPrior]:
@@ -106,17 +116,3 @@ def natural_scale(name: str) -> tuple[str, Callable[[Any], Any]]:
     if scale == "logistic":
         return scale, lambda value: 0.5 * (1 + math.tanh(0.5 * value))
     return scale, math.exp if scale == "exp" else float
-
-
-def _row(name: str, entry: NormalPrior | HalfNormalPrior) -> PriorRow:
-    tail = (1 - INTERVAL) / 2
-    shares, mean = [tail, 0.5, 1 - tail], None
-    if isinstance(entry, NormalPrior):
-        mean = entry.mean
-    else:
-        shares = [(1 + share) / 2 for share in shares]  # of the half that is not negative
-    scale, to_natural = natural_scale(name)
-    lower, median, upper = (
-        to_natural((mean or 0.0) + entry.sd * NormalDist().inv_cdf(share)) for share in shares
-    )
-    return PriorRow(name, mean, entry.sd, scale, lower, median, upper, entry.source)

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-BLUE, SKY, GREEN = "#0072B2", "#56B4E9", "#009E73"
-ORANGE, VERMILLION, PURPLE = "#E69F00", "#D55E00", "#CC79A7"
+BLUE, SKY, ORANGE = "#0072B2", "#56B4E9", "#E69F00"
 """Colours that all common kinds of colour blindness keep apart (Okabe and Ito 2008)."""
 
 INK, MUTED, FAINT = "#1A1A1A", "#666666", "#C4C4C4"

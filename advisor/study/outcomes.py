@@ -213,7 +213,6 @@ def _line(
     steps = int(run.step[-1])
     row = what_if_rows(forecaster, advice.terms.cost_model, settings, {"steps": steps})[0]
     came = _came(advice, run)
-    batch = settings.prompts_per_step * settings.group_size / settings.epochs_per_refresh
     columns = ("reward", "reward_low", "reward_high", "p_stable")
     mean, low, high, sure = (float(row[column]) for column in columns)
     ended = "stable" if fell is None else f"collapsed at step {fell:.0f}"
@@ -225,10 +224,10 @@ def _line(
     return ComparedLine(
         name=name,
         one={"mean": mean, "low": low, "high": high, "p_stable": sure, "steps": steps},
-        other={"reward": came, "collapse_step": fell, "completions": steps * batch},
+        other={"reward": came, "collapse_step": fell, "completions": row["completions"]},
         shown=(
             f"{mean:.3f} [{low:.3f}, {high:.3f}], stable {percent(sure)}",
-            f"{reward}, {ended}, {steps * batch:,.0f} completions",
+            f"{reward}, {ended}, {row['completions']:,.0f} completions",
         ),
         differs=not is_inside,  # from the forecast's interval
         note="" if apart is None else f"{apart:+.3f}, {where} the interval",
