@@ -353,8 +353,8 @@ def weighed_pilot(
     forecaster, run = evaluate.forecaster, evaluate(settings)
     share = min(1.0, pilot.cost.paid / run.cost.paid) if run.cost.paid > 0 else 1.0
     left = max(1, round((1 - share) * run.cost.steps))
-    whole, shorter = utilities(forecaster, [run.settings] * 2, [run.cost.steps, left]).mean(axis=1)
-    loss = max(0.0, float(whole - shorter)) / forecaster.outcome_range
+    shorter = utilities(forecaster, [run.settings], [left])[0]
+    loss = max(0.0, float(run.utility.mean() - shorter.mean())) / forecaster.outcome_range
     return pilot.model_copy(update={"loss": loss})
 
 
@@ -409,7 +409,7 @@ def choose_pilot(
         few = len(lattice) <= MOST_EVALUATED
         known = map(evaluate, lattice if few else lattice.spread(MOST_EVALUATED, price))
     decided = sorted(known, key=lambda e: -e.value)[:MOST_CONFIGURATIONS]
-    utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
+    utility = np.array([one.utility for one in decided])
     found: list[tuple[float, float, Settings, int]] = []  # gain, price, pilot, steps
     planned = [pilot.planned_over(length) for pilot, length in asked]
     level = np.empty((len(asked), pilots.size, len(LOOKS)))
@@ -434,7 +434,7 @@ def choose_pilot(
     gain, _, pilot, length = max(telling, key=lambda one: one[0] / one[1])
     over = ""
     if otherwise is not None:
-        kept = utilities(forecaster, [otherwise], [evaluate(otherwise).cost.steps]).mean()
+        kept = evaluate(otherwise).utility.mean()
         gain += max(0.0, float(utility.mean(axis=1).max() - kept)) / scale
         over = " over running what was piloted"
     return NextPilot(

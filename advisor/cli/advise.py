@@ -264,7 +264,7 @@ def _print_answer(study: Study, *, details: bool) -> None:
     from rich.panel import Panel
     from rich.text import Text
 
-    from advisor.advice import missing_configs
+    from advisor.advice import trainer_configs
     from advisor.cli.compare import show
     from advisor.cli.terminal import HarmlessConsole, output
     from advisor.findings import describe
@@ -289,6 +289,6 @@ def _print_answer(study: Study, *, details: bool) -> None:
     console.say(f"\nStudy in {study.path}/, with report.html.{more}")
     own = Trainer.named(advice.trainer).export
     if own is not None:
-        why = missing_configs(advice).get(own.name)
+        why = trainer_configs(advice)[1].get(own.name)
         if why is not None:
             console.say(f"No {own.file_name}, which cannot hold all of it: {why}")

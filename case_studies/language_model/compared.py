@@ -104,6 +104,13 @@ def at_best_checkpoint(found: Sequence[Forecast]) -> list[Forecast]:
     return [{**one, "came": best[one["task"], one["run"]]} for one in found]
 
 
+def without_task(table: Any, task: str) -> Any:
+    """Finished runs elsewhere but those of a task; a cell of another model on it tells no less."""
+    tasks = np.array([name.partition(": ")[2] for name in table.repository])
+    kept = ~np.isin(tasks, (task, f"cells/{task}"))
+    return type(table)(*(column[kept] for column in table))
+
+
 def brier(part: Sequence[Forecast]) -> dict[str, Any]:
     """Brier score of P(stable), less that of shares that lived on the other tasks."""
     ladder = [one for one in part if one["on_ladder"]]
