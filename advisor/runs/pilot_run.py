@@ -122,8 +122,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     derivations : dict of str to str
         Hyperparameter -> where it was read, or the arithmetic by which it was reached.
     assumptions, warnings, left_out : tuple of str
-        What was assumed, what looked wrong but did not stop the reading, and what was left out of
-        all that was read with this run, if it is the first.
+        What was assumed, what looked wrong but stopped nothing, what was not read (first run only).
     """
 
     SERIES: ClassVar[tuple[str, ...]] = tuple(TABLES["series"])

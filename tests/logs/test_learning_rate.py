@@ -88,3 +88,13 @@ def test_rates_printed_as_zero_are_no_rates(write, make_rows, make_state):
     assert "learning_rate" not in run.series
     assert run.hyperparameters.learning_rate is None
     assert any("too few digits" in warning for warning in run.warnings)
+
+
+def test_a_rate_beyond_all_numbers_is_as_good_as_not_logged(make_rows, write):
+    rows = make_rows(list(range(1, 13)))
+    for row in rows:
+        row["learning_rate"] = 1e-5
+    rows[0]["learning_rate"], rows[-1]["learning_rate"] = -1e308, 1.7e308
+    (run,) = read_runs(write("trainer_state.json", {"log_history": rows}))
+    assert run.hyperparameters.learning_rate == 1e-5
+    assert run.hyperparameters.schedule == "constant"

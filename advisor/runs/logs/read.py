@@ -193,7 +193,7 @@ class LogSearch:
             return runs
         if not runs:
             raise self._failed[0]
-        lines = [f"Not read: {error}" for error in self._failed[:5]]
+        lines = [f"Not read: {error.path}: {error.problem}." for error in self._failed[:5]]
         more = len(self._failed) - len(lines)
         lines += [f"Not read: {counted(more, 'more log')}."] * bool(more)
         return [runs[0].with_updates(left_out=tuple(lines)), *runs[1:]]
