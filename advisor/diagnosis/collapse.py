@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,18 +14,8 @@ from advisor.diagnosis.card import CARDS, Card, card_of, finding, not_applicable
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
-UNSURE = 2.5  # Standard errors from which a fall that noise might have done is still shown
-
-PASSING_SURE = 5.5
-"""Standard errors from which such a fall is called real: every low stretch is looked at, and noise
-that is correlated makes one of four in 3 % of runs, one of five in 1 %, and of these none."""
-
-DEAD_SHARE, BY_CHANCE, FEWEST_DEAD, FEWEST_ALIVE = 0.25, 0.001, 3, 2
-"""A run was dead from the start whose rows after the first, so many at least, stay below this share
-of its siblings' by more than this chance of nothing but rows at the floor. By as little chance one
-dies whose few successes all came early: those of a prompt come together."""
-
-MANY_PROMPTS = 8  # Prompts in a row from which on its successes are those of many prompts
+RULE = SimpleNamespace(**CARDS["collapse"]["rule"])
+UNSURE: float = RULE.unsure
 
 
 class Collapse(BaseModel, frozen=True):
@@ -177,12 +168,12 @@ def _ended_at_the_floor(
     """Verdict on a run most of whose last rows show nothing, too few for the definition."""
     step, above = levels.finite(step, reward - floor)
     # Below 0 the floor may be the lowest reward that was logged, which common rewards can be.
-    for row in np.flatnonzero(above[: -FEWEST_DEAD + 1] <= min(floor, 0)).tolist():
-        if row < FEWEST_ALIVE or not _is_low(above[row:], above[:row]):
+    for row in np.flatnonzero(above[: -RULE.fewest_dead + 1] <= min(floor, 0)).tolist():
+        if row < RULE.fewest_alive or not _is_low(above[row:], above[:row]):
             continue
-        is_many = prompts >= MANY_PROMPTS and above.max() <= 1
+        is_many = prompts >= RULE.many_prompts and above.max() <= 1
         died = is_many or _shows_nothing(above[row:], above[:row])
-        if died and _few_successes(above, row, prompts if is_many else 16) < BY_CHANCE:
+        if died and _few_successes(above, row, prompts if is_many else 16) < RULE.by_chance:
             # Rows on the way down belong to the fall.
             fall = levels.find_fall(step, above, row)
             begun = fall.onset_step if fall and fall.z >= levels.SURE else np.inf
@@ -203,7 +194,9 @@ def _few_successes(above: FloatArray, row: int, fewest: float) -> float:
 
 def _is_low(rows: FloatArray, before: FloatArray) -> bool:
     """Whether rows, and the last of them, lie far below those before."""
-    return bool(max(rows.mean(), rows[-FEWEST_DEAD:].mean()) < DEAD_SHARE * before.mean())
+    return bool(
+        max(rows.mean(), rows[-RULE.fewest_dead :].mean()) < RULE.dead_share * before.mean()
+    )
 
 
 def _shows_nothing(rows: FloatArray, before: FloatArray) -> bool:
@@ -213,7 +206,7 @@ def _shows_nothing(rows: FloatArray, before: FloatArray) -> bool:
     if not _is_low(rows, before):
         return False
     nothing = (np.sum(before <= 0) + 0.5) / (before.size + 1)
-    return bool(bdtrc(np.sum(rows <= 0) - 1, rows.size, nothing) < BY_CHANCE)
+    return bool(bdtrc(np.sum(rows <= 0) - 1, rows.size, nothing) < RULE.by_chance)
 
 
 def find_passing_fall(
@@ -221,7 +214,7 @@ def find_passing_fall(
     reward: FloatArray,
     floor: float,
     least: int = levels.WINDOW_ROWS,
-    sure: float = PASSING_SURE,
+    sure: float = RULE.passing_sure,
     *,
     past: bool = True,  # not one in which the last rows are
 ) -> levels.Fall | None:
@@ -251,7 +244,7 @@ def _to_the_lowest(
     first = max(0, (before_row or 0) - window + 1)
     end = first + int(np.argmin(levels.trailing_mean(reward, window)[first:])) + window
     fall = levels.find_fall(step[:end], reward[:end], before_row, floor, window)
-    return _deep(fall, floor, PASSING_SURE)
+    return _deep(fall, floor, RULE.passing_sure)
 
 
 def _deep(fall: levels.Fall | None, floor: float, sure: float) -> levels.Fall | None:
@@ -308,11 +301,15 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
         rate = run.hyperparameters.learning_rate or 0.0
         same = (one for one in alive if (one.task, one.model) == (run.task, run.model))
         siblings = [other for other in same if other.id != run.id]
-        if reward.size < 1 + FEWEST_DEAD or not siblings or thirds[run.id][1] > thirds[run.id][0]:
+        if (
+            reward.size < 1 + RULE.fewest_dead
+            or not siblings
+            or thirds[run.id][1] > thirds[run.id][0]
+        ):
             continue
         begun = [above[other.id][1] for other in siblings]
         start = np.concatenate([rows[: levels.window_rows(rows.size)] for rows in begun])
-        rows, few, low = reward[1:], levels.window_rows(reward.size), DEAD_SHARE * start.mean()
+        rows, few, low = reward[1:], levels.window_rows(reward.size), RULE.dead_share * start.mean()
         highest = levels.trailing_mean(rows, min(few, rows.size)).max()
         # Without any reward in its first rows it may have begun from another policy.
         others = [start] if reward[:few].max() >= low > highest else []
@@ -342,7 +339,7 @@ def _thirds(reward: FloatArray) -> tuple[float, float]:
 
 def _far_below(rows: FloatArray, others: FloatArray) -> bool:
     """Whether rows lie below a quarter of others, by more than their noise or than chance does."""
-    if rows.mean() >= DEAD_SHARE * others.mean():
+    if rows.mean() >= RULE.dead_share * others.mean():
         return False
     if not rows.any():
         return _shows_nothing(rows, others)
@@ -370,7 +367,7 @@ def collapse(run: PilotRun) -> Card:
         passing = passing or _plain_fall(step, reward, floor, least)
         if (extinct := None if passing else _extinct(run, step, reward, floor)) is not None:
             return extinct
-        if passing is None or passing.z < PASSING_SURE:
+        if passing is None or passing.z < RULE.passing_sure:
             present = find_passing_fall(step, reward, floor, least, past=False)
     fall = present or passing or fall
     if fall is None:
@@ -383,7 +380,7 @@ def collapse(run: PilotRun) -> Card:
         found = finding("collapse.fell", run, steps, fall=fall, after=after)
     elif passing is not None:
         in_part = "" if regained > 0.8 else " in part"
-        counts = ": it counts as a collapse of its setting" if fall.z >= PASSING_SURE else ""
+        counts = ": it counts as a collapse of its setting" if fall.z >= RULE.passing_sure else ""
         low = float(step[np.argmin(np.where(step < fall.onset_step, np.inf, reward))])
         facts = {"fall": fall, "low": low, "in_part": in_part, "counts": counts}
         found = finding("collapse.came_back", run, (fall.onset_step, low), **facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,10 +13,7 @@ from advisor.diagnosis.collapse import UNSURE
 from advisor.runs import PilotRun, keys
 from advisor.theory import FloatArray
 
-FEWEST_EVALUATIONS = 6
-
-MANY = 20  # Values from which the correlation of neighbours can be estimated; fewer lie far apart
-UP = 3.0  # Standard errors by which the train reward must rise
+RULE = SimpleNamespace(**card.CARDS["reward_hacking"]["rule"])
 
 
 class Parting(NamedTuple):
@@ -45,19 +43,19 @@ def _falls_apart(run: PilotRun, scores: list[OtherScore]) -> list[Parting]:
     """Falls of held-out rewards, parts and other scores that the train reward does not share."""
     found = []
     for one in scores:
-        if one.values.size < (MANY if one.is_part else FEWEST_EVALUATIONS):
+        if one.values.size < (RULE.many if one.is_part else RULE.fewest_evaluations):
             continue
         given = run.reward_floor if one.name == HELD_OUT else None
         # Penalties make a part negative: its floor is then the lowest that was seen.
         floor = min(0.0, float(one.values.min())) if given is None else given
-        find = levels.find_fall if one.values.size >= MANY else _sparse_fall
+        find = levels.find_fall if one.values.size >= RULE.many else _sparse_fall
         fall = find(one.step, one.values, floor=floor)
         if fall is None:
             continue
         healthy = one.step[one.step < fall.onset_step]
         until = float(healthy[-1]) if healthy.size else fall.onset_step
         # The held-out reward is the same thing as the train reward, which need not rise meanwhile.
-        if _moved_since(run, until, -UP if one.name == HELD_OUT else UP):
+        if _moved_since(run, until, -RULE.up if one.name == HELD_OUT else RULE.up):
             height = fall.before - floor
             lost = (fall.before - fall.after) / height if height > 0 else 0.0
             found.append(Parting(one, fall, lost))
@@ -84,10 +82,10 @@ def _findings(
             steps = (fall.onset_step, span[1])
             yield card.finding("reward_hacking.ends_lower", run, steps, name=name, fall=fall)
     # A meant part near its own floor that did not move while the total rose.
-    parts = [one for one in scores if one.is_part and one.values.size >= MANY]
+    parts = [one for one in scores if one.is_part and one.values.size >= RULE.many]
     biggest = max((float(np.abs(one.values.max())) for one in parts), default=0.0)
     reward = run.reward[np.isfinite(run.reward)]
-    rose = reward.size >= MANY and levels.rise(reward) >= levels.SURE
+    rose = reward.size >= RULE.many and levels.rise(reward) >= levels.SURE
     for one in parts if rose else ():
         begun, end = levels.ends(one.values)
         is_still = abs(end.above(begun)) < 2 and abs(end.mean) < 0.05 * biggest
@@ -113,7 +111,9 @@ def _findings(
     if ignored and run.step.size:
         names = ", ".join(ignored[:3])
         yield card.finding("reward_hacking.not_judged", run, span, names=names)
-    others = [one for one in scores if not one.is_part and one.values.size >= FEWEST_EVALUATIONS]
+    others = [
+        one for one in scores if not one.is_part and one.values.size >= RULE.fewest_evaluations
+    ]
     if others or len(parts) >= 2:
         names = others[0].name if others else "its parts"
         yield card.finding("reward_hacking.together", run, span, names=names)
@@ -156,7 +156,7 @@ def _witnesses(run: PilotRun) -> tuple[str, ...]:
         if series is None:
             continue
         first, last = levels.ends(series[1])
-        if last.above(first) > UP and last.mean > 1.5 * abs(first.mean):
+        if last.above(first) > RULE.up and last.mean > 1.5 * abs(first.mean):
             lines.append(f"{name.replace('_', ' ')} {first.mean:.3g} -> {last.mean:.3g}")
     # Benchmarks whose mean is the held-out reward: what transfers to one may not to another.
     for name in run.keys_read.get("eval_reward", "").split(", "):
@@ -167,8 +167,6 @@ def _witnesses(run: PilotRun) -> tuple[str, ...]:
 
 
 HELD_OUT = "held-out reward"
-
-FEWEST = 3  # Values of a score from which on it is looked at
 
 
 class OtherScore(NamedTuple):
@@ -186,14 +184,14 @@ def other_scores(run: PilotRun) -> tuple[list[OtherScore], tuple[str, ...]]:
     found: list[OtherScore] = []
     ignored: list[OtherScore] = []
     held_out = OtherScore(HELD_OUT, *levels.finite(run.eval_step, run.eval_reward), True)
-    if not run.is_eval_only and held_out.step.size >= FEWEST:
+    if not run.is_eval_only and held_out.step.size >= RULE.fewest:
         found.append(held_out)
     for name, values in run.parts.items():
         part = OtherScore(name, *levels.finite(run.step, values), what_is_meant(name), is_part=True)
-        (found if part.step.size >= FEWEST else ignored).append(part)
+        (found if part.step.size >= RULE.fewest else ignored).append(part)
     step, reward = levels.finite(run.step, run.reward)
     for name, (at, values) in run.scores.items():
-        if not reward.size or at.size < FEWEST:
+        if not reward.size or at.size < RULE.fewest:
             continue
         there = np.interp(at, step, reward)
         if keys.is_gap(name):

@@ -6,6 +6,7 @@ is not rewarded; a policy with hardly any choice left stops exploring.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +16,9 @@ from advisor.diagnosis.collapse import has_collapsed, judged_series
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray, PromptDifficulty, group_deviation, silent_group_share
 
-SILENT_WARNING = 0.6
-FEWEST = 10  # Rows from which on a run that shows no signal fails
-
-SOLVED = 0.9
-"""Mean reward, as a share of its range, from which silent groups are mostly solved ones."""
+GROUPS = SimpleNamespace(**card.CARDS["advantage_degeneracy"]["rule"])
+CUT = SimpleNamespace(**card.CARDS["truncation"]["rule"])
+LEFT = SimpleNamespace(**card.CARDS["policy_concentration"]["rule"])
 
 
 class Silent(NamedTuple):
@@ -37,7 +36,7 @@ def advantage_degeneracy(run: PilotRun) -> card.Card:
         ceiling = 1.0 if run.reward_ceiling is None else run.reward_ceiling
         kind = "solved_at_once" if value == ceiling else "no_signal"
         span, facts = (float(step[0]), float(step[-1])), {"value": value, "rows": step.size}
-        status: card.Status | None = None if step.size >= FEWEST else "WARNING"
+        status: card.Status | None = None if step.size >= GROUPS.fewest else "WARNING"
         found = card.finding(f"advantage_degeneracy.{kind}", run, span, status, **facts)
         return card.card_of("advantage_degeneracy", found)
     silent = silent_share(run)
@@ -52,7 +51,7 @@ def advantage_degeneracy(run: PilotRun) -> card.Card:
         number=last.mean,
         unit=silent.unit,
         interval=last.share_interval,
-        threshold=SILENT_WARNING,
+        threshold=GROUPS.warning,
         witnesses=_witnesses(run, last.mean),
         unknown=() if is_told else (table["unknown"],),
     )
@@ -60,18 +59,18 @@ def advantage_degeneracy(run: PilotRun) -> card.Card:
 
 def _silent_groups(run: PilotRun, silent: Silent, last: levels.Level) -> card.Finding:
     """How many groups teach nothing, and why as far as mean reward and expected share tell."""
-    share, steps = last.mean, levels.steps_above(*silent[:2], last, SILENT_WARNING)
+    share, steps = last.mean, levels.steps_above(*silent[:2], last, GROUPS.warning)
     mean, is_unit = share_of_range(run, run.reward)
     summary = f"{100 * share:.0f} % of groups have equal rewards"
     facts: dict[str, Any] = {"summary": summary, "mean": mean}
     # With fewer rewards a run is too young to fail.
-    is_young = np.isfinite(run.reward).sum() < FEWEST
+    is_young = np.isfinite(run.reward).sum() < GROUPS.fewest
     if share >= 0.95 and is_unit and mean < 0.2 and not is_young:
         # Where the share began from which a run has lost its signal is where the card begins.
         steps = (levels.since(silent.step, silent.values, 0.9), float(silent.step[-1]))
         return card.finding("advantage_degeneracy.hopeless", run, steps, **facts)
-    is_many = share >= SILENT_WARNING
-    if is_unit and mean >= SOLVED:
+    is_many = share >= GROUPS.warning
+    if is_unit and mean >= GROUPS.solved:
         kind = "solved" if is_many else "nearly_solved"
         return card.finding(f"advantage_degeneracy.{kind}", run, steps, **facts)
     if not is_many:
@@ -168,9 +167,6 @@ def _bounds(run: PilotRun) -> tuple[float, float]:
     return low, high - low
 
 
-CUT_WARNING = 0.5
-
-
 def truncation(run: PilotRun) -> card.Card:
     """Judge the share of completions cut at the limit, over the last fifth of the run."""
     found = _cut_share(run)
@@ -179,17 +175,17 @@ def truncation(run: PilotRun) -> card.Card:
     step, values, what = found
     first, last = levels.ends(values)
     has_risen = last.mean - first.mean >= 0.3 and last.above(first) > 2
-    kind = "most" if last.mean >= CUT_WARNING else "few"
-    status: card.Status | None = "INFO" if 0.1 <= last.mean < CUT_WARNING else None
+    kind = "most" if last.mean >= CUT.warning else "few"
+    status: card.Status | None = "INFO" if 0.1 <= last.mean < CUT.warning else None
     if last.mean >= 0.9 and has_risen and has_collapsed(run):
         kind = "fell"
-    steps = levels.steps_above(step, values, last, CUT_WARNING)
+    steps = levels.steps_above(step, values, last, CUT.warning)
     facts: dict[str, Any] = {"share": 100 * last.mean}
     lengths, limit = (
         levels.series_of(run, "completion_length"),
         run.hyperparameters.max_completion_length,
     )
-    if last.mean < CUT_WARNING and lengths and limit and np.median(lengths[1]) > 1.05 * limit:
+    if last.mean < CUT.warning and lengths and limit and np.median(lengths[1]) > 1.05 * limit:
         kind, status = "over", None
         facts |= {"length": float(np.median(lengths[1])), "limit": float(limit)}
     return card.card_of(
@@ -198,7 +194,7 @@ def truncation(run: PilotRun) -> card.Card:
         number=last.mean,
         unit=what,
         interval=last.share_interval,
-        threshold=CUT_WARNING,
+        threshold=CUT.warning,
         witnesses=(f"{first.mean:.2f} at the start",),
     )
 
@@ -215,11 +211,6 @@ def _cut_share(run: PilotRun) -> tuple[FloatArray, FloatArray, str] | None:
     # A mean length this near the limit leaves room for few completions that ended by themselves.
     near = (values >= 0.95 * limit).astype(float)
     return step, near, "share of rows with a mean length at the limit"
-
-
-LEFT_WARNING = 0.1  # Entropy at the end over that at the start
-
-LEAST_ROWS = 12
 
 
 class Choice(NamedTuple):
@@ -273,7 +264,7 @@ def policy_concentration(run: PilotRun) -> card.Card:
         number=least.left,
         unit=least.unit,
         interval=least.interval,
-        threshold=LEFT_WARNING,
+        threshold=LEFT.warning,
         witnesses=tuple(choice.summary for choice in choices if choice is not least),
         unknown=() if answers is not None else (card.CARDS["policy_concentration"]["unknown"],),
     )
@@ -282,14 +273,17 @@ def policy_concentration(run: PilotRun) -> card.Card:
 def _concentration(run: PilotRun, least: Choice) -> card.Finding:
     """How far the choice has gone, and whether the reward could still use it."""
     step, left = least.step, least.left
-    is_lost, begins = least.is_lower and left <= LEFT_WARNING, float(step[0])
+    is_lost, begins = least.is_lower and left <= LEFT.warning, float(step[0])
     if is_lost:
-        begins = levels.since(step, least.values, LEFT_WARNING * least.first.mean, below=True)
+        begins = levels.since(step, least.values, LEFT.warning * least.first.mean, below=True)
     kind = "kept"
     status: card.Status | None = "INFO" if least.is_lower and left <= 0.2 else None
-    is_solved = share_of_range(run, judged_series(run)[1])[0] >= SOLVED
-    if is_lost and not is_solved:
-        can_stall = left <= 0.05 and (_stalled(run) or has_collapsed(run))
+    reward = judged_series(run)[1]
+    if is_lost and share_of_range(run, reward)[0] < GROUPS.solved:
+        half = reward[reward.size // 2 :]
+        # Whether the reward gained nothing over the last half.
+        has_stalled = half.size >= 12 and levels.rise(half, 0.5) < 2
+        can_stall = left <= 0.05 and (has_stalled or has_collapsed(run))
         kind, status = "stalled" if can_stall else "lost", None
     steps = (begins, float(step[-1]))
     return card.finding(f"policy_concentration.{kind}", run, steps, status, summary=least.summary)
@@ -312,10 +306,3 @@ def _distinct(run: PilotRun) -> Choice | None:
     above = values - least
     ends_above = (first._replace(mean=first.mean - least), last._replace(mean=last.mean - least))
     return Choice(summary, unit, step, above, *ends_above)
-
-
-def _stalled(run: PilotRun) -> bool:
-    """Whether the reward gained nothing over the last half."""
-    reward = judged_series(run)[1]
-    half = reward[reward.size // 2 :]
-    return half.size >= LEAST_ROWS and levels.rise(half, 0.5) < 2

@@ -140,7 +140,8 @@ def diagnose(
     onset = fallen.steps[0] if fallen.status == "FAIL" and fallen.steps else None
     # Numbers that are not finite come before a collapse, though the reward shows it a row earlier.
     lost = [one.since for name in run.not_finite if (one := find_lost(run, name))]
-    is_first = onset is not None and lost and _rows_between(run, onset, min(lost)) <= 2
+    places = run.step.searchsorted([onset, min(lost)]) if onset is not None and lost else (0, 3)
+    is_first = places[1] - places[0] <= 2
     remedy = CARDS["collapse"]["remedy"]["not_finite"].format(step=onset) if is_first else ""
     if fallen.status == "FAIL" and (remedy := remedy or _other_remedy(run, siblings)):
         cards[cards.index(fallen)] = fallen.model_copy(update={"change": remedy})
@@ -155,11 +156,6 @@ def diagnose(
         collapse_step=onset,
         cards=tuple(cards),
     )
-
-
-def _rows_between(run: PilotRun, step: float, later: float) -> int:
-    """Rows of rewards from a step to a later one; negative where it is earlier."""
-    return int(np.searchsorted(run.step, later) - np.searchsorted(run.step, step))
 
 
 def _is_dead(run: PilotRun, siblings: Sequence[PilotRun]) -> bool:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import numpy as np
 
 from advisor.runs.arrays import FloatArray
 from advisor.runs.pilot_run import LEAST_DISTINCT, NO_PILOT, STARTS_APART, PilotRun
+from advisor.runs.settings import TABLES
 
-AS_REWARDS = (
-    "the rewards are held-out evaluations, for no train reward is logged; one after n steps stands "
-    "at step n + 1, whose rollouts the same policy would write"
-)
+RULE = SimpleNamespace(**TABLES["several_runs"])
 
 
 def evaluations_as_rewards(runs: Sequence[PilotRun], *, is_fit: bool) -> list[PilotRun]:
@@ -37,7 +36,7 @@ def _with_rewards(run: PilotRun) -> PilotRun | None:
         eval_reward=np.zeros(0),
         logging_steps=1,
         keys_read={n if n != "eval_reward" else "reward": k for n, k in run.keys_read.items()},
-        assumptions=(*run.assumptions, AS_REWARDS),
+        assumptions=(*run.assumptions, RULE.as_rewards),
         rewards_are_held_out=True,
     )
 
@@ -92,7 +91,8 @@ def _agree(a: FloatArray, b: FloatArray) -> bool:
 def _reach(values: FloatArray) -> float:
     """By how much copies of a series may differ: a share of its range, as consoles print it."""
     with np.errstate(over="ignore"):
-        return 2e-3 * max(float(np.fmax.reduce(values) - np.fmin.reduce(values)), 1e-12)
+        width = max(float(np.fmax.reduce(values) - np.fmin.reduce(values)), 1e-12)
+    return float(RULE.printed * width)
 
 
 def warn_of_starts(runs: Sequence[PilotRun]) -> list[PilotRun]:
@@ -126,8 +126,7 @@ def _apart(runs: Sequence[PilotRun]) -> str:
     # Before its first row a run at a higher rate may have come far.
     if rates[1] > rates[0] and runs[high].step[0] > 1:
         return ""
-    # Says so of 11 of 55 groups of public runs: other data, prompts or versions of a reward.
-    if gap <= max(0.4 * scale, 5 * np.hypot(noise[low], noise[high])):
+    if gap <= max(RULE.apart * scale, RULE.apart_noise * np.hypot(noise[low], noise[high])):
         return ""
     return (
         f"{STARTS_APART} {starts[low]:.3g} ('{runs[low].id}') to {starts[high]:.3g} "
@@ -150,8 +149,9 @@ def _chained(runs: Sequence[PilotRun]) -> tuple[str, list[PilotRun]]:
             (start, end, error), (begin, _, noise) = ends[one.id], ends[later.id]
             rise, noise = end - start, float(np.hypot(error, noise))
             goes_on = 0 <= later.step[0] - 1 - one.step[-1] < one.logging_steps + 1
-            gap, is_level = begin - start, abs(begin - end) <= max(3 * noise, 0.25 * rise)
-            if goes_on or (same[0] and gap > max(4.5 * noise, 0.6 * rise) and is_level):
+            level, least = (max(n * noise, share * rise) for n, share in RULE.chained)
+            is_next = begin - start > least and abs(begin - end) <= level
+            if goes_on or (same[0] and is_next):
                 found.append(f"'{later.id}' begins where '{one.id}' ends")
                 both += [one, later]
                 break

@@ -266,9 +266,3 @@ def test_hostile_lines_take_no_time(tmp_path: Path) -> None:
         ]
     )
     assert rewards(read_text(tmp_path, text))[-1] == 0.5
-
-
-def test_a_learning_rate_in_units(tmp_path: Path) -> None:
-    pairs = "actor/lr(1e-4):0.010 - critic/lr(1e-4):0.100 - critic/score/mean:0.5"
-    run = read_text(tmp_path, f"step:1 - {pairs}\n")
-    assert run.table.column("actor/lr").tolist() == pytest.approx([1e-6])

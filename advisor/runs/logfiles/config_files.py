@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,26 +20,21 @@ from advisor.text import read_toml
 Scalar = str | int | float | bool | None
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
-"""Stands for a value that only the shell knew: no default may take its place."""
+"""Stands for a value that only a shell or Hydra knew: no default may take its place."""
 
 NAMES = read_toml(__file__, "config_names.toml")
+PATTERNS = limits.compiled(NAMES["patterns"])
 
-WHOLE = re.compile(r"[-+]?\d{1,18}")
-DECIMAL = re.compile(r"[-+]?(?:\d{1,20}\.?\d{0,25}|\.\d{1,25})(?:[eE][-+]?\d{1,2})?")
 CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 """Not ``none``, which is a choice: TRL's ``scale_rewards="none"`` divides by nothing."""
-
-NAME = re.compile(r"[A-Za-z_][\w./-]{0,199}")
-MAPPING = re.compile(r"\{([^{}\[\]]{0,500})\}")
-REFERENCE = re.compile(r"\$\{([^${}]{1,200})\}")
 
 
 def literal(text: str) -> Scalar:
     """Value that a text stands for: a number, a switch, nothing, or itself without quotes."""
     bare = text.strip()
-    if WHOLE.fullmatch(bare):
+    if PATTERNS["whole"].fullmatch(bare):
         return int(bare)
-    if DECIMAL.fullmatch(bare):
+    if PATTERNS["decimal"].fullmatch(bare):
         return float(bare)
     if bare in CONSTANTS:
         return CONSTANTS[bare]
@@ -55,9 +49,9 @@ def parse_overrides(entries: Iterable[object]) -> dict[str, Scalar]:
     for entry in entries:
         key, equals, value = str(entry).strip().lstrip("+").partition("=")
         key = key.strip()
-        if not isinstance(entry, str) or not equals or not NAME.fullmatch(key):
+        if not isinstance(entry, str) or not equals or not PATTERNS["name"].fullmatch(key):
             continue
-        if mapping := MAPPING.fullmatch(value.strip()):
+        if mapping := PATTERNS["mapping"].fullmatch(value.strip()):
             pairs = (each.partition(":") for each in mapping.group(1).split(","))
             settings |= {f"{key}.{literal(a)}": literal(b) for a, colon, b in pairs if colon}
         else:
@@ -75,29 +69,13 @@ def parse_command_line(arguments: Sequence[object]) -> dict[str, Scalar]:
             continue
         name, equals, value = word[2:].partition("=")
         name = name.replace("-", "_")
-        if NAME.fullmatch(name):
-            following = words[place + 1 : place + 1 + 16]
-            settings |= {name: literal(value)} if equals else _flag(name, following)
+        if PATTERNS["name"].fullmatch(name):
+            following = next(iter(words[place + 1 : place + 2]), "--")
+            if equals or not following.startswith("-") or PATTERNS["decimal"].fullmatch(following):
+                settings[name] = literal(value if equals else following)
+            else:
+                settings |= {name: True, **({name[3:]: False} if name.startswith("no_") else {})}
     return settings
-
-
-def _flag(name: str, following: Sequence[str]) -> dict[str, Scalar]:
-    """Settings of a flag, from the words behind it."""
-    values: list[Scalar] = []
-    for word in following:
-        is_value = not word.startswith("-") or DECIMAL.fullmatch(word)
-        if not is_value or (values and "=" in word):
-            break
-        values.append(literal(word))
-    if not values:
-        return {name: True, **({name[3:]: False} if name.startswith("no_") else {})}
-    listed = {f"{name}.{place}": value for place, value in enumerate(values)}
-    if len(values) == 1:
-        return {name: values[0]}
-    if all(type(value) in (int, float) for value in values):
-        return listed
-    # A word behind the first value may as well be an argument of the program itself.
-    return {name: values[0], **listed}
 
 
 def flatten(document: Any) -> dict[str, Scalar]:
@@ -125,30 +103,9 @@ def _is_setting(value: Any) -> bool:
     return value is None
 
 
-def follow_references(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Replace ``${a.b}`` by the value of ``a.b``; leave out what leads elsewhere."""
-    followed = {key: _follow(key, value, settings) for key, value in settings.items()}
-    return {key: value for key, (value, is_whole) in followed.items() if is_whole}
-
-
-def _follow(key: str, value: Scalar, settings: Mapping[str, Scalar]) -> tuple[Scalar, bool]:
-    for _ in range(10):
-        if not isinstance(value, str) or "${" not in value:
-            return value, True
-        found = REFERENCE.search(value)
-        name = found.group(1).strip() if found else ""
-        if dots := len(name) - len(name.lstrip(".")):  # relative to where it stands
-            name = ".".join([*key.split(".")[:-dots], name[dots:]])
-        if found is None or name not in settings:
-            break
-        if found.group() == value.strip():
-            # What it says relative to itself is followed from where it stands.
-            key, value = name, settings[name]
-        else:
-            value = f"{value[: found.start()]}{settings[name]}{value[found.end() :]}"
-            if len(value) > limits.MOST_CONFIG_TEXT_CHARACTERS:
-                break
-    return None, False
+def without_references(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Settings of which one that refers to others, as ``${a.b}`` does, is unknown."""
+    return {key: UNKNOWN if "${" in str(value) else value for key, value in settings.items()}
 
 
 @dataclass(frozen=True)
@@ -171,7 +128,7 @@ def parse_config(log: LogFile, kind: str) -> ConfigSource:
     """Read the settings of one file."""
     document = _document(log)
     if kind.startswith("overrides.") and isinstance(document, list):
-        return ConfigSource(log.path, follow_references(parse_overrides(document)))
+        return ConfigSource(log.path, without_references(parse_overrides(document)))
     if not isinstance(document, dict):
         problem = f"it holds a {type(document).__name__}, not settings by name"
         raise InputError(problem, path=log.path, advice="Write 'name: value' lines, or remove it")
@@ -195,7 +152,7 @@ def parse_config(log: LogFile, kind: str) -> ConfigSource:
     if rest and all(wrapped):
         document = {key: value["value"] for key, value in rest.items()}
     section = NAMES["one_section"].get(kind, "")
-    settings = follow_references(flatten(document))
+    settings = without_references(flatten(document))
     return ConfigSource(log.path, {section + key: value for key, value in settings.items()})
 
 

@@ -19,6 +19,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.config_files import (
     NAMES,
+    PATTERNS,
     UNKNOWN,
     ConfigSource,
     Scalar,
@@ -41,17 +42,6 @@ OF_ONE_LOG = {f"{joint}{name}": name for name in IN_A_FOLDER for joint in "._"}
 BARE = {ending: f"config{ending}" for ending in (*ENDINGS, ".toml")}
 """What follows the name of a log that a file describes -> the kind of that file."""
 
-NAMED_CONFIG = re.compile(
-    rf"(?:.*[._-])?(?:{'|'.join(NAMES['named'])})(?:[._-].*)?\.(?:ya?ml|json)", re.IGNORECASE
-)
-OF_OTHER_THINGS = re.compile(
-    rf"(?:.*[._-])?(?:{'|'.join(NAMES['of_other_things'])})(?:[._-].*)?", re.IGNORECASE
-)
-INFIX = re.compile(r"\.config(?=\.(?:ya?ml|json)$)")
-"""What some collections put into the names of configs, so that none is taken for a log."""
-
-STORE = re.compile(r"run-\w{1,80}\.wandb")
-
 
 def settings_beside(
     log: LogFile,
@@ -72,7 +62,7 @@ def settings_beside(
         there = _files(log, folder, (*PLACES, *named), listed)
         files = [f for f in there.values() if f.path not in taken and f.path.name not in names]
         runs = shared_by(folder) if files else 0
-        sources += [_source(f, INFIX.sub("", f.path.name), runs) for f in files]
+        sources += [_source(f, PATTERNS["infix"].sub("", f.path.name), runs) for f in files]
         names |= {file.path.name for file in files}
     launched = launch_settings(log, top, shared_by, names_in)
     # Of a config that a command names, the command changes some settings.
@@ -131,7 +121,7 @@ def _of_its_prefix(log: LogFile, listed: frozenset[str]) -> list[ConfigSource]:
     rests = [name.removeprefix(start) for name in listed if name.startswith(start)]
     own = [rest for rest in rests if "__" not in rest]
     for rest in _named_configs(own, log.name):
-        kinds.setdefault(start + rest, INFIX.sub("", rest))
+        kinds.setdefault(start + rest, PATTERNS["infix"].sub("", rest))
     ending = Path(log.name).suffix
     runs = sum(rest.removesuffix(".gz").endswith(ending) for rest in own)
     # A checkpoint has a dozen files that end in .json, of which one is a log.
@@ -151,12 +141,12 @@ def _named_configs(names: Iterable[str], log: str) -> list[str]:
 @lru_cache(maxsize=64)
 def _configs_among(names: frozenset[str]) -> dict[str, str]:
     """Configs by the words of their names -> the name of the one log that they begin with."""
-    found = [name for name in sorted(names) if NAMED_CONFIG.fullmatch(name)]
+    found = [name for name in sorted(names) if PATTERNS["named_config"].fullmatch(name)]
     logs = {stem for name in names.difference(found) for stem in _stems(name)}
     owners = {}
     for name in found:
-        plain = INFIX.sub("", name).rpartition(".")[0]
-        if name not in IN_A_FOLDER and not OF_OTHER_THINGS.fullmatch(plain):
+        plain = PATTERNS["infix"].sub("", name).rpartition(".")[0]
+        if name not in IN_A_FOLDER and not PATTERNS["of_other_things"].fullmatch(plain):
             starts = [name[:at] for at in range(1, len(name)) if name[at] in "._-"]
             owners[name] = next((start for start in reversed(starts) if start in logs), "")
     return owners
@@ -167,7 +157,7 @@ def _of_its_store(log: LogFile) -> list[ConfigSource]:
     folder = log.path.parent.parent
     if log.path.parent.name != "files" or log.name != "output.log":
         return []
-    names = sorted(filter(STORE.fullmatch, log.names_in(folder)))
+    names = sorted(filter(PATTERNS["store"].fullmatch, log.names_in(folder)))
     stores = (log.at(folder / name) for name in names)
     return [ConfigSource(file.path, flatten(stored_config(file))) for file in stores if file]
 
@@ -200,19 +190,7 @@ def _source(file: LogFile, kind: str, runs: int = 1) -> ConfigSource:
 # Commands that launch a training ------------------------------------------------------------------
 
 LAUNCH = NAMES["launch"]
-PROGRAM = re.compile("|".join(LAUNCH["programs"]), re.IGNORECASE)
-OTHER = re.compile(rf"(?:.*[\W_])?(?:{'|'.join(LAUNCH['others'])})(?:[\W_].*)?", re.IGNORECASE)
-STARTER = re.compile(rf"(?:.*/)?(?:{'|'.join(LAUNCH['starters'])})")
-PRINTED = re.compile(rf"(?:^|[\s:=\]\"'>$])((?:\S*/)?(?:{'|'.join(LAUNCH['starters'])})\s+\S.*)")
 
-COMMENT = re.compile(r"(?:^|(?<=\s))#.*|\"\$[@*]\"|\$[@*]")
-ARRAY = re.compile(r"^(\w+)=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
-WRITTEN = re.compile(r"[\d&]?>{1,2}(?:&\d|\s*([^\s;|&<>(]+))|\|\s*tee\s+(?:-a\s+)?([^\s;|&]+)")
-ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-SET = re.compile(r"(?<![\w${.-])([A-Za-z_]\w*)\+?=(?!=)|\b(?:for|read)\s+(\w+)")
-"""What gives a variable a value, wherever it does."""
-VARIABLE = re.compile(r"\$(?:(\w+)|\{([A-Za-z_]\w*)(?::?-([^{}]*))?\}|[{#?!]\S*)")
-OUTPUT = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
 ENDS = {"&&", "||", "|", "&"}
 
 
@@ -278,7 +256,7 @@ def printed_launches(log: LogFile) -> tuple[LaunchCommand, ...]:
     text = log.readable_head().decode("utf-8", "replace")
     lines, found = iter(enumerate(text.split("\n"), start=1)), dict[str, LaunchCommand]()
     for number, line in lines:
-        sign = PRINTED.search(line.rstrip()) if len(line) < limits.HEAD_BYTES else None
+        sign = PATTERNS["printed"].search(line.rstrip()) if len(line) < limits.HEAD_BYTES else None
         if sign is None:
             continue
         command = sign.group(1)
@@ -292,25 +270,26 @@ def printed_launches(log: LogFile) -> tuple[LaunchCommand, ...]:
 @lru_cache(maxsize=256)
 def _launches(text: str) -> tuple[LaunchCommand, ...]:
     """Launch commands of a script, a line each; continued lines are joined."""
-    for array in ARRAY.finditer(text):  # as the package's own scripts hold their settings
-        inner = " ".join(COMMENT.sub("", line) for line in array[2].splitlines())
+    # As the package's own scripts hold their settings.
+    for array in PATTERNS["array"].finditer(text):
+        inner = " ".join(PATTERNS["comment"].sub("", line) for line in array[2].splitlines())
         text = text.replace(array[0], "\n" * array[0].count("\n"))
         text = text.replace(f'"${{{array[1]}[@]}}"', inner)
     variables: dict[str, str] = {}
     found, number = list[LaunchCommand](), 1
     for line in text.replace("\\\n", "\f").split("\n"):
         first, number = number, number + 1 + line.count("\f")
-        line = COMMENT.sub("", OUTPUT.sub(UNKNOWN, line.replace("\f", " ")))
-        written = [_expanded(a or b, variables) for a, b in WRITTEN.findall(line)]
-        words = _words(WRITTEN.sub("", line))
+        line = PATTERNS["comment"].sub("", PATTERNS["output"].sub(UNKNOWN, line.replace("\f", " ")))
+        written = [_expanded(a or b, variables) for a, b in PATTERNS["written"].findall(line)]
+        words = _words(PATTERNS["written"].sub("", line))
         pairs, is_command = [], False
         for word in words:
-            is_command = word != ";" and (is_command or not ASSIGNED.fullmatch(word))
+            is_command = word != ";" and (is_command or not PATTERNS["assigned"].fullmatch(word))
             is_command = is_command and word != "export"
             pairs += [word.partition("=")[::2]] if not is_command and "=" in word else []
         # Under a condition or in a loop the shell alone knows what is set.
         is_sure = bool(line[:1].strip()) and ENDS.isdisjoint(words[:-1])
-        for name in filter(None, itertools.chain(*SET.findall(line))):
+        for name in filter(None, itertools.chain(*PATTERNS["set"].findall(line))):
             values = [_expanded(value, variables) for own, value in pairs if own == name]
             value = values[0] if is_sure and len(values) == 1 else UNKNOWN
             variables[name] = value if variables.setdefault(name, value) == value else UNKNOWN
@@ -343,14 +322,14 @@ def _expanded(text: str, variables: Mapping[str, str]) -> str:
     def value(found: re.Match[str]) -> str:
         return variables.get(found[1] or found[2] or "", found[3] or "") or UNKNOWN
 
-    return VARIABLE.sub(value, text).replace("\0", "$")
+    return PATTERNS["variable"].sub(value, text).replace("\0", "$")
 
 
 def _launch(
     line: int, words: list[str], written: Sequence[str], variables: Mapping[str, str]
 ) -> list[LaunchCommand]:
     """The launch that a command is; none of another command."""
-    words = [*itertools.dropwhile(ASSIGNED.fullmatch, words)]
+    words = [*itertools.dropwhile(PATTERNS["assigned"].fullmatch, words)]
     stated = parse_command_line(words)
     sure = {key: UNKNOWN if UNKNOWN in str(cell) else cell for key, cell in stated.items()}
     settings = {key: cell for key, cell in sure.items() if UNKNOWN not in key}
@@ -372,7 +351,7 @@ def _launch(
 
 def _is_training(words: Sequence[str], settings: Mapping[str, Scalar]) -> bool:
     """Whether a command starts a training with groups of completions."""
-    starts = [place for place, word in enumerate(words) if STARTER.fullmatch(word)]
+    starts = [place for place, word in enumerate(words) if PATTERNS["starter"].fullmatch(word)]
     if not starts or not settings:
         return False
     ahead = words[starts[0] :]
@@ -383,8 +362,8 @@ def _is_training(words: Sequence[str], settings: Mapping[str, Scalar]) -> bool:
     ]
     program = programs[0] if programs else " ".join(ahead[:2]).rpartition("/")[2]
     is_grouped = not settings.keys().isdisjoint(LAUNCH["settings"])
-    is_other = OTHER.fullmatch(program.rpartition("/")[2]) is not None
-    return not is_other and (is_grouped or PROGRAM.fullmatch(program) is not None)
+    is_other = PATTERNS["other"].fullmatch(program.rpartition("/")[2]) is not None
+    return not is_other and (is_grouped or PATTERNS["program"].fullmatch(program) is not None)
 
 
 def _plain(name: str) -> str:

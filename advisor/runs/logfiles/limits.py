@@ -1,6 +1,10 @@
-"""Every limit of what is read from files, well above what real logs need: ``limits.NAME``."""
+"""Every limit of what is read from files, well above what real logs need, and its patterns."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 # Bytes of files and streams.
 HEAD_BYTES = 65_536  # beginning of a file by which its format is known, at first
@@ -34,3 +38,11 @@ LEAST_REPEATED_ROWS = 3  # each printed equally often: the log is one of several
 MOST_TRIALS_PER_ROW = 4_096  # completions or groups that a row may be said to average
 LEAST_CLEAR_ROWS = 5  # rows that establish a ratio of loss and KL
 LEAST_SCHEDULE_ROWS = 4  # learning rates below which any schedule would fit
+
+
+def compiled(written: Mapping[str, str | Sequence[str]]) -> Mapping[str, re.Pattern[Any]]:
+    """Patterns by name; ``<<name>>`` is one before it, and a name in ``_bytes`` is one of bytes."""
+    whole: dict[str, str] = {}
+    for key, parts in written.items():
+        whole[key] = re.sub("<<(.+?)>>", lambda found: whole[found[1]], "".join(parts))
+    return {k: re.compile(t.encode() if k.endswith("_bytes") else t) for k, t in whole.items()}

@@ -66,12 +66,6 @@ class Table:
         """Row -> text that is no number, under a key."""
         return dict(self._of(key).text)
 
-    def cell(self, row: int, key: str) -> float | str | None:
-        """One cell."""
-        if row in self._of(key).text:
-            return self._of(key).text[row]
-        return float(self.column(key)[row]) if self.has(key)[row] else None
-
     def constant(self, key: str) -> float | str | None:
         """The one value, finite or text, of all cells under a key; None where they differ."""
         numbers = self.column(key)

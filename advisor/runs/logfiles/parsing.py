@@ -16,6 +16,7 @@ from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.log_file import Line, LogFile, check_text
 from advisor.runs.logfiles.logged import as_float
 from advisor.runs.pilot_run import IN_NO_RUN
+from advisor.text import read_toml
 
 CUT = "Copy the file again (it may have been cut while it was written)"
 
@@ -23,6 +24,7 @@ DELIMITED = (".csv", ".tsv")
 TABLES = (*DELIMITED, ".md")
 JSON_LINES = (".jsonl", ".ndjson")
 PARQUET = (".parquet", ".pq")
+PATTERNS = limits.compiled(read_toml(__file__, "parsing.toml")["patterns"])
 
 
 class Row(NamedTuple):
@@ -271,23 +273,6 @@ LEAST_PASTED = 20  # Rows from which on a page of Markdown is a console that was
 BEFORE, LONGEST_LINE = 16_384, 65_536
 """Characters of a line that are looked at: before a sign, and of it all."""
 
-ITEM = re.compile(
-    r"""['"]([^'"\\\n]{1,200})['"] {0,4}: {0,4}"""
-    r"""(?:'([^'\n]{0,300})'|"([^"\n]{0,300})"|(?:[a-z][\w.]{0,40}\()?([-+]?[\w.][\w.+-]{0,60}))"""
-    r"""(?= {0,4}[,})])"""
-)
-"""A key and its value: quoted, bare (a number, ``nan``, ``None``), or in ``np.float64(...)``.
-
-A value counts only where a comma or bracket ends it: what stands last on a cut line may have lost
-digits.
-"""
-
-BRACKET = re.compile(r"[{}]")
-INNERMOST = re.compile(r"\{[^{}]*\}")
-BAR = re.compile(
-    r"(?:^|\r)([^\r|]{0,200}?) {0,200}\d{1,3}%\|[^|\r]{0,400}\| *(\d{1,9})/(\d{1,9}) \["
-)
-
 
 def lines_with(log: LogFile, sign: str) -> Iterator[str]:
     """Lines that hold a sign, among the first megabytes of a text log; none of another file."""
@@ -336,7 +321,7 @@ def find_dicts(text: str) -> Iterator[Printed]:
             end = _closing(text, start)
             body = text[start + 1 : end or len(text)]
             for _ in range(8):
-                body, replaced = INNERMOST.subn("None", body)
+                body, replaced = PATTERNS["innermost"].subn("None", body)
                 if not replaced:
                     break
             # What follows a bracket that is left open is not known to be of this dict.
@@ -354,7 +339,7 @@ def is_number(text: str | None) -> bool:
 def _cells(body: str) -> dict[str, str]:
     return {
         key: single or double or bare
-        for key, single, double, bare in ITEM.findall(body)
+        for key, single, double, bare in PATTERNS["item"].findall(body)
         if bare != "None"
     }
 
@@ -362,7 +347,7 @@ def _cells(body: str) -> dict[str, str]:
 def _closing(text: str, start: int) -> int:
     """Place after the bracket that closes the one at ``start``, 0 where none does."""
     depth = 0
-    for bracket in BRACKET.finditer(text, start):
+    for bracket in PATTERNS["bracket"].finditer(text, start):
         depth += 1 if bracket.group() == "{" else -1
         if depth == 0:
             return bracket.end()

@@ -13,6 +13,7 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from advisor.errors import InputError
@@ -87,13 +88,8 @@ def _signed(numbers: list[int]) -> int:
     return last - (last >> 63 << 64)
 
 
-def _crc_of(byte: int) -> int:
-    for _ in range(8):
-        byte = byte >> 1 ^ 0x82F63B78 * (byte & 1)
-    return byte
-
-
-CRC = [_crc_of(byte) for byte in range(256)]  # CRC32C of each byte
+CRC = [reduce(lambda c, _: c >> 1 ^ 0x82F63B78 * (c & 1), range(8), b) for b in range(256)]
+"""CRC32C of each byte."""
 
 
 def masked_crc(data: bytes) -> bytes:

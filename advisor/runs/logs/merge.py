@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from advisor.errors import InputError, RateContradictionError
+from advisor.errors import InputError, NoRewardError, RateContradictionError
+from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logs.located_run import LocatedRun, RawRun
 from advisor.runs.logs.recovered import Rates, guess, read_rates
 from advisor.runs.logs.stated_settings import RunKeys, Setting, check_settings, place_row
 from advisor.runs.pilot_run import IN_WARMUP, NO_GROUP, PilotRun, model_name
-from advisor.runs.settings import PartialSettings
+from advisor.runs.settings import TABLES, PartialSettings
 from advisor.runs.trainers import Derived
 from advisor.runs.trainers.derived import COUNTED, PPO
 from advisor.text import counted
@@ -25,14 +26,7 @@ RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or
 stops beside the peak)."""
 
-MODEL = re.compile(
-    r"(?<![a-z])(?:qwen|(?:tiny)?llama|gemma|phi|mistral|ministral|deepseek|smollm|olmo|minicpm"
-    r"|internlm|granite|falcon|pythia)(?:(?:0\.5|1\.5|[1-9]|14|32|70|72)b|[\d._-]*"
-    r"(?:(?:math|coder|r1|distill|qwen|llama|vl|it|base|instruct)[\d._-]*)*"
-    r"(?<![a-z0-9.])\d+(?:\.\d+)?[bm])(?![a-z0-9])",
-    re.IGNORECASE,
-)
-"""Name of a model with its size, within the name of a run."""
+MODEL = compiled(TABLES["patterns"])["model"]
 
 
 def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting]) -> PilotRun:
@@ -208,7 +202,7 @@ def _refuse_short(raw: RawRun, run_id: str) -> None:
     rewards = least if raw.is_eval_only else int(np.isfinite(raw.series["reward"]).sum())
     if rewards < least:
         finite = "reward" if rewards == raw.step.size else f"finite reward (of {raw.step.size})"
-        raise InputError(
+        raise NoRewardError(
             f"run '{run_id}' has only {counted(rewards, 'row')} with a {finite}",
             path=raw.path,
             row=place_row(raw),

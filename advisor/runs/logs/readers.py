@@ -97,7 +97,7 @@ def _why_no_table(log: LogFile) -> str:
         return problem
     is_text = any(len(str(cell)) > 80 for cell in cells.values())  # of prompts and answers
     numbers = [key for key, cell in cells.items() if is_number(str(cell)) and not is_text]
-    others = [key for key in numbers if not table.STEP.fullmatch(key.lower())]
+    others = [key for key in numbers if not table.PATTERNS["step"].fullmatch(key.lower())]
     likely = [key for key in others if is_like_a_score(key)] or (others if others[1:] else [])
     if not likely or len(others) == len(numbers):
         return problem

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from itertools import product
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,9 +13,10 @@ import numpy as np
 from advisor.runs.arrays import BoolArray, FloatArray
 from advisor.runs.logfiles import limits
 from advisor.runs.logs.located_run import RawRun
+from advisor.runs.settings import TABLES
 from advisor.runs.trainers import Derived
 
-CLEAR_MISFIT = 1e-4  # Misfit by which a richer schedule must fit better than a plainer one
+RULE = SimpleNamespace(**TABLES["recovered"])
 
 Kind = Literal["constant", "linear", "cosine"]
 
@@ -54,8 +56,8 @@ def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) ->
     facts["learning_rate"] = rounded(found.peak)
     if found.kind is None:
         what = "the schedule cannot be told from the learning rates logged"
-        # After so many distances between rows a log does not show the beginning.
-        is_late = bool(rate.size > 1 and step[0] > 3 * (step[1] - step[0]) and rate[0] == largest)
+        apart = step[1] - step[0] if rate.size > 1 else np.inf
+        is_late = bool(step[0] > RULE.late_rows * apart and rate[0] == largest)
         return Rates(facts, is_late, (f"{what}; they are used as they stand",), largest)
     facts["schedule"], facts["warmup_steps"] = found.kind, found.warmup_steps
     if found.planned_steps is not None:
@@ -66,8 +68,7 @@ def read_rates(step: FloatArray, rate: FloatArray, planned_steps: int | None) ->
 def rounded(rate: float) -> float:
     """A learning rate as it was set, where the one read off a log is within 0.1 % of that."""
     near = float(f"{rate:.1e}")
-    # Share by which a learning rate read off a log may differ from the number that was set.
-    return near if abs(rate - near) <= 1e-3 * near else rate
+    return near if abs(rate - near) <= RULE.rounding * near else rate
 
 
 def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Schedule:
@@ -93,7 +94,7 @@ def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None
         lengths = np.unique(np.concatenate(spaced).astype(np.int64))
     kinds: tuple[Kind, ...] = ("constant", "linear", "cosine")
     for kind, offset in product(kinds, (1, 0)):
-        if best is not None and best[0] <= CLEAR_MISFIT:
+        if best is not None and best[0] <= RULE.clear_misfit:
             break
         spans = lengths[:1] if kind == "constant" else lengths
         done = step[thin] - offset
@@ -107,19 +108,17 @@ def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None
         i, j = np.argwhere(misfit <= misfit.min() + 1e-6)[0]
         error = float(misfit[i, j])
         # A plainer schedule keeps the place unless a richer one fits clearly better.
-        if best is None or error < best[0] - CLEAR_MISFIT:
+        if best is None or error < best[0] - RULE.clear_misfit:
             best = (error, kind, int(warmups[i]), int(spans[j]), float(level[i, j]))
-    # Largest misfit, as a share of the peak, at which a schedule is said to be recognised.
-    if best is None or best[0] > 0.02:
+    if best is None or best[0] > RULE.largest_misfit:
         return Schedule(peak)
     error, name, warmup, length, level_found = best
-    # Misfit below which the planned length read off the curve itself is trusted.
-    told = planned_steps is None and name != "constant" and error <= 0.002
+    told = planned_steps is None and name != "constant" and error <= RULE.length_misfit
     if told and name == "linear":
         level_found, length = _straight(step, rate, max(warmup, before), level_found, length)
     # A scheduler may skip steps and fit roughly: a round rate that it reached is then the peak.
     # Else twelve digits: the fit adds rounding noise, and configs are read by people.
-    is_rough = error > CLEAR_MISFIT and level_found <= (1 + error) * peak
+    is_rough = error > RULE.clear_misfit and level_found <= (1 + error) * peak
     if not is_rough or rounded(peak) != float(f"{peak:.1e}"):
         peak = float(f"{max(peak, level_found):.12g}")
     return Schedule(peak, name, warmup, length if told else None)
@@ -137,7 +136,7 @@ def _straight(
     # The rate of step s is that after s - 1 steps, or in older versions after s.
     spans = [(level + slope * offset, -level / slope - offset) for offset in (1, 0)]
     start, span = min(spans, key=lambda found: abs(found[1] - round(found[1])))
-    is_exact = misfit <= CLEAR_MISFIT * peak and abs(span - round(span)) <= 0.02
+    is_exact = misfit <= RULE.clear_misfit * peak and abs(span - round(span)) <= 0.02
     return (float(start), round(span)) if is_exact else (peak, length)
 
 
@@ -148,25 +147,6 @@ def _factors(kind: str, done: FloatArray, warmup: FloatArray, length: FloatArray
     cosine = 0.5 * (1 - np.cos(np.pi * left))
     decay = {"constant": np.ones_like(left), "linear": left, "cosine": cosine}[kind]
     return np.asarray(np.where(done < warmup, warm, decay))
-
-
-CHANCE = 1e-3  # Probability below which a smallest step is not taken for chance
-
-CHANCE_OF_RATIO = 1e-6
-"""Probability below which a ratio is not taken for chance; there are many to choose from."""
-
-SCATTER = 0.03  # Relative scatter of a ratio that is still one constant
-SHARING_SHARE = 0.95  # Share of rows that must have it
-
-SLACK = 1e-3
-"""Relative difference between rows that share a constant exactly: sums in single precision."""
-
-NEAR = 20.0
-"""Width, in errors of a row, of the neighbourhood that tells how dense ratios lie by chance."""
-
-LARGEST = 1e12  # Losses and KLs beyond it, or below its inverse, are no values to learn from
-PRECISE = 0.004  # Relative error within which a coefficient is matched to a round number
-CHECKED = slice(2_000)  # Rows that are looked at
 
 
 class Guess(NamedTuple):
@@ -194,8 +174,7 @@ def least_count(values: FloatArray) -> int | None:
     values = values[np.isfinite(values)]
     if not values.size or values.min() < 0 or values.max() > 1:
         return None
-    # Absolute error of a mean taken in single precision.
-    error = print_error(values) + 2e-7
+    error = print_error(values) + RULE.single_precision
     distinct, first = np.unique(values, return_index=True)
     if distinct.size > limits.MOST_TRIALS_PER_ROW + 1:
         return None
@@ -209,7 +188,7 @@ def least_count(values: FloatArray) -> int | None:
     count = int(fitting[0])
     # Values without a step would all hit a multiple of 1/n as often as this, for some n so far.
     chance = count * float(np.prod(np.minimum(1.0, 2 * count * tolerance)))
-    return count if chance < CHANCE and _is_whole(values, count) else None
+    return count if chance < RULE.chance and _is_whole(values, count) else None
 
 
 def _is_whole(values: FloatArray, count: int) -> bool:
@@ -219,46 +198,44 @@ def _is_whole(values: FloatArray, count: int) -> bool:
         return False
     numerator = np.rint(inside * count).astype(int)
     coarser = next(factor for factor in range(2, count + 1) if not count % factor)
-    if 0.5 ** np.sum(numerator % coarser != 0) >= CHANCE:
+    if 0.5 ** np.sum(numerator % coarser != 0) >= RULE.chance:
         return False
     for times in (2, 3):
         # Probability that a binomial number of times x count trials is a multiple of `times`.
         roots = np.exp(2j * np.pi * np.arange(times) / times)
         powers = (1 - inside[:, None] + inside[:, None] * roots) ** (times * count)
-        if float(np.prod(np.real(powers.mean(axis=1)))) >= CHANCE:
+        if float(np.prod(np.real(powers.mean(axis=1)))) >= RULE.chance:
             return False
     return True
 
 
 def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
     """Weight of the KL penalty, from rows whose loss is nothing but that penalty."""
-    there = (np.abs(loss) < LARGEST) & (kl > 1 / LARGEST) & (kl < LARGEST)
+    there = (np.abs(loss) < RULE.largest) & (kl > 1 / RULE.largest) & (kl < RULE.largest)
     loss, kl = loss[there], kl[there]
     error_of_loss, error_of_kl = print_error(loss), print_error(kl)
-    # Largest relative error, from the digits printed, of a ratio that is judged by itself.
-    clear = (loss > 1 / LARGEST) & (error_of_loss * kl + error_of_kl * loss <= 0.02 * loss * kl)
+    errors = error_of_loss * kl + error_of_kl * loss
+    clear = (loss > 1 / RULE.largest) & (errors <= RULE.clear_error * loss * kl)
     if clear.sum() >= limits.LEAST_CLEAR_ROWS:
         loss, kl = loss[clear], kl[clear]
-        error = error_of_loss[clear] / loss + error_of_kl[clear] / kl + SLACK
+        error = error_of_loss[clear] / loss + error_of_kl[clear] / kl + RULE.slack
         shares = _share_sharply(loss / kl, error)
         value = None if shares is None else _as_written(loss[shares], kl[shares], error[shares])
     else:
         value, shares = _share_vaguely(loss, kl, error_of_loss, error_of_kl)
         loss, kl = loss[shares], kl[shares]
         shares = np.ones(kl.size, dtype=bool)
-    # Largest over smallest KL: one loss over one KL is a ratio too, and tells nothing.
-    if value is None or shares is None or kl[shares].max() < 1.5 * kl[shares].min():
+    if value is None or shares is None or kl[shares].max() < RULE.kl_range * kl[shares].min():
         return None
     why = f"loss / kl is {value:g} in {int(shares.sum())} of {kl.size} rows that tell"
     # Of 1: what is logged as KL is the penalty, its weight included.
-    # Share by which a ratio of loss and KL may differ from 1 and still be that of one with itself.
-    return None if abs(value - 1) <= 0.01 else Guess(value, why)
+    return None if abs(value - 1) <= RULE.itself else Guess(value, why)
 
 
 def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     """Rows of a ratio that nearly all share, or that some share more sharply than by chance."""
-    near = np.abs(ratio / np.median(ratio) - 1) <= error + SCATTER
-    if near.mean() >= SHARING_SHARE:
+    near: BoolArray = np.abs(ratio / np.median(ratio) - 1) <= error + RULE.scatter
+    if near.mean() >= RULE.sharing_share:
         return near
     ordered = np.sort(ratio)
     widest = error.max()
@@ -268,9 +245,9 @@ def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     best = int(np.argmax([rows.sum() for rows in sharing]))
     rows = sharing[best]
     distance = np.abs(ratio / likely[best] - 1) / error
-    near_misses = np.sum((distance > 1) & (distance <= NEAR))
-    chance = ratio.size * _poisson_tail(int(rows.sum()), float(near_misses + 1) / (NEAR - 1))
-    return rows if rows.sum() >= limits.LEAST_CLEAR_ROWS and chance < CHANCE_OF_RATIO else None
+    near_misses = np.sum((distance > 1) & (distance <= RULE.near))
+    chance = ratio.size * _poisson_tail(int(rows.sum()), float(near_misses + 1) / (RULE.near - 1))
+    return rows if rows.sum() >= limits.LEAST_CLEAR_ROWS and chance < RULE.chance_of_ratio else None
 
 
 def _poisson_tail(least: int, mean: float) -> float:
@@ -287,15 +264,14 @@ def _share_vaguely(
     value = float(f"{loss.sum() / kl.sum():.0e}") if kl.sum() > 0 else 0.0
     # Chosen by their KL, for a choice by their loss would prefer losses that were rounded up.
     error = error_of_loss + value * error_of_kl
-    # The same for rows that are judged together, where few are clear.
-    tell = error <= 0.25 * value * kl
-    if value < 1 / LARGEST or tell.sum() < limits.LEAST_CLEAR_ROWS:
+    tell = error <= RULE.vague_error * value * kl
+    if value < 1 / RULE.largest or tell.sum() < limits.LEAST_CLEAR_ROWS:
         return None, tell
-    loss, kl, error = loss[tell], kl[tell], error[tell] + SLACK * value * kl[tell]
+    loss, kl, error = loss[tell], kl[tell], error[tell] + RULE.slack * value * kl[tell]
     off = loss.sum() / kl.sum() / value - 1
-    is_it = abs(off) <= SCATTER and bool(np.all(np.abs(loss - value * kl) <= error))
+    is_it = abs(off) <= RULE.scatter and bool(np.all(np.abs(loss - value * kl) <= error))
     chance = float(np.prod(2 * error / (value * kl)))
-    return (value if is_it and chance < CHANCE_OF_RATIO else None), tell
+    return (value if is_it and chance < RULE.chance_of_ratio else None), tell
 
 
 def _as_written(loss: FloatArray, kl: FloatArray, error: FloatArray) -> float | None:
@@ -303,8 +279,9 @@ def _as_written(loss: FloatArray, kl: FloatArray, error: FloatArray) -> float | 
     value = float(loss.sum() / kl.sum())
     off = np.abs(loss / kl / value - 1)
     spread = 2 * float(np.sqrt(np.mean(off**2) / off.size))
-    allowed = max(PRECISE, spread)
-    is_sharp = float(np.mean(off <= error)) >= SHARING_SHARE and np.median(error) <= PRECISE
+    allowed = max(RULE.precise, spread)
+    is_shared = np.mean(off <= error) >= RULE.sharing_share
+    is_sharp = is_shared and np.median(error) <= RULE.precise
     for digits in (1, 2) if is_sharp else (1,):
         written = float(f"{value:.{digits - 1}e}")
         step = 10.0 ** (math.floor(math.log10(written)) + 1 - digits)
@@ -345,9 +322,9 @@ def guess(raw: RawRun, found: Derived) -> None:
         return
     known, series = found.facts, raw.series
     if "loss" in series and "kl" in series:
-        weight = kl_coefficient_from_loss(series["loss"][CHECKED], series["kl"][CHECKED])
-        # Share by which a recovered KL coefficient may differ from the stated one.
-        _settle(found, "kl_coefficient", weight, 0.05)
+        loss, kl = (series[name][: RULE.checked] for name in ("loss", "kl"))
+        weight = kl_coefficient_from_loss(loss, kl)
+        _settle(found, "kl_coefficient", weight, RULE.kl_tolerance)
     # Every pass over the same rollouts shows their rewards again.
     window, repeats = divmod(
         int(known.get("logging_steps") or raw.stated_spacing or raw.logging_steps),
@@ -357,7 +334,7 @@ def guess(raw: RawRun, found: Derived) -> None:
         return  # how many optimizer steps a row covers is not known
     # A sum of several rewards moves in steps of its own.
     is_sum = len(raw.parts) > 1
-    completions = None if is_sum else completions_per_row(series["reward"][CHECKED], window)
+    completions = None if is_sum else completions_per_row(series["reward"][: RULE.checked], window)
     groups = groups_per_row(series.get("silent_group_share", np.zeros(0)))
     if known.get("group_size") is None:
         _settle(found, "group_size", group_size_of(completions, groups))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.errors import InputError
-from advisor.runs.arrays import BoolArray, FloatArray, IntArray
+from advisor.errors import InputError, NoRewardError
+from advisor.runs.arrays import BoolArray, FloatArray
 from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.logged import Columns, Table
 from advisor.runs.pilot_run import IN_NO_RUN, Missing, PilotRun, StepUnit
@@ -20,11 +20,6 @@ from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import COMPONENT_STD, DATA, PARTS_OF_A_STEP, UNSURE_STEPS
 
 OF_A_SAMPLE = frozenset(DATA["rows"]["of_a_sample"])
-
-LEAST_CHANGES = 4  # Rows that differ from the one before, from which on a rhythm is no chance
-
-LEAST_REPEATED = 0.5
-"""Share of rows that repeat the one before, from which on they are copies of it."""
 
 LARGEST, ABSURD = 1e30, 500.0
 """No mean of rewards is as large; nor are a few of them so many times as large as most."""
@@ -111,21 +106,21 @@ def read_counts(table: Table, key: str, path: Path) -> FloatArray:
     """Counter of each row."""
     count = table.column(key)
     there = np.flatnonzero(table.has(key) | np.isin(np.arange(len(table)), [*table.text(key)]))
-    if np.unique(count[there]).size >= PilotRun.LEAST_REWARDS and there.size < count.size:
-        # Rows of micro-batches, of which the last, or the first, counts the step.
-        if there[0]:
-            at = np.searchsorted(there, np.arange(count.size))
-            gap = count[there[-1]] - count[there[-2]]
-            count = np.append(count[there], count[there[-1]] + gap)[at]
-        else:
-            count = count[there[np.searchsorted(there, np.arange(count.size), side="right") - 1]]
-    # The bounds also refuse NaN, which compares false.
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.unique(count[there]).size >= PilotRun.LEAST_REWARDS and there.size < count.size:
+            # Rows of micro-batches, of which the last, or the first, counts the step.
+            rows, steps = np.arange(count.size), count[there]
+            if there[0]:
+                ends = np.append(steps, 2 * steps[-1] - steps[-2])
+                count = ends[np.searchsorted(there, rows)]
+            else:
+                count = steps[np.searchsorted(there, rows, side="right") - 1]
+        # The bounds also refuse NaN, which compares false.
         bad = ~((count >= 0) & (count <= limits.MOST_STEPS) & (count == np.round(count)))
     if bad.any():
         row = int(np.argmax(bad))
-        cell = table.cell(row, key)
-        shown = f"{cell:g}" if isinstance(cell, float) else repr(cell)[:40]
+        is_number = table.has(key)[row]
+        shown = f"{count[row]:g}" if is_number else repr(table.text(key).get(row))[:40]
         problem = f"the step of this row is {shown}, not a whole number below 1e8"
         advice = "Correct the row, or name another step key in a column map"
         raise wrong_at(row, table, path, key, problem, advice)
@@ -248,8 +243,9 @@ def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[s
     if 2 * bad.sum() > reward.size:
         what = "are NaN, infinite or beyond 1e30, the first one here"
         problem = f"{bad.sum()} of {reward.size} rewards {what}"
-        advice = "Mend the reward function: without rewards a run teaches nothing"
-        raise wrong_at(np.argmax(bad), table, path, key, problem, advice)
+        advice = "Mend the reward function, or keep the rows before and set collapsed = true"
+        row = int(table.numbers[np.argmax(bad)])
+        raise NoRewardError(problem, path=path, row=row, key=key, advice=advice)
     return reward, notes
 
 
@@ -319,31 +315,15 @@ def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
 
 
 def measured_evaluations(reward: FloatArray) -> BoolArray:
-    """Which values of a held-out column were measured, where all rows hold one."""
-    everything = np.ones(reward.size, dtype=bool)
-    if reward.size <= 2 * LEAST_CHANGES:
-        return everything
+    """Which values of a held-out column were measured, where 0 may fill the others."""
     filled = np.flatnonzero(reward != 0)
-    if 2 <= filled.size <= reward.size * (1 - LEAST_REPEATED):
-        # The first and the last row may be evaluated out of turn.
-        inner = filled[(filled > 0) & (filled < reward.size - 1)]
-        inner = inner if inner.size >= 2 else filled
-        gap = _gap(inner)
-        if gap >= 2:
-            due = (np.arange(reward.size) - inner[0]) % gap == 0
-            measured: BoolArray = np.logical_or(due, reward != 0)
-            return measured
-    changed = np.append(True, np.diff(reward) != 0)
-    is_held = int((~changed).sum()) >= LEAST_REPEATED * reward.size
-    places = np.flatnonzero(changed)
-    if is_held and places.size > LEAST_CHANGES and _gap(places[1:]) >= 2:
-        return changed
-    return everything
-
-
-def _gap(places: IntArray) -> int:
-    """Greatest common distance of places; 1 where there is none."""
-    return int(np.gcd.reduce(np.diff(places))) if places.size >= 2 else 1
+    # The first and the last row may be evaluated out of turn.
+    inner = filled[(filled > 0) & (filled < reward.size - 1)]
+    inner = inner if inner.size >= 2 else filled
+    gap = int(np.gcd.reduce(np.diff(inner))) if inner.size >= 2 else 1
+    if reward.size <= 8 or gap < 2 or filled.size > reward.size / 2:
+        return np.ones(reward.size, dtype=bool)
+    return np.asarray(((np.arange(reward.size) - inner[0]) % gap == 0) | (reward != 0))
 
 
 def add_derived(

@@ -23,6 +23,7 @@ from advisor.runs.logs.trackers.wandb import COUNTER, tracked
 from advisor.text import read_toml
 
 T = TypeVar("T")
+Found = tuple[str, str, Callable[[Path], Iterable[Logged]]]  # Place, id and reader of a run
 
 SOURCE = re.compile(r"(?:wandb|mlflow|trackio):(?!//)\S.*")
 """What is asked of a tracker's own client, rather than read as a file."""
@@ -100,16 +101,14 @@ def refusal(
 PLACE = re.compile(r"([^/:]+)/([^/]+?)(?:/(?:(sweeps|runs)/)?([^/]+))?/?")
 
 
-def wandb_candidates(place: str) -> list[LogCandidate]:
+def _of_wandb(place: str, rest: str) -> Iterator[Found]:
     """Runs of ``ENTITY/PROJECT``, ``ENTITY/PROJECT/SWEEP`` or ``ENTITY/PROJECT/RUN``."""
-    whole = f"wandb:{place}"
-    found = PLACE.fullmatch(place)
+    found = PLACE.fullmatch(rest)
     if found is None:
-        raise refusal(whole, "address", place)
+        raise refusal(place, "address", rest)
     entity, project, kind, name = found.groups()
-    runs = answers(whole, partial(_wandb_runs, whole, f"{entity}/{project}", kind, name))
-    top = f"wandb:{entity}/{project}"
-    return [run_of(top, run.id, "W&B server", partial(_read_wandb, run)) for run in list(runs)]
+    for run in _wandb_runs(place, f"{entity}/{project}", kind, name):
+        yield f"wandb:{entity}/{project}", run.id, partial(_read_wandb, run)
 
 
 def _wandb_runs(place: str, project: str, kind: str | None, name: str | None) -> Iterator[Any]:
@@ -195,26 +194,16 @@ def _one_per_step(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 Value = tuple[str, float, float, float]  # Metric, time, value and step
 
 
-def mlflow_candidates(place: str) -> list[LogCandidate]:
+def _of_mlflow(place: str, rest: str) -> Iterator[Found]:
     """Runs of an experiment, ``EXPERIMENT`` or ``TRACKING_URI#EXPERIMENT``, by name or number."""
-    whole = f"mlflow:{place}"
-    uri, _, experiment = place.rpartition("#")
+    uri, _, experiment = rest.rpartition("#")
     if not experiment or "://" in experiment:
-        raise refusal(whole, "address", place)
-    runs = answers(whole, partial(_mlflow_runs, whole, uri or None, experiment))
-    return [
-        run_of(whole, run.info.run_id, "MLflow server", partial(_read_mlflow, client, run))
-        for client, run in list(runs)
-    ]
-
-
-def _mlflow_runs(place: str, uri: str | None, experiment: str) -> Iterator[tuple[Any, Any]]:
-    """Client and run, for each run that was not deleted."""
+        raise refusal(place, "address", rest)
     try:
         from mlflow import MlflowClient
     except ImportError:
         raise refusal(place, "missing") from None
-    client = MlflowClient(uri)
+    client = MlflowClient(uri or None)
     found = client.get_experiment_by_name(experiment)
     if found is None and experiment.isdigit():
         found = client.get_experiment(experiment)
@@ -223,7 +212,7 @@ def _mlflow_runs(place: str, uri: str | None, experiment: str) -> Iterator[tuple
     token = None
     while True:
         page = client.search_runs([found.experiment_id], max_results=500, page_token=token)
-        yield from ((client, run) for run in page)
+        yield from ((place, run.info.run_id, partial(_read_mlflow, client, run)) for run in page)
         token = page.token
         if not token:
             return
@@ -283,17 +272,8 @@ def table_of(
     return builder.build(), assumed
 
 
-def trackio_candidates(project: str) -> list[LogCandidate]:
+def _of_trackio(place: str, project: str) -> Iterator[Found]:
     """Runs of a project, with the rows that a live run wrote last."""
-    place = f"trackio:{project}"
-    return [
-        run_of(place, run["id"] or run["name"], "Trackio project", partial(read, run))
-        for read, run in list(answers(place, partial(_trackio_runs, place, project)))
-    ]
-
-
-def _trackio_runs(place: str, project: str) -> Iterator[tuple[Any, dict[str, str]]]:
-    """What reads a run, and the run."""
     try:
         from trackio import sqlite_storage
     except ImportError:
@@ -302,8 +282,8 @@ def _trackio_runs(place: str, project: str) -> Iterator[tuple[Any, dict[str, str
     if not storage.get_project_db_path(project).is_file():
         known = ", ".join(sorted(storage.get_projects())[:8]) or "none"
         raise refusal(place, "unknown", f"'{project}' on this machine (it has: {known})")
-    read = partial(_read_trackio, storage, project)
-    yield from ((read, run) for run in storage.get_run_records(project))
+    for run in storage.get_run_records(project):
+        yield place, run["id"] or run["name"], partial(_read_trackio, storage, project, run)
 
 
 def _read_trackio(
@@ -324,18 +304,22 @@ def _read_trackio(
     yield tracked(builder, "Trackio's own counter of log calls", **fields)
 
 
-SOURCES: dict[str, Callable[[str], list[LogCandidate]]] = {
-    "wandb": wandb_candidates,
-    "mlflow": mlflow_candidates,
-    "trackio": trackio_candidates,
+SOURCES: dict[str, tuple[str, Callable[[str, str], Iterator[Found]]]] = {
+    "wandb": ("W&B server", _of_wandb),
+    "mlflow": ("MLflow server", _of_mlflow),
+    "trackio": ("Trackio project", _of_trackio),
 }
-"""What stands before the colon, and what finds the runs of the rest."""
+"""What is before the colon, how the reader is called, and what finds the runs of the rest."""
 
 
 def candidates(place: str) -> list[LogCandidate]:
     """Runs that a place such as ``wandb:ENTITY/PROJECT`` names, each read when it is asked for."""
     name, _, rest = place.partition(":")
-    found = SOURCES[name](rest)
+    called, find = SOURCES[name]
+    found = [
+        run_of(top, run, called, read)
+        for top, run, read in answers(place, partial(find, place, rest))
+    ]
     if not found:
         advice = "Check the name; runs show here once they have logged something"
         raise SourceError("there is no run in it", path=place, advice=advice)

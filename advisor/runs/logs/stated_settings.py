@@ -141,7 +141,11 @@ def stated_settings(
     """Settings of a run from its own log, and from the config files beside it, nearest first."""
     check_settings(logged.facts, path=path, row=place_row(logged))
     merged, warnings = _merged(logged, sources)
-    derived = derive_settings(_with_group(merged, trainer_keys, group_size), trainer_keys)
+    # The group size under the trainer's own name, where only the user gave it.
+    name = Trainer.named(trainer_keys.name).setting_names.get("group_size")
+    if group_size and merged and name:
+        merged.setdefault(name, group_size)
+    derived = derive_settings(merged, trainer_keys)
     names = [source.name for source in sources if source.settings]
     where = f" [{', '.join(names)}]" if names else " [the log]"
     found = _checked(derived, where)
@@ -162,16 +166,6 @@ def _checked(derived: Derived, where: str) -> Derived:
         else:
             found.put(key, value, derived.arithmetic.get(key, f"{key} {value}") + where)
     return found
-
-
-def _with_group(
-    merged: dict[str, Any], trainer_keys: KeyTable, group_size: int | None
-) -> dict[str, Any]:
-    """Settings with the group size under the trainer's own name, where only the user told it."""
-    name = Trainer.named(trainer_keys.name).setting_names.get("group_size")
-    if not (group_size and merged and name):
-        return merged
-    return {**merged, name: merged.get(name, group_size)}
 
 
 def _merged(logged: Logged, sources: Sequence[ConfigSource]) -> tuple[dict[str, Any], list[str]]:

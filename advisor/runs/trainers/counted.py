@@ -6,11 +6,11 @@ In those of TRL's PPO and SkyRL the counter is within the dict, which may span l
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from advisor.errors import InputError
+from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import (
@@ -20,18 +20,13 @@ from advisor.runs.logfiles.parsing import (
     is_number,
     lines_with,
 )
+from advisor.runs.trainers.key_table import DATA
 from advisor.runs.trainers.keys import show_keys
 
-DICT = re.compile(r"\b(rollout|perf|eval|step|[Gg]lobal step|iteration) (\d{1,8}) ?: ?(?=\{')")
-BLOCK = re.compile(r"METRICS STEP (\d{1,8})\b")
-CELL = re.compile(r"(?:^|\) |\s{2})([A-Za-z][\w.@-]*/[\w./@-]+): ([-+\w.]+)\s*$")
-ANSI = re.compile(r"\x1b\[[\d;]*m")
+PATTERNS = compiled(DATA["counted"])
 
 UNCOUNTED = ("'objective/scores'", "'reward/avg_raw_reward'")
 """Keys of PPO and of SkyRL, whose dicts count steps themselves."""
-
-ROUNDED = re.compile(r"policy/(?:policy_)?lr")
-"""Key of a learning rate that SkyRL prints with four decimals, so as 0."""
 
 COUNTERS = {"Global step": "global_step", "global step": "global_step", "step": "step"}
 OF_ROLLOUTS = "rollout/step"
@@ -40,8 +35,8 @@ OF_ROLLOUTS = "rollout/step"
 
 def claims(log: LogFile) -> bool:
     """Whether two lines of a console hold a dict, or begin a block, behind a counter."""
-    dicts = (line for line in lines_with(log, "{'") if DICT.search(line))
-    blocks = (line for line in lines_with(log, "METRICS STEP ") if BLOCK.search(line))
+    dicts = (line for line in lines_with(log, "{'") if PATTERNS["dict"].search(line))
+    blocks = (line for line in lines_with(log, "METRICS STEP ") if PATTERNS["block"].search(line))
     uncounted = (lines_with(log, sign) for sign in UNCOUNTED)
     return any(len([*itertools.islice(found, 2)]) == 2 for found in (dicts, blocks, *uncounted))
 
@@ -50,7 +45,7 @@ def _joined(log: LogFile) -> Iterator[Line]:
     """Lines without colours, those of one dict as one."""
     held = ""
     for line in log.lines(strict=False):
-        text = held + ANSI.sub("", line.text)
+        text = held + PATTERNS["ansi"].sub("", line.text)
         is_open = text.rfind("{'") > text.rfind("}") and text.rstrip().endswith(",")
         held = text if is_open and len(text) < LONGEST_LINE else ""
         if not held:
@@ -64,13 +59,13 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     block: dict[str, Any] | None = None
     for line in _joined(log):
         text = line.text
-        counter, start = DICT.search(text), BLOCK.search(text)
+        counter, start = PATTERNS["dict"].search(text), PATTERNS["block"].search(text)
         found = counter or start
         if found is None and any(sign in text for sign in UNCOUNTED):
             rows += [(line.number, _exact(printed.cells)) for printed in find_dicts(text)]
             continue
         if found is None:
-            cell = CELL.search(text) if block is not None else None
+            cell = PATTERNS["cell"].search(text) if block is not None else None
             if block is not None and cell is not None and is_number(cell[2]):
                 block[cell[1]] = cell[2]
             continue
@@ -103,7 +98,8 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
 
 def _exact(cells: dict[str, str]) -> dict[str, Any]:
     """Cells without a learning rate that was rounded to 0."""
-    return {k: v for k, v in cells.items() if not (ROUNDED.fullmatch(k) and cell_number(v) == 0)}
+    rounded = PATTERNS["rounded"].fullmatch
+    return {k: v for k, v in cells.items() if not (rounded(k) and cell_number(v) == 0)}
 
 
 def _on_rollouts(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from advisor.runs.logfiles.config_files import UNKNOWN
+from advisor.runs.logfiles.limits import compiled
 from advisor.text import read_toml
 
 FOLDER = Path(__file__).parent / "data"
@@ -39,11 +40,8 @@ def setting_names(name: str) -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def patterns(name: str) -> Mapping[str, re.Pattern[str]]:
-    """What a trainer prints; in a pattern ``<<name>>`` stands for one before it."""
-    written: dict[str, str] = {}
-    for key, parts in read_data(name)["patterns"].items():
-        written[key] = re.sub("<<(.+?)>>", lambda found: written[found[1]], "".join(parts))
-    return {key: re.compile(pattern) for key, pattern in written.items()}
+    """What a trainer prints."""
+    return compiled(read_data(name)["patterns"])
 
 
 def spelled_out(names: Iterable[str]) -> tuple[str, ...]:

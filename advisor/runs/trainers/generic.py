@@ -17,11 +17,6 @@ from advisor.runs.trainers.key_table import passes, plain, read_key_table, spell
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, words
 from advisor.runs.trainers.registry import Trainer, key_tables
 
-SECTIONS = frozenset(
-    {"training", "train", "trainer", "grpo", "rl", "ppo", "algorithm", "optim", "optimization"}
-)
-"""Sections in which a name means what it means outside of any."""
-
 
 def unless_another(keys: Iterable[str]) -> str | None:
     """Name of the hand-written loop, unless some keys are the marks of another trainer."""
@@ -35,7 +30,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     inside = {
         key.rpartition(".")[2]: value
         for key, value in settings.items()
-        if key.partition(".")[0] in SECTIONS
+        if key.partition(".")[0] in read_data("own_loop")["sections"]
     }
     extractor = SettingsExtractor({**inside, **settings}, "own_loop")
     extractor.take_over("planned_steps", "warmup_steps", "kl_coefficient", "max_completion_length")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,12 +10,13 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from advisor.errors import InputError
+from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logfiles.logged import Reader
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import Settings
 from advisor.runs.trainers.derived import read_data
 from advisor.runs.trainers.export import Export, Launch, make_launch
-from advisor.runs.trainers.key_table import COMMON_KEYS, KeyTable, read_key_table
+from advisor.runs.trainers.key_table import COMMON_KEYS, DATA, KeyTable, read_key_table
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=Hashable)
@@ -170,15 +170,7 @@ def _filled(line: str, settings: Settings) -> str:
     )
 
 
-AHEAD, BEHIND = r"(?i:(?<![a-z0-9])", r"(?![a-z0-9]|\.\d))"
-IN_NAMES = {
-    "learning_rate": r"(?:lr|learning_?rate|rate(?=.?[\d.]+e))[_=-]?(\d+(?:\.\d+)?e-\d+|0\.\d+)",
-    "group_size": r"(?:group_?size|group|num_?generations|rollout_?n|gs|g|n)[_=-]?(\d{1,4})",
-    "prompts_per_step": r"(?:batch_?size|bsz?)[_=-]?(\d{1,5})",
-    "epochs_per_refresh": r"(?:mu|num_?iterations|ppo_?epochs)[_=-]?(\d{1,2})",
-}
-"""Setting -> how names of runs state it."""
-
+IN_NAMES = compiled(DATA["in_names"])  # Setting -> how names of runs state it
 _TRAINERS: dict[str, Trainer] = {}
 _CACHES: list[Any] = []
 
@@ -257,7 +249,7 @@ def settings_in_name(name: str) -> dict[str, float | int]:
     """Settings that the name of a run states: ``lr1e-5_g8``; what it states twice is left out."""
     found: dict[str, float | int] = {}
     for setting, pattern in IN_NAMES.items():
-        values = {float(value) for value in re.findall(AHEAD + pattern + BEHIND, name)}
+        values = {float(value) for value in pattern.findall(name)}
         if len(values) == 1 and (value := values.pop()) > 0:
             found[setting] = value if setting == "learning_rate" else int(value)
     return found

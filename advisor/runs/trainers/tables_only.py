@@ -67,12 +67,6 @@ def _tinker_loss(extractor: SettingsExtractor) -> None:
 
 TINKER = read_trainer("tinker", derive=derive_tinker)
 
-CORRECTED = {"grpo_clip": True, "grpo": True, "grpo_no_clip": False, "noclip": False}
-"""Losses with an importance ratio -> whether it is clipped."""
-
-SCALINGS = {"std": "group", "none": "none"}
-NOT_A_TASK = {"", ".", "/", "train", "training", "data", "dataset", "datasets", "sft", "processed"}
-
 
 def derive_cs336(settings: Mapping[str, Any]) -> Derived:
     """Settings of one loop from its config."""
@@ -141,10 +135,10 @@ def _cs336_loss(extractor: SettingsExtractor) -> None:
     # Not by ``text``: ``none`` is a method here.
     found = ((name, extractor.settings.get(name)) for name in extractor.names["loss"])
     key, loss = next((one for one in found if isinstance(one[1], str)), ("", ""))
-    why = f"{key} {loss}"
-    if loss in CORRECTED:
+    why, is_clipped = f"{key} {loss}", extractor.data["corrected"].get(loss)
+    if is_clipped is not None:
         extractor.note("importance_ratio", True, why)
-        if CORRECTED[loss]:
+        if is_clipped:
             extractor.take_over("clip_low", "clip_high")
         else:
             extractor.assume(f"the importance ratio is not clipped ({why})")
@@ -157,8 +151,8 @@ def _cs336_loss(extractor: SettingsExtractor) -> None:
         extractor.assume(f"rewards are not centred within groups ({why}): not quite GRPO")
     elif divided is not None:
         extractor.note("advantage_scaling", "group" if divided.value else "none", str(divided))
-    elif divisor in SCALINGS:
-        extractor.note("advantage_scaling", SCALINGS[divisor], f"advantage_normalizer {divisor}")
+    elif (scaling := extractor.data["scalings"].get(divisor)) is not None:
+        extractor.note("advantage_scaling", scaling, f"advantage_normalizer {divisor}")
 
 
 def _cs336_task(extractor: SettingsExtractor) -> None:
@@ -170,8 +164,8 @@ def _cs336_task(extractor: SettingsExtractor) -> None:
     if not path.suffix and not path.is_absolute():
         extractor.take("task", found)
         return
-    names = [path.stem, *(parent.name for parent in path.parents)]
-    task = next((name for name in names if name.lower() not in NOT_A_TASK), None)
+    names, dull = [path.stem, *(one.name for one in path.parents)], extractor.data["not_a_task"]
+    task = next((name for name in names if name.lower() not in dull), None)
     if task is not None:
         extractor.note("task", task, str(found))
 

@@ -28,11 +28,11 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "kept by the server"
 
     def candidates(place: str) -> list[LogCandidate]:
-        assert f"mlflow:{place}" == PLACE
+        assert place == PLACE
         logs = sorted(folder.glob("*/log.jsonl"))
         return [LogCandidate(on_disk(log), folder, False, folder) for log in logs]
 
-    monkeypatch.setattr("advisor.runs.logs.sources.SOURCES", {"mlflow": candidates})
+    monkeypatch.setattr("advisor.runs.logs.read.candidates", candidates)
     for number, rate in enumerate(RATES, start=1):
         log(folder, number, rate, ROWS)
     return folder

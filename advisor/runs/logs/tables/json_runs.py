@@ -22,20 +22,10 @@ from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, show_
 from advisor.text import read_toml
 
 NAMES = read_toml(__file__, "json_names.toml")
+PATTERNS = limits.compiled(NAMES["patterns"])
 STEPS: list[str] = NAMES["steps"]
 AS_EVALUATION: dict[str, str] = NAMES["as_evaluation"]
-HELD_OUT = re.compile(rf"(?:.*_)?(?:{'|'.join(NAMES['held_out'])})(?:_.*)?", re.IGNORECASE)
 
-NUMBERS = re.compile(
-    rb'"([^"\\\n]{1,80})"\s*:\s*'
-    rb'(?:\[(?:\s*\[)?|\{\s*"\d{1,9}"\s*:)\s*(?:-?\d|null|NaN|-?I)'
-)
-"""A key with a list of numbers, or with numbers by place as pandas writes them."""
-
-OBJECTS = re.compile(rb'"[^"\\\n]{1,80}"\s*:\s*\[\s*\{([^{}]{0,4000})')
-"""A key with a list of objects, and the beginning of the first."""
-
-SCALAR = re.compile(rb'"([^"\\\n]{1,80})"\s*:\s*(?:-?\d|null|NaN)')
 HINTS = (b"eward", b"accuracy", b"pass@1", b"score")
 
 Cells = dict[str, Any]
@@ -63,14 +53,16 @@ def claims(log: LogFile) -> bool:
 
 
 def _looks_like_runs(text: bytes) -> bool:
-    numbers = [key.decode("utf-8", "replace") for key in dict.fromkeys(NUMBERS.findall(text))]
+    found = dict.fromkeys(PATTERNS["numbers_bytes"].findall(text))
+    numbers = [key.decode("utf-8", "replace") for key in found]
     names = {plain(key) for key in numbers}
     if has_reward_key(numbers) or not names.isdisjoint(own_loop.TRACES):
         return True
     is_evaluation = has_evaluation_key(numbers) or not names.isdisjoint(AS_EVALUATION)
+    scalars = PATTERNS["scalar_bytes"].findall
     return (not names.isdisjoint(STEPS) and is_evaluation) or any(
-        has_reward_key(key.decode("utf-8", "replace") for key in SCALAR.findall(inside))
-        for inside in OBJECTS.findall(text)
+        has_reward_key(key.decode("utf-8", "replace") for key in scalars(inside))
+        for inside in PATTERNS["objects_bytes"].findall(text)
     )
 
 
@@ -169,10 +161,11 @@ class _Search:
 
     def courses(self, node: Mapping[str, Any]) -> dict[str | None, _JsonRun]:
         """Runs whose rows stand in this object, by the key of their list."""
+        held_out = PATTERNS["held_out"].fullmatch
         apart = {
             key: [_flat(row) for row in value if isinstance(row, dict)]
             for key, value in node.items()
-            if isinstance(value, list) and self.are_rows(value) and not HELD_OUT.fullmatch(key)
+            if isinstance(value, list) and self.are_rows(value) and not held_out(key)
         }
         if len(apart) > 1:
             return {key: _JsonRun(rows, frozenset({key})) for key, rows in apart.items()}
@@ -238,7 +231,7 @@ def _with_evaluations(
     key = _step_key(rows[0])
     added: list[Cells] = []
     for name, entries in node.items():
-        if isinstance(entries, list) and HELD_OUT.fullmatch(name):
+        if isinstance(entries, list) and PATTERNS["held_out"].fullmatch(name):
             found = [row for entry in entries if (row := _evaluation_row(entry)) is not None]
             added += found
             taken |= {name} if found else set()

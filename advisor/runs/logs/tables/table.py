@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import parsing
+from advisor.runs.logfiles import limits, parsing
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
@@ -20,17 +20,8 @@ from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, reward_key, show_keys
 from advisor.text import read_toml
 
-SCALAR_KEY = re.compile(rb'"([^"\n]{1,120})"\s*:\s*["\d.\-NIn]')
-"""A key of a JSON object followed by a number, a quoted one or null."""
-
-OBJECT = re.compile(rb"\s*(?:\[\s*)?\{")
-PAIRS = re.compile(rb"(?:\[\s*)?(?:\[\s*\d+\s*,\s*-?\d*\.\d[^\],]*\][\s,]*){3}")
-"""Three lists of a step and a reward."""
-LONG_NAMES = ("metric", "variable", "key", "tag", "name", "metric_name", "series")
-LONG_VALUES = ("value", "values", "metric_value", "val")
-"""Columns of a table with a row for each value, as melted tables have them."""
-TIME = re.compile(r"(?:^|[_ ])(?:wall|time|timestamp|date|relative|runtime|index)")
-STEP = re.compile(r"(?:.*[/_])?(?:step|steps|checkpoint|iter|iteration|update|epoch)")
+NAMES = read_toml(__file__, "table_names.toml")
+PATTERNS = limits.compiled(NAMES["patterns"])
 
 MOST_LOOKED_AT = 20_000
 """Rows of a table with a row for each value among which one of a reward must be."""
@@ -50,11 +41,11 @@ def is_wide(log: LogFile) -> bool:
                 rows = itertools.islice(parsing.csv_rows(log, []), 1, MOST_LOOKED_AT)
                 keys = [cells[place].strip() for _, cells in rows if len(cells) > place]
                 return has_reward_key(dict.fromkeys(keys))
-        if log.suffix == ".md" and not any(STEP.fullmatch(key.lower()) for key in keys):
+        if log.suffix == ".md" and not any(PATTERNS["step"].fullmatch(key.lower()) for key in keys):
             return False  # of results
-    elif is_json and OBJECT.match(text := log.start()):
+    elif is_json and PATTERNS["object_bytes"].match(text := log.start()):
         is_object = log.suffix == ".json" and text[:1] != b"["
-        found = [] if is_object else dict.fromkeys(SCALAR_KEY.findall(text))
+        found = [] if is_object else dict.fromkeys(PATTERNS["scalar_key_bytes"].findall(text))
         keys = [key.decode("utf-8", "replace") for key in found]
         if not is_object and (long := long_columns(keys)) is not None:
             name = re.escape(long[0].encode())
@@ -63,8 +54,8 @@ def is_wide(log: LogFile) -> bool:
         elif not is_object and not has_reward_key(keys):
             keys += _nested_keys(text)
     else:
-        return is_json and bool(PAIRS.match(log.start()))
-    is_stepped = any(STEP.fullmatch(key.lower()) for key in keys)
+        return is_json and bool(PATTERNS["pairs_bytes"].match(log.start()))
+    is_stepped = any(PATTERNS["step"].fullmatch(key.lower()) for key in keys)
     return has_reward_key(keys) or (is_stepped and has_evaluation_key(keys))
 
 
@@ -111,7 +102,7 @@ def fill(builder: TableBuilder, log: LogFile) -> list[str]:
             if _is_lines(log)
             else parsing.json_list(log, None, notes)[0]
         )
-        if PAIRS.match(log.start()):
+        if PATTERNS["pairs_bytes"].match(log.start()):
             notes.append("each pair of numbers was read as [step, reward]")
         first, rows = next(each := iter(rows), None), each
         rows = itertools.chain([] if first is None else [first], rows)
@@ -146,7 +137,7 @@ def _fill_from_csv(log: LogFile, builder: TableBuilder, notes: list[str]) -> Non
 
 def long_columns(header: Sequence[str]) -> tuple[str, str] | None:
     """Columns of names and of values, in a table with a row for each value."""
-    pairs = ((name, value) for name in LONG_NAMES for value in LONG_VALUES)
+    pairs = ((name, value) for name in NAMES["long"] for value in NAMES["long_values"])
     named = {key.lower(): key for key in header}
     found = next(((named[a], named[b]) for a, b in pairs if {a, b} <= named.keys()), None)
     return None if found is None or has_reward_key(header) else found
@@ -161,7 +152,7 @@ def _fill_from_long(
 ) -> None:
     """Add the rows of a table with a row for each value, those of one run and step as one."""
     wide: dict[tuple[str, ...], tuple[int, dict[str, str]]] = {}
-    times = {key for key in header if not TIME.search(key.lower())} - {name, value}
+    times = {key for key in header if not PATTERNS["time"].search(key.lower())} - {name, value}
     for number, cells in rows:
         cell = dict(zip(header, cells, strict=False))
         place = tuple(cell.get(key, "") for key in times)
@@ -193,18 +184,15 @@ READER = Reader(
     claim=Claim.TABLE,
 )
 
-LINE = re.compile(
-    rb'\{[^\n]*(?:"(?:mean_)?reward"\s*:\s*\[|"[^"\n]{0,40}[rR]eward[^"\n]{0,40}"\s*:\s*\[\s*\[\s*[-\d])'
-)
-"""An object with a list of rewards, or with pairs of steps and rewards."""
-
 SHORT = read_toml(__file__, "short_names.toml")
 OWN_NAMES = (*PartialSettings.model_fields, "model", "task", "parameters")
 
 
 def is_runs(log: LogFile) -> bool:
     """Whether the first line is an object with a list of rewards."""
-    return log.suffix in parsing.JSON_LINES and LINE.match(log.start()) is not None
+    return (
+        log.suffix in parsing.JSON_LINES and PATTERNS["line_bytes"].match(log.start()) is not None
+    )
 
 
 def read_runs(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:

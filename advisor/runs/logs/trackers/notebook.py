@@ -22,26 +22,9 @@ from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBu
 from advisor.runs.logfiles.parsing import parse_json
 from advisor.runs.trainers.registry import trainer_readers
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
+from advisor.text import read_toml
 
-REWARD = re.compile(
-    rb"<th>\s{0,8}[Rr]eward\s{0,8}</th>|'reward': ?'?(?:[-+.\d]|nan)"
-    rb"|\bstep:\d{1,9} - [\w.@+-]+/|\b(?:[Ss]tep|[Ii]ter\w*)\b[^\"\n\\]{1,200}"
-    rb"[Rr]eward\w{0,20} ?[:=] ?[-+]?\d"
-)
-
-TABLE = re.compile(r"<table\b")
-ROW = re.compile(r"<tr\b")
-CELL = re.compile(r"<(?:th|td)\b[^<>]{0,400}>([^<]*)")
-BAR = re.compile(r"""<progress\b[^<>]{0,400}?\bmax=['"]?(\d{1,9})""")
-
-MAGIC = re.compile(
-    r"^([ \t]*)(?:[%!?].*|\w[\w, ]*=[ \t]*[%!].*|[\w.]+\?{1,2}[ \t]*)$", re.MULTILINE
-)
-"""A line that only IPython understands: ``%pip``, ``!ls``, ``files = !ls``, ``help?``."""
-
-CONFIG = re.compile(r"\w*GRPO\w*(?:Config|Arguments|Args)|TrainingArguments")
-PLAIN_FORMATS = frozenset({"json", "csv", "parquet", "text", "arrow", "pandas"})
-"""First arguments of ``load_dataset`` that name a file format, not a data set."""
+PATTERNS = limits.compiled(read_toml(__file__, "trackers.toml")["notebook"])
 
 OPERATORS: dict[type[ast.AST], Any] = {
     ast.Add: operator.add,
@@ -57,7 +40,7 @@ OPERATORS: dict[type[ast.AST], Any] = {
 def claims(log: LogFile) -> bool:
     """Whether a file is a notebook in whose outputs rewards stand."""
     blocks = log.blocks(limits.MOST_NOTEBOOK_BYTES, 200)
-    return log.suffix == ".ipynb" and any(map(REWARD.search, blocks))
+    return log.suffix == ".ipynb" and any(map(PATTERNS["reward_bytes"].search, blocks))
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
@@ -129,14 +112,14 @@ class ProgressTable:
 
 def find_tables(text: str) -> list[ProgressTable]:
     """Progress tables of one HTML output; other tables in notebooks show data."""
-    before, *drawn = TABLE.split(text)
+    before, *drawn = PATTERNS["table"].split(text)
     tables = []
     for table in drawn:
         header, *rows = [
-            [html.unescape(cell).strip() for cell in CELL.findall(row)]
-            for row in ROW.split(table.partition("</table")[0])[1:]
+            [html.unescape(cell).strip() for cell in PATTERNS["cell"].findall(row)]
+            for row in PATTERNS["row"].split(table.partition("</table")[0])[1:]
         ] or [[]]
-        planned = BAR.findall(before)
+        planned = PATTERNS["bar"].findall(before)
         rows = [row for row in rows if row]
         if rows and header and header[0].lower() in ("step", "epoch"):
             steps = int(planned[-1]) if planned else None
@@ -250,7 +233,7 @@ class NotebookCode:
         tree = _parsed(source)
         if tree is None and not re.match(r"\s*%%(?!capture|time|timeit|prun|python)", source):
             # A block may consist of nothing but magics, so a statement must stand in their place.
-            tree = _parsed(MAGIC.sub(r"\1pass", source))
+            tree = _parsed(PATTERNS["magic"].sub(r"\1pass", source))
         for statement in tree.body if tree is not None else ():
             bound, local = _bound(statement)
             found, targets = self._assigned(statement)
@@ -280,7 +263,7 @@ class NotebookCode:
             if keyword.arg is not None and (found := self._value(keyword.value))
         }
         first = next(iter(self._value(call.args[0])), None) if call.args else None
-        if CONFIG.fullmatch(name):
+        if PATTERNS["config"].fullmatch(name):
             is_grpo = "GRPO" in name
             # Arguments of another training in the same notebook are not those of this one.
             if is_grpo or not self._config_is_grpo:
@@ -301,7 +284,7 @@ class NotebookCode:
         elif name == "load_dataset":
             is_test = re.search("test|val|dev", str(given.get("split")), re.IGNORECASE)
             data = given.get("path") or first
-            if data not in PLAIN_FORMATS and not is_test:
+            if not PATTERNS["plain_format"].fullmatch(str(data)) and not is_test:
                 self._take("dataset_name", data, str)
 
     def _take(self, name: str, value: Scalar, kind: type) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
+from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Column, Columns, Logged, Reader, Table
@@ -20,15 +21,9 @@ from advisor.runs.logs.row_kinds import least_rows
 from advisor.runs.logs.stated_settings import derive_settings
 from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers.key_table import COMMON_KEYS
-from advisor.text import counted
+from advisor.text import counted, read_toml
 
-SETTINGS_TAG = re.compile(
-    r"(?:.*/)?(?:args|arguments|training_args|config|model_config|h?params|hyper_?parameters"
-    r"|settings)(?:/text_summary)?",
-    re.IGNORECASE,
-)
-OWN_TAGS = ("args", "arguments", "training_args", "config", "hparams", "hyperparameters")
-"""Tags whose settings are handed over without the tag's name before theirs."""
+PATTERNS = limits.compiled(read_toml(__file__, "trackers.toml")["tensorboard"])
 
 LENGTHS = ("planned_steps", "warmup_steps", "logging_steps")
 """Settings that a run may change where it is resumed."""
@@ -129,7 +124,7 @@ def _read_files(logs: Sequence[LogFile]) -> tuple[list[tuple[LogFile, Events]], 
     failed: InputError | None = None
     for log in logs:
         try:
-            files.append((log, Events(log, SETTINGS_TAG.fullmatch, warnings)))
+            files.append((log, Events(log, PATTERNS["settings_tag"].fullmatch, warnings)))
         except InputError as error:
             failed = error
             warnings.append(f"{log.name}: {error.problem}: {IN_NO_RUN}")
@@ -176,7 +171,8 @@ def _settings(files: Sequence[Events]) -> dict[str, Any]:
         for tag, text in events.texts.items():
             name = tag.removesuffix("/text_summary").rpartition("/")[2]
             settings = _parse_settings(text)
-            found |= flatten(settings if name.lower() in OWN_TAGS else {name: settings})
+            is_own = PATTERNS["own_tag"].fullmatch(name.lower())
+            found |= flatten(settings if is_own else {name: settings})
         found |= flatten(events.hparams)
     return found
 

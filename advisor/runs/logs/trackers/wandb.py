@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import parsing
+from advisor.runs.logfiles import limits, parsing
 from advisor.runs.logfiles.config_files import flatten
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Column, Columns, Logged, Reader, TableBuilder
@@ -23,6 +23,9 @@ from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers import all_key_tables, key_tables, plain, spellings
 from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
 from advisor.runs.trainers.registry import cached
+from advisor.text import read_toml
+
+PATTERNS = limits.compiled(read_toml(__file__, "trackers.toml")["wandb"])
 
 COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", "global_step")
 """Counters of trainers that log to trackers, best first; all count what ``step`` counts there."""
@@ -85,8 +88,6 @@ COUNTER = f"{OF_WANDB} ({OWN_COUNTER})"
 CONSOLE = ("files", "output.log")
 """Where W&B keeps, next to its own file, what the same run printed."""
 
-LINE = re.compile(rb'"_step"\s*:\s*[-\d"]')
-
 
 def is_store(log: LogFile) -> bool:
     """Whether a file is W&B's own, by its name and first bytes."""
@@ -121,7 +122,7 @@ def is_history(log: LogFile) -> bool:
         return False
     # Charts and tables may fill the first lines of a long row; any line of the head will do.
     begins = re.match(rb"\[\s*\{" if log.suffix == ".json" else rb"\{", log.start())
-    return begins is not None and LINE.search(log.head_text()) is not None
+    return begins is not None and PATTERNS["line_bytes"].search(log.head_text()) is not None
 
 
 def read_history(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
@@ -139,17 +140,6 @@ HISTORY = Reader("W&B history", is_history, read_history)
 SEPARATOR = " - "
 BOUNDS = ("__MIN", "__MAX")
 OWN_AXES = ("Step", OWN_COUNTER)
-AXES = re.compile(
-    r"Step|_step|_runtime|_timestamp|_absolute_runtime|Wall Time|Relative Time(?: \(\w+\))?"
-    r"|epoch|train/epoch|(?:train|training|trainer)/global_step|global_step"
-)
-"""Axes that W&B offers for a chart, and counters that users choose most."""
-
-EXPORT = re.compile(r"(?:^|[^a-z])(?:wandb|export)", re.IGNORECASE)
-OF_THE_TABLE = frozenset(
-    {"Name", "State", "Notes", "User", "Tags", "Created", "Runtime", "Sweep", "ID", "Group"}
-)
-"""Columns of W&B's table of runs that are no settings."""
 
 IS_AVERAGED = (
     "points of the chart are means over several logged rows (its bounds differ from its values), "
@@ -164,7 +154,7 @@ def is_chart(log: LogFile) -> bool:
         return False
     if any(header.endswith(BOUNDS) and header[:-5] in headers for header in headers):
         return True
-    if AXES.fullmatch(axis) is None:
+    if PATTERNS["axes"].fullmatch(axis) is None:
         return False
     if all(SEPARATOR in header for header in headers):
         return True
@@ -172,7 +162,7 @@ def is_chart(log: LogFile) -> bool:
     if axis != "Step" or any(SEPARATOR in header for header in headers) or any(known):
         return False
     stem = PurePosixPath(log.name).stem
-    return EXPORT.search(stem) is not None or bool(_metrics_like(stem))
+    return PATTERNS["export"].search(stem) is not None or bool(_metrics_like(stem))
 
 
 Place = tuple[str, str]  # An axis, and where a point lies on it
@@ -355,7 +345,8 @@ def _settings_by_run(chart: LogFile) -> dict[str, dict[str, str]]:
             continue
         for _, cells in rows:
             row = {key: cell.strip() for key, cell in zip(header, cells, strict=False)}
-            settings = {key: cell for key, cell in row.items() if cell and key not in OF_THE_TABLE}
+            own = PATTERNS["of_the_table"].fullmatch
+            settings = {key: cell for key, cell in row.items() if cell and not own(key)}
             known = found.get(row["Name"], settings)
             shared = {key: cell for key, cell in settings.items() if known.get(key) == cell}
             found[row["Name"]] = shared

@@ -344,7 +344,8 @@ class _Console:
         """Take what stands outside of logged rows."""
         if not text:
             return
-        for description, done, total in parsing.BAR.findall(text) if "%|" in text else ():
+        bars = parsing.PATTERNS["bar"].findall(text) if "%|" in text else ()
+        for description, done, total in bars:
             # Bars of vLLM and of data preparation say what they are of; that of training does not.
             if not description.strip():
                 self._bar(int(done), int(total))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,9 +26,6 @@ NAMES = {*read_data("trl")["printed"], *sum(setting_names("trl").values(), ())}
 PLANNED = "total_optimization_steps"
 """Length of a run as a trainer prints it, also where ``max_steps`` is -1: so many epochs."""
 
-HEADER_WORDS = ("atch size", "ccumulation steps", "ptimization steps", "Total steps", "GPUs")
-"""One of these stands in whatever is found as a header."""
-
 
 class PrintedSettings:
     """Collects settings from the lines of a console log."""
@@ -50,7 +46,7 @@ class PrintedSettings:
         if len(text) > 65536:
             return
         # Most lines say none of this, and a word is found quicker than a pattern.
-        if any(word in text for word in HEADER_WORDS):
+        if any(word in text for word in CONSOLE["header_words"]):
             for label, value in PATTERNS["header"].findall(text):
                 self._header(label.lower(), int(value.replace(",", "")))
         if "Continuing training" in text and (resumed := PATTERNS["resumed"].search(text)):
@@ -103,8 +99,6 @@ class PrintedSettings:
     def _set(self, found: Mapping[str, str]) -> None:
         self.settings.update({name: value for name, value in found.items() if name in NAMES})
 
-
-MOMENTUM = re.compile(r"(?:^|,)momentum=([^,]{1,20})")
 
 PER_DEVICE = "per_device_train_batch_size"
 
@@ -189,7 +183,8 @@ def _set_optimizer(extractor: SettingsExtractor) -> None:
     decay, arguments = extractor.amount("adam_beta1"), extractor.text("optim_args")
     if decay is not None and 0 <= decay.value < 1 and (optim is None or kind == "adamw"):
         extractor.take("momentum", decay)
-    stated = MOMENTUM.search("" if arguments is None else arguments.value.replace(" ", ""))
+    given = "" if arguments is None else arguments.value.replace(" ", "")
+    stated = PATTERNS["momentum"].search(given)
     momentum = None if stated is None else number(stated.group(1))
     if kind != "sgd" or momentum is None:
         return

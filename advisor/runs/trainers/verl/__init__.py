@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -153,21 +153,6 @@ def observe(table: Table) -> Derived:
     return derived
 
 
-class UpdateCalls(NamedTuple):
-    """Calls of verl's update, at each of which the learning-rate schedule advances by one."""
-
-    steps_per_call: int  # Those of a whole batch of rollouts in a synchronous trainer
-    total: int | None  # In the whole run, where they are known, and where that comes from
-    how: str
-
-    def put(self, extractor: SettingsExtractor, ours: str, count: int, how: str) -> None:
-        """Put a number of calls as optimizer steps."""
-        steps = count * self.steps_per_call
-        each = f" x {self.steps_per_call} optimizer steps each = {steps}"
-        how += ", one optimizer step each" if self.steps_per_call == 1 else each
-        extractor.put(ours, steps, how)
-
-
 def _put_batches(extractor: _Settings) -> None:
     """Derive prompts per optimizer step and optimizer steps per batch of rollouts."""
     is_async = extractor.has_any(ASYNC)
@@ -234,53 +219,53 @@ def _put_schedule(extractor: _Settings) -> None:
     kind, floor = extractor.choose("schedule"), extractor.amount("floor")
     if floor is not None and floor.value and kind == "cosine":
         extractor.assume_as("cosine", floor=floor)
-    calls = _update_calls(extractor)
-    if calls is not None and calls.total:
-        calls.put(extractor, "planned_steps", calls.total, calls.how)
-    _put_warmup(extractor, calls)
+    each, calls, counted = _update_calls(extractor)
+
+    def put(ours: str, count: int, how: str) -> None:
+        product = f" x {each} optimizer steps each = {count * each}"
+        how += ", one optimizer step each" if each == 1 else product
+        extractor.put(ours, count * each, how)
+
+    if each and calls:
+        put("planned_steps", calls, counted)
+    steps, share = extractor.amount("warmup_steps"), extractor.amount("warmup_share")
+    if steps is not None and steps.value > 0:
+        if each:
+            put("warmup_steps", int(steps.value), str(steps))
+    elif steps is not None or share is not None:
+        share = extractor.defaulted("warmup_share")
+        if share.value == 0:
+            extractor.note("warmup_steps", 0, str(share))
+        elif each and calls is not None and 0 < share.value <= 1:
+            count = int(share.value * calls)
+            put("warmup_steps", count, f"{share} x {calls} ({counted}) = {count}")
 
 
-def _update_calls(extractor: _Settings) -> UpdateCalls | None:
+def _update_calls(extractor: _Settings) -> tuple[int, int | None, str]:
+    """Optimizer steps of a call of verl's update, calls of the run, and where they come from.
+
+    The schedule advances by one at each call.
+    """
     interval = extractor.interval
     if interval is None:
-        return None
+        return 0, None, ""
     minibatches, epochs = (extractor.facts[f"{n}_per_refresh"] for n in ("minibatches", "epochs"))
+    total = extractor.count("total")
     if extractor.has_any(ASYNC):
         stated = extractor.count("required")
         samples = extractor.count("rollout.total_rollout_steps")
         required = 1 if stated is None else stated.value
         if samples is None:
-            return UpdateCalls(required * epochs, None, "")
+            return required * epochs, None, ""
         size = extractor.facts["prompts_per_step"] * minibatches
         rounds, per_round = int(samples.value / size), minibatches // required
         how = f"{samples} / {size:g} prompts per synchronisation = {rounds}"
-        how += f" x {per_round} local updates"
-        return UpdateCalls(required * epochs, rounds * per_round, how)
-    is_split = extractor.word("trainer.v1.trainer_mode") == "separate_async"
-    steps_per_call = epochs if is_split else interval
-    total = extractor.count("total")
-    if total is not None and is_split:
-        how = f"{total} x {minibatches} local updates"
-        return UpdateCalls(steps_per_call, total.value * minibatches, how)
+        return required * epochs, rounds * per_round, f"{how} x {per_round} local updates"
+    if extractor.word("trainer.v1.trainer_mode") == "separate_async":
+        calls = None if total is None else total.value * minibatches
+        return epochs, calls, f"{total} x {minibatches} local updates"
     total = total or extractor.count("resolved_total")
-    return UpdateCalls(steps_per_call, None if total is None else total.value, str(total))
-
-
-def _put_warmup(extractor: _Settings, calls: UpdateCalls | None) -> None:
-    steps = extractor.amount("warmup_steps")
-    if steps is None and extractor.amount("warmup_share") is None:
-        return
-    if steps is not None and steps.value > 0:
-        if calls is not None:
-            calls.put(extractor, "warmup_steps", int(steps.value), str(steps))
-        return
-    share = extractor.defaulted("warmup_share")
-    if share.value == 0:
-        extractor.note("warmup_steps", 0, str(share))
-    elif calls is not None and calls.total is not None and 0 < share.value <= 1:
-        count = int(share.value * calls.total)
-        how = f"{share} x {calls.total} ({calls.how}) = {count}"
-        calls.put(extractor, "warmup_steps", count, how)
+    return interval, None if total is None else total.value, str(total)
 
 
 def _put_optimizer(extractor: _Settings) -> None:

@@ -11,26 +11,14 @@ from advisor.runs.logfiles.config_files import CONSTANTS, Scalar, flatten
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import cell_number, is_number, lines_with
-from advisor.runs.trainers.derived import patterns
+from advisor.runs.trainers.derived import patterns, read_data
 
 PATTERNS = patterns("verl")
+COARSE = (read_data("verl")["assumptions"]["coarse"],)
 
 LONGEST_LINE = 65_536
 
 PLANNED_NAME = "trainer.total_training_steps"
-
-GROUPS = ("actor_rollout_ref.", "algorithm.", "trainer.")
-"""Settings of which a configuration has some."""
-
-COARSE = (
-    "numbers are printed with three decimals: the learning rate, which reads 0.000, was left "
-    "out, and small values of other series and coefficients are rounded"
-)
-
-RATES = ("actor/lr", "critic/lr")
-
-IN_UNITS = "(1e-4)"
-"""How verl up to 0.2 ended the key of a learning rate that it printed as a multiple of 0.0001."""
 
 
 def claims(log: LogFile) -> bool:
@@ -57,7 +45,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         settings=settings,
         facts=printed.facts(),
         assumptions=assumptions,
-        warnings=(*warnings, *((COARSE,) if rows.is_coarse else ())),
+        warnings=(*warnings, *(COARSE if rows.is_coarse else ())),
     )
 
 
@@ -115,11 +103,7 @@ class Rows:
         if not key or not is_value(number_text(value)):
             return None
         number = cell_number(number_text(value))
-        whole = key.removesuffix(IN_UNITS)
-        if number is not None and whole != key and whole in RATES:
-            self._builder.seen((key,))
-            return whole, number * 1e-4
-        if key in RATES and value.lstrip("-") == "0.000":
+        if key in ("actor/lr", "critic/lr") and value.lstrip("-") == "0.000":
             self.is_coarse, number = True, None
         return key, number
 
@@ -211,7 +195,7 @@ class VerlPrintedSettings:
         """Close a configuration that is still open."""
         found = {} if self._open is None else self._open.settings
         # Another dictionary may begin as a configuration does.
-        if any(key.startswith(GROUPS) for key in found):
+        if any(key.startswith(("actor_rollout_ref.", "algorithm.", "trainer.")) for key in found):
             self._dumps.append(found)
         self._open = None
 
