@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from simulated_runs import Plan
 
 from advisor.advice import Design, PilotPlan, PlannedPilot
+
+KNOWN = {
+    "log_run_plateau_spread": np.log(0.5),
+    "log_run_rate_spread": np.log(0.5),
+    "log_run_loss_spread": np.log(0.8),
+}
+"""Spreads of runs that pilots of this plan show."""
 
 
 def made_plan(rates: Sequence[float], length: int, steps: int = 1000, **changes: Any) -> PilotPlan:

@@ -204,6 +204,13 @@ class Truth:
         return float(eq.hazard(self.law("hazard", plan)))
 
 
+def truth_at(reference: Reference, levels: dict[str, float], **population: float) -> Truth:
+    """Truth of one point: levels of the task, and parameters that are not in the middle."""
+    named = dict(levels)
+    start = dict.fromkeys(("tiny-s", "tiny-m"), named.pop("start_logit"))
+    return Truth(reference, {**prior_means(), **population}, **named, start_logit=start)
+
+
 def simulate_run(truth: Truth, plan: Plan, rng: np.random.Generator, name: str = "run") -> PilotRun:
     """Simulate one run with all noise that a log shows.
 

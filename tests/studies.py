@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,3 +26,17 @@ def modules_of(study: str, names: Sequence[str]) -> Iterator[dict[str, ModuleTyp
         for name in names:
             sys.modules.pop(name, None)
         sys.modules.update(others)
+
+
+def script(path: Path) -> ModuleType:
+    """Module of a script that lies outside of the package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[path.stem]
+    return module

@@ -153,10 +153,8 @@ def check_study(study):
     assert advice["stability"]["probability"] >= advice["level"] == 0.9
     assert 1e-4 <= settings["learning_rate"] <= 1e-3
     # Evaluations of the full runs that were trained at 1.5e-4, over their last tenth.
-    for came in (
-        last_evaluations("m_lr1.5e-4_g8_k1_seed1"),
-        last_evaluations("m_lr1.5e-4_g8_k1_seed2"),
-    ):
+    for seed in (1, 2):
+        came = last_evaluations(f"m_lr1.5e-4_g8_k1_seed{seed}")
         assert advice["reward"]["low"] < came < advice["reward"]["high"]
     assert advice["pilots_cost"] <= 0.25 * advice["cost"]["completions"]
     config = yaml.safe_load((study / "trl_config.yaml").read_text())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
+import studies
 
 import advisor
 
@@ -16,10 +16,7 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "make_test_data.py"
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("make_test_data", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return studies.script(SCRIPT)
 
 
 @pytest.fixture(scope="module")

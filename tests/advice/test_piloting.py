@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
-from made_plan import made_plan
+from made_plan import KNOWN, made_plan
 from simulated_runs import Plan, made_up_posterior, rising
 
 import advisor
@@ -22,11 +21,6 @@ FEW_PROJECTS = 0.15
 STEPS = 1000
 LENGTH = 60
 RATES = (1e-4, 3e-4, 1e-3)
-KNOWN = {
-    "log_run_plateau_spread": np.log(0.5),
-    "log_run_rate_spread": np.log(0.5),
-    "log_run_loss_spread": np.log(0.8),
-}
 
 
 def planned(rates=RATES, length=LENGTH, steps=STEPS, **changes):

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from studies import script
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-check = load("check_words")
+check = script(SCRIPTS / "check_words.py")
 
 
 @pytest.fixture

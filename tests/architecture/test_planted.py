@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from studies import script
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def planted():
-    spec = importlib.util.spec_from_file_location("planted", ROOT / "scripts" / "planted.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    return script(ROOT / "scripts" / "planted.py")
 
 
 def test_each_change_can_be_planted_and_its_test_is_there(planted):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from made_plan import made_plan
+from made_plan import KNOWN, made_plan
 from simulated_runs import Plan, made_up_posterior, rising
 from undrawn import draw_nothing
 
@@ -17,11 +16,6 @@ from advisor.cli import pilots as command
 
 RATES = (1e-4, 3e-4, 1e-3)
 LENGTH, STEPS = 60, 1000
-KNOWN = {
-    "log_run_plateau_spread": np.log(0.5),
-    "log_run_rate_spread": np.log(0.5),
-    "log_run_loss_spread": np.log(0.8),
-}
 
 
 @pytest.fixture

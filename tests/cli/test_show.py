@@ -78,44 +78,31 @@ def test_names_out_of_logs_make_neither_html_nor_cells(study):
     assert r"&lt;b>\|\`\[x\](y)" in text
 
 
-def test_points_of_a_list_stay_together():
-    lines = ["Expect: 0.9.", "Before you launch:", "- one", "- two"]
+def marked_down(lines, row, title="Title", **more):
+    """Markdown of an answer that has nothing but these lines and a row of its table."""
+    names = ("learning rate", "group size", "steps", "reward at the last step", "P(stable)")
     answer = SimpleNamespace(
         summary="\n".join(lines),
-        kind="recommendation",
-        title="Title",
-        settings=Plan().completed,
-        trainer="TRL",
-        table=pd.DataFrame(
-            [[1.0] * 5],
-            columns=[
-                "learning rate",
-                "group size",
-                "steps",
-                "reward at the last step",
-                "P(stable)",
-            ],
-        ),
+        title=title,
+        table=pd.DataFrame([row], columns=names),
         assumptions=(),
         provenance=SimpleNamespace(package="1", data_sha256="0" * 64),
         terms=SimpleNamespace(seed=1),
+        **more,
     )
-    text = markdown(SimpleNamespace(recommendation=answer), details=False)
+    return markdown(SimpleNamespace(recommendation=answer), details=False)
+
+
+def test_points_of_a_list_stay_together():
+    lines = ["Expect: 0.9.", "Before you launch:", "- one", "- two"]
+    launched = {"kind": "recommendation", "settings": Plan().completed, "trainer": "TRL"}
+    text = marked_down(lines, [1.0] * 5, **launched)
     assert "\n\nBefore you launch:\n\n- one\n- two\n" in text
 
 
 def test_settings_of_a_pilot_and_long_runs_are_shown_to_be_copied():
     lines = ["learning_rate=7.1e-06, num_generations=8", "250 steps, P(stable)=0.9 there."]
-    names = ("learning rate", "group size", "steps", "reward at the last step", "P(stable)")
-    answer = SimpleNamespace(
-        summary="\n".join(lines),
-        title="Run this pilot first",
-        table=pd.DataFrame([[1e-5, 8, 12_500, -0.643, 0.9]], columns=names),
-        assumptions=(),
-        provenance=SimpleNamespace(package="1", data_sha256="0" * 64),
-        terms=SimpleNamespace(seed=1),
-    )
-    text = markdown(SimpleNamespace(recommendation=answer), details=False)
+    text = marked_down(lines, [1e-5, 8, 12_500, -0.643, 0.9], title="Run this pilot first")
     assert f"```text\n{lines[0]}\n```" in text
     assert f"```text\n{lines[1]}" not in text
     assert "| 1e-05 | 8 | 12,500 | -0.643 | 90 % |" in text

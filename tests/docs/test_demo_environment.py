@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from studies import script
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "docs" / "demo-environment-3.11.txt"
@@ -16,12 +15,7 @@ LOCK = ROOT / "docs" / "demo-environment-3.11.txt"
 
 @pytest.fixture(scope="module")
 def tool():
-    place = ROOT / "scripts" / "lock_environment.py"
-    spec = importlib.util.spec_from_file_location("lock_environment", place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    sys.modules.pop("lock_environment", None)
+    return script(ROOT / "scripts" / "lock_environment.py")
 
 
 def locked_versions():

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shutil
-import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from studies import script
 
 ROOT = Path(__file__).parents[2]
 MOST_WORDS_OF_README = 650
@@ -20,15 +18,8 @@ MOST_ROWS_OF_README = 9
 
 
 @pytest.fixture(scope="module")
-def render() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("render", ROOT / "docs/evidence/render.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+def render() -> ModuleType:
+    return script(ROOT / "docs/evidence/render.py")
 
 
 @pytest.fixture

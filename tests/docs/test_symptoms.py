@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from studies import script
 
 FOLDER = Path(__file__).parents[2] / "docs/howto"
 CAUSES = {
@@ -19,10 +19,7 @@ CAUSES = {
 
 @pytest.fixture(scope="module")
 def made():
-    spec = importlib.util.spec_from_file_location("symptoms", FOLDER / "symptoms.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(FOLDER / "symptoms.py")
 
 
 def test_answers_on_the_page_are_those_of_diagnose(made):

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+
+from studies import script
 
 FOLDER = Path(__file__).parents[2] / "docs/walk_through"
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_notebook", FOLDER / "make_notebook.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-make = load()
+make = script(FOLDER / "make_notebook.py")
 NOTEBOOK: dict[str, Any] = json.loads(make.NOTEBOOK.read_text(encoding="utf-8"))
 
 

@@ -21,12 +21,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [
-    str(HERE),
-    str(HERE.parent),
-    str(HERE.parents[1]),
-    str(HERE.parents[1] / "case_studies"),
-]
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(one) for one in (HERE, HERE.parent, ROOT, ROOT / "case_studies")]
 
 import damage  # noqa: E402
 import single  # noqa: E402
@@ -35,10 +31,7 @@ from manifest import manifest  # noqa: E402
 RESULT = HERE / "faults.json"
 SEED = 21
 
-NUMBERS = {
-    "damage": 110_000,
-    "single": 200,
-}
+NUMBERS = {"damage": 110_000, "single": 200}
 QUICK = {"damage": 1200, "single": 4}
 """How many of each."""
 

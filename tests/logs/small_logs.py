@@ -318,9 +318,18 @@ def record(data: bytes) -> bytes:
     return length + masked(length) + data + masked(data)
 
 
+def varint(value: int) -> bytes:
+    """A number of protobuf, negative ones in two's complement."""
+    value &= (1 << 64) - 1
+    digits = []
+    while value > 0x7F:
+        digits.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*digits, value])
+
+
 def message(number: int, data: bytes) -> bytes:
-    assert len(data) < 128
-    return bytes([number << 3 | 2, len(data)]) + data
+    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def tensorboard(run: Simulated) -> dict[str, bytes]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tomllib
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft7Validator
+from studies import script
 
 from advisor.errors import InputError
 from advisor.runs import PilotRun, on_disk
@@ -16,11 +16,7 @@ from advisor.runs.logs.sidecar import PLACES, read_sidecar
 from advisor.runs.logs.stated_settings import KEYS
 
 ROOT = Path(__file__).parents[2]
-_SPEC = importlib.util.spec_from_file_location("sidecar_schema", ROOT / "scripts/sidecar_schema.py")
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_SCRIPT = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_SCRIPT)
+_SCRIPT = script(ROOT / "scripts/sidecar_schema.py")
 as_json = _SCRIPT.as_json
 SCHEMA = _SCRIPT.sidecar_schema()
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
-from simulated_runs import PLANS, Plan, Truth, made_up_posterior, prior_means, rising
+from simulated_runs import PLANS, Plan, made_up_posterior, prior_means, rising, truth_at
 
 from advisor.forecast import Forecaster, begun_run_reward, logged_mean
 from advisor.model import RUN_EFFECTS
@@ -60,13 +60,7 @@ def noisy():
 
 @pytest.fixture(scope="module")
 def truth(certain):
-    return Truth(
-        certain.meta.reference,
-        {**prior_means(), **STILL, **MINE, **QUIET},
-        headroom_logit=LEVELS["headroom_logit"],
-        log_slope=LEVELS["log_slope"],
-        start_logit=dict.fromkeys(("tiny-s", "tiny-m"), LEVELS["start_logit"]),
-    )
+    return truth_at(certain.meta.reference, LEVELS, **{**STILL, **MINE, **QUIET})
 
 
 def seen_of(plan):

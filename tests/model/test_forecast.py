@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated_runs import PLANS, Plan, Truth, made_up_posterior, prior_means, wandering
+from simulated_runs import PLANS, Plan, made_up_posterior, truth_at, wandering
 
 from advisor.forecast import Forecaster, Target, peak
 from advisor.model import AS_THE_CURVE
@@ -52,13 +52,7 @@ def certain():
 @pytest.fixture(scope="module")
 def truth(certain):
     """The same point, for the simulator."""
-    return Truth(
-        certain.meta.reference,
-        {**prior_means(), **STILL, **MINE},
-        headroom_logit=LEVELS["headroom_logit"],
-        log_slope=LEVELS["log_slope"],
-        start_logit=dict.fromkeys(("tiny-s", "tiny-m"), LEVELS["start_logit"]),
-    )
+    return truth_at(certain.meta.reference, LEVELS, **{**STILL, **MINE})
 
 
 @pytest.fixture(scope="module")

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from studies import script
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check_pages.py"
 
 
-def _loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("check_pages", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["check_pages"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-check_pages = _loaded()
+check_pages = script(SCRIPT)
 
 
 @contextmanager

@@ -21,6 +21,13 @@ SETTINGS = PartialSettings(
 ).completed()
 STEPS = 200
 
+ADAPTED = {
+    "adapter": "lora",
+    "adapter_rank": 16,
+    "adapter_alpha": 32,
+    "adapter_targets": "q_proj,v_proj",
+}
+
 ENVIRONMENT = {
     "MODEL": "org/model-1B",
     "TRAIN_FILES": "train.parquet",

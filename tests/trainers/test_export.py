@@ -6,7 +6,7 @@ import re
 
 import pytest
 import yaml
-from launched import STEPS, changed, run_script, words_of
+from launched import ADAPTED, STEPS, changed, run_script, words_of
 
 from advisor.errors import InputError
 from advisor.runs import Trainer
@@ -115,10 +115,7 @@ def test_micro_steps_fill_one_optimizer_step(devices):
 
 
 ALL = {
-    "adapter": "lora",
-    "adapter_rank": 16,
-    "adapter_alpha": 32,
-    "adapter_targets": "q_proj,v_proj",
+    **ADAPTED,
     "loss_averaging": "sequence",
     "precision": "bf16",
     "max_prompt_length": 300,

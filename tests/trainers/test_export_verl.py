@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from hypothesis import given
-from launched import STEPS, changed, launches, told, without_words_for, words_of
+from launched import ADAPTED, STEPS, changed, launches, told, without_words_for, words_of
 from stated import settings_in
 
 from advisor.runs import Trainer
@@ -23,10 +23,7 @@ VARIANTS = {
         "warmup_steps": 16,
         "kl_coefficient": 0.001,
         "advantage_scaling": "batch",
-        "adapter": "lora",
-        "adapter_rank": 16,
-        "adapter_alpha": 32,
-        "adapter_targets": "q_proj,v_proj",
+        **ADAPTED,
         "loss_averaging": "fixed_length",
         "precision": "fp16",
         "max_prompt_length": 256,

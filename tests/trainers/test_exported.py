@@ -7,16 +7,13 @@ import tomllib
 from typing import Any
 
 import pytest
-from launched import STEPS, changed, words_of
+from launched import ADAPTED, STEPS, changed, words_of
 
 from advisor.errors import InputError
 from advisor.runs import Trainer
 
 CARRIED: dict[str, Any] = {
-    "adapter": "lora",
-    "adapter_rank": 16,
-    "adapter_alpha": 32,
-    "adapter_targets": "q_proj,v_proj",
+    **ADAPTED,
     "loss_averaging": "token",
     "precision": "bf16",
     "max_prompt_length": 300,

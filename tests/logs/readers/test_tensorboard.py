@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reader_conformance import LogFormat, Logged, ReaderConformance
-from small_logs import masked, record
+from small_logs import masked, message, record, varint
 
 from advisor import inspect
 from advisor.errors import InputError
@@ -20,19 +20,6 @@ from advisor.runs.logfiles.records import masked_crc
 EVENTS = LogFormat("TensorBoard")
 
 ALL = {"reward": "train/reward", "kl": "train/kl", "eval_reward": "eval/reward"}
-
-
-def varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    digits = []
-    while value > 0x7F:
-        digits.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*digits, value])
-
-
-def message(number: int, data: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def simple(tag: str, value: float) -> bytes:

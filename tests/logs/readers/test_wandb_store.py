@@ -10,23 +10,12 @@ from typing import Any
 
 import pytest
 from reader_conformance import LogFormat, Logged, ReaderConformance
+from small_logs import message, varint
 
 from advisor.runs import inspect, read_runs
 
 STORE = LogFormat("W&B run file")
 MARK, BLOCK = b":W&B", 32_768
-
-
-def varint(value: int) -> bytes:
-    digits = []
-    while value > 0x7F:
-        digits.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*digits, value])
-
-
-def message(number: int, data: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def item(key: str | Sequence[str], value: Any) -> bytes:
