@@ -21,6 +21,10 @@ MOST_MEMBERS = 50_000  # of an archive
 MOST_FOLDERS_DEEP = 100  # of a log below what is named
 
 # Texts and objects.
+LONGEST_LINE = 65_536  # characters that are looked at of a line that shows some sign
+LONGEST_PAIRS = 4_000  # the same of a line of pairs
+LATEST_COUNTER = 300  # within which its counter is: before it are only words of loggers
+MOST_TAGS = 1_000  # runs that the lines of one console name
 MOST_LINE_CHARACTERS = 1 << 20  # what follows is dropped, and the line counts as cut
 MOST_CONFIG_TEXT_CHARACTERS = 500  # settings with longer texts are prompts
 MOST_CONFIG_LEVELS = 50  # of a YAML document

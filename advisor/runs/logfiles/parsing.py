@@ -166,7 +166,7 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
     """
     check_text(log.head(), log.path)
     lines = iter(_markdown(log)) if log.suffix == ".md" else log.lines()
-    top = [*itertools.islice(lines, MOST_REMARKS)]
+    top = [*itertools.islice(lines, 200)]  # among which the header is
     header, start = _table_from([line.text for line in top])
     if not header:
         what = "page has no table" if log.suffix == ".md" else "file is empty"
@@ -208,8 +208,7 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
         yield from held
 
 
-MOST_REMARKS, REMARKS = 200, ("#", "//")
-"""Lines on top of a table among which its header is, and how those begin that hold no cells."""
+REMARKS = ("#", "//")  # How lines of a table begin that have no cells
 
 
 def _table_from(lines: Sequence[str]) -> tuple[str, int]:
@@ -270,9 +269,6 @@ SUFFIXES = frozenset({"", ".md", ".log", ".txt", ".out", ".err", ".stdout", ".st
 
 LEAST_PASTED = 20  # Rows from which on a page of Markdown is a console that was pasted
 
-BEFORE, LONGEST_LINE = 16_384, 65_536
-"""Characters of a line that are looked at: before a sign, and of it all."""
-
 
 def lines_with(log: LogFile, sign: str) -> Iterator[str]:
     """Lines that hold a sign, among the first megabytes of a text log; none of another file."""
@@ -293,8 +289,8 @@ def _lines_with(log: LogFile, sign: str) -> Iterator[str]:
             # Progress bars are drawn over each other.
             for part in line.text.split("\r") if sign in line.text else ():
                 if sign in part:
-                    first = max(0, part.find(sign) - BEFORE)
-                    yield part[first : first + LONGEST_LINE]
+                    first = max(0, part.find(sign) - limits.LONGEST_LINE // 4)
+                    yield part[first : first + limits.LONGEST_LINE]
             left -= len(line.text)
             # Downloads and samples that a reward function prints may fill a console before a row.
             if left < 0:
