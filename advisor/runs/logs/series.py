@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.runs.arrays import BoolArray, FloatArray
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.logged import Columns, Table
 from advisor.runs.pilot_run import IN_NO_RUN, Missing, PilotRun, StepUnit
 from advisor.runs.settings import TABLES
@@ -114,7 +114,7 @@ def read_counts(table: Table, key: str, path: Path) -> FloatArray:
             count = count[there[np.searchsorted(there, np.arange(count.size), side="right") - 1]]
     # The bounds also refuse NaN, which compares false.
     with np.errstate(invalid="ignore"):
-        bad = ~((count >= 0) & (count <= limits.MOST_STEPS) & (count == np.round(count)))
+        bad = ~((count >= 0) & (count <= limits.most_steps) & (count == np.round(count)))
     if bad.any():
         row = int(np.argmax(bad))
         is_number = table.has(key)[row]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.limits import compiled, limits
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import (
@@ -22,7 +22,7 @@ from advisor.runs.logfiles.parsing import (
 from advisor.runs.trainers.key_table import DATA
 from advisor.runs.trainers.keys import show_keys
 
-PATTERNS = limits.compiled(DATA["counted"])
+PATTERNS = compiled(DATA["counted"])
 
 UNCOUNTED = ("'objective/scores'", "'reward/avg_raw_reward'")
 """Keys of PPO and of SkyRL, whose dicts count steps themselves."""
@@ -46,7 +46,7 @@ def _joined(log: LogFile) -> Iterator[Line]:
     for line in log.lines(strict=False):
         text = held + PATTERNS["ansi"].sub("", line.text)
         is_open = text.rfind("{'") > text.rfind("}") and text.rstrip().endswith(",")
-        held = text if is_open and len(text) < limits.LONGEST_LINE else ""
+        held = text if is_open and len(text) < limits.longest_line else ""
         if not held:
             yield line._replace(text=text)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import lines_with
@@ -154,8 +154,8 @@ class _OwnConsole:
                 self._take_header(text)
             return
         if step.tag not in self._runs:
-            if len(self._runs) >= limits.MOST_TAGS:
-                problem = f"the lines name more than {limits.MOST_TAGS:,} runs"
+            if len(self._runs) >= limits.most_tags:
+                problem = f"the lines name more than {limits.most_tags:,} runs"
                 advice = "Give one console per run"
                 raise InputError(problem, path=self._log.path, row=number, advice=advice)
             self._runs[step.tag] = _Run(self._log)
@@ -217,12 +217,12 @@ class Step(NamedTuple):
 
 def parse_step(line: str) -> Step | None:
     """A step with a reward or an evaluation, if the line logs one."""
-    if not PATTERNS["hint"].search(line, 0, limits.LONGEST_PAIRS):
+    if not PATTERNS["hint"].search(line, 0, limits.longest_pairs):
         return None
-    text = PATTERNS["ansi"].sub("", line[: limits.LONGEST_PAIRS])
-    epoch = PATTERNS["epoch"].search(text, 0, limits.LATEST_COUNTER)
+    text = PATTERNS["ansi"].sub("", line[: limits.longest_pairs])
+    epoch = PATTERNS["epoch"].search(text, 0, limits.latest_counter)
     counter = PATTERNS["bare"].match(text) or PATTERNS["worded"].search(
-        text, 0, limits.LATEST_COUNTER
+        text, 0, limits.latest_counter
     )
     if counter is None and epoch is not None:
         counter = PATTERNS["within"].match(text, epoch.end())
@@ -254,9 +254,9 @@ def parse_step(line: str) -> Step | None:
 
 def parse_uncounted(line: str) -> dict[str, float] | None:
     """Cells of a line that logs an update or an evaluation and does not say of which step."""
-    if not PATTERNS["hint"].search(line, 0, limits.LONGEST_PAIRS) or is_of_another(line):
+    if not PATTERNS["hint"].search(line, 0, limits.longest_pairs) or is_of_another(line):
         return None
-    text = PATTERNS["ansi"].sub("", line[: limits.LONGEST_PAIRS])
+    text = PATTERNS["ansi"].sub("", line[: limits.longest_pairs])
     inside = {key: float(value) for key, value in PATTERNS["in_dict"].findall(text)}
     cells = {
         key: float(value) / (100 if unit.strip() == "%" else 1)
@@ -283,7 +283,7 @@ def _has_reward(keys: Iterable[str]) -> bool:
 
 def is_of_another(line: str) -> bool:
     """Whether a line is one of verl, TRL or OpenRLHF."""
-    return PATTERNS["of_another"].search(line, 0, limits.LONGEST_PAIRS) is not None
+    return PATTERNS["of_another"].search(line, 0, limits.longest_pairs) is not None
 
 
 def is_reward(key: str) -> bool:
@@ -296,7 +296,7 @@ def is_reward(key: str) -> bool:
 
 def parse_settings(line: str) -> tuple[str | None, dict[str, str]]:
     """Tag of a line, and the settings that it states, in lower case and without blanks."""
-    text = PATTERNS["ansi"].sub("", line[: limits.LONGEST_PAIRS])
+    text = PATTERNS["ansi"].sub("", line[: limits.longest_pairs])
     settings: dict[str, str] = {}
     for found in PATTERNS["setting"].finditer(text):
         key = found.group("key").lower().replace(" ", "_")
