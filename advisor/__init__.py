@@ -27,7 +27,7 @@ _NAMES = {
     "advisor.monitoring": "watch",
     "advisor.reporting": "plot report",
     "advisor.runs.pilot_run": "PilotRun",
-    "advisor.runs.settings": "PartialSettings Settings",
+    "advisor.runs.settings": "Settings",
     "advisor.study.comparison": "compare",
     "advisor.study.study": "Study",
 }
@@ -42,6 +42,7 @@ _OLDER = {
     "advisor.monitoring": "Watch",
     "advisor.diagnosis": "find_collapse",
     "advisor.runs.logs": "Inspection",
+    "advisor.runs.settings": "PartialSettings",
     "advisor.study.comparison": "table",
 }
 """Names that 1.0 listed as well; they stay within reach for all of 1.x."""

@@ -6,7 +6,7 @@
     ├── InputError            exit code 2   a file, flag or sidecar: file, row, key, what to do
     │   ├── RateContradictionError  exit code 2   log and settings name different learning rates
     │   ├── FlatRewardError   exit code 3   no pilot's reward ever changed: no curve to learn from
-    │   ├── NoRewardError           exit code 2   a run of which no key holds a reward
+    │   ├── NoRewardError           exit code 2   a run without rewards enough for a curve
     │   ├── SourceError             exit code 2   a tracker's server or client gives no runs
     │   ├── KeptElsewhereError      exit code 2   a result had to be written elsewhere
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
@@ -126,7 +126,7 @@ class FlatRewardError(InputError):
 
 
 class NoRewardError(InputError):
-    """No key of a run is known to hold its reward."""
+    """A run has no reward, or too few rows with one to show a curve."""
 
 
 class SourceError(InputError):

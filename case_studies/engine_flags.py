@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,11 +21,6 @@ def add_engine_flags(parser: argparse.ArgumentParser) -> None:
 def on_engine(given: argparse.Namespace) -> EngineSettings:
     """Where the pieces are done, as the flags say."""
     return {"jobs": given.jobs or usable_jobs(), "keep": given.keep}
-
-
-def here(jobs: int | None = None) -> EngineSettings:
-    """Processes of this machine."""
-    return {"jobs": jobs or os.cpu_count() or 1}
 
 
 def results(

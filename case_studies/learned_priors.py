@@ -371,56 +371,18 @@ def _marginal(
     )
 
 
-def learn_priors(
-    posteriors: Sequence[Posterior], *, base: Priors | str | None = None, name: str = "team"
-) -> Priors:
-    """Turn past posteriors into a preset for the next study.
+def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str = "team") -> Priors:
+    """Turn what past studies said into a preset for the next.
 
-    Parameters
-    ----------
-    posteriors : sequence of Posterior
-        Of different data; they may have been fitted under different presets.
-    base : Priors or str, optional
-        What is believed where they say nothing [default: the preset they were all fitted under].
-    name : str
-        Of the new preset; none that comes with the package.
-
-    Returns
-    -------
-    priors : Priors
-        With a source for every entry, and the runs' fingerprints in ``learned_from``: on those
-        runs it must not be scored.
-
-    Raises
-    ------
-    InputError
-        There is no posterior, two are of the same data or share a run, the base has learned from
-        one of them, they were fitted under different presets and no base is named, or the name
-        is taken.
-
-    Notes
-    -----
-    A random-effects meta-analysis of all entries together, from mean and covariance of each
-    posterior. How far models of a task lie apart is learned from their levels. Levels of plateau
-    loss and collapse are at their anchors (:func:`advisor.model.equations.at_reference`); others
-    such as ``log_slope`` are at each study's own reference configuration (the geometric mean of its
-    pilots), moved to where the base's law of the speed stands, which is how a new study reads them.
+    A random-effects meta-analysis of all entries together. How far models of a task lie apart is
+    learned from their levels. Levels of plateau loss and collapse are at their anchors
+    (:func:`advisor.model.equations.at_reference`); others such as ``log_slope`` are at each study's
+    own reference configuration (the geometric mean of its pilots), moved to where the base's law of
+    the speed stands, which is how a new study reads them.
 
     A learned preset is no base for the next: how studies differ would be taken for doubt about
     their mean, and what is learned would be too sure.
     """
-    if not posteriors:
-        raise InputError("there is no posterior to learn from", advice="Give at least one")
-    studies = [past_study(one) for one in posteriors]
-    if base is None:
-        refuse_different_presets(studies)
-    start = posteriors[0].meta.priors if base is None else base
-    base = model.load_priors(start) if isinstance(start, str) else start
-    return learn_from_studies(studies, base=base, name=name)
-
-
-def learn_from_studies(studies: Sequence[PastStudy], *, base: Priors, name: str = "team") -> Priors:
-    """Turn what past studies said into a preset: `learn_priors` without their draws."""
     check_name(name)
     check_studies(studies, base)
     learned = {}

@@ -23,13 +23,8 @@ ROUNDS, STEPS = 30, 25
 class Line(NamedTuple):
     """Log-odds of having lived, on those that were said.
 
-    Attributes
-    ----------
-    intercept, slope : float
-    update_norm : float
-        On the log norm of an Adam update.
-    spread : float
-        Standard deviation of the intercept between groups.
+    ``update_norm`` is the slope on the log norm of an Adam update, ``spread`` the deviation of the
+    intercept between groups.
     """
 
     intercept: float

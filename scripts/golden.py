@@ -5,7 +5,7 @@
 Writes or compares ``tests/data/golden.json``: public names; commands with their options; of every
 run found in folders of logs a digest of its rewards and settings; the numbers of the demo. Ends
 with 1 where something differs, and says what. Parts that were not asked for are left as they are.
-What longer commands hold equal: ``case_studies/replay``, ``diagnose``, ``real_runs``.
+What longer commands hold equal: ``case_studies/economics``, ``diagnose``, ``real_runs``.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from faults.injuries import damaged
 
 from advisor.errors import InputError
 from advisor.runs import Columns, LogFile, Logged, Reader, keys, on_disk, open_archive, readers
@@ -72,18 +73,9 @@ class ReaderConformance:
     rounds: int = 150
 
     def write_sample(self, folder: Path, rewards: Sequence[float]) -> Path:
-        """Write a log with one train reward a step (or refresh), from step 1 on.
+        """Write a log with one train reward a step (or refresh), from step 1 on, and name its file.
 
-        Parameters
-        ----------
-        folder : Path
-            Empty; a log of several files may fill it.
-        rewards : sequence of float
-
-        Returns
-        -------
-        path : Path
-            The file to read.
+        The folder is empty; a log of several files may fill it.
         """
         raise NotImplementedError
 
@@ -161,7 +153,7 @@ class ReaderConformance:
         chance = random.Random(1)
         started = time.process_time()  # other work on the machine is not the reader's
         for _ in range(self.rounds):
-            path.write_bytes(_damage(whole, chance))
+            path.write_bytes(damaged(whole, chance, [whole]))
             _runs_or_error(self.reader, self._group(on_disk(path)))
         assert time.process_time() - started < MOST_SECONDS
 
@@ -217,23 +209,3 @@ def _check(runs: Sequence[Any], rewards: Sequence[float]) -> None:
 def _made(folder: Path, name: str) -> str:
     (folder / name).mkdir(exist_ok=True)
     return name
-
-
-def _damage(whole: bytes, chance: random.Random) -> bytes:
-    """One to four random injuries."""
-    data = bytearray(whole)
-    foreign = (b"\0", b"\xff", b"nan", b"1e999", b"9" * 5000, b"{" * 200, b"[" * 3000, b'"', b"\r")
-    for _ in range(chance.randint(1, 4)):
-        at = chance.randrange(len(data) + 1)
-        match chance.randrange(5):
-            case 0 if at < len(data):
-                data[at] = chance.randrange(256)
-            case 1:
-                del data[at : at + chance.randrange(1, 60)]
-            case 2:
-                data[at:at] = data[at : at + chance.randrange(1, 200)]
-            case 3:
-                data[at:at] = chance.choice(foreign)
-            case _:
-                del data[at:]
-    return bytes(data)

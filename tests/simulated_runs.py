@@ -107,20 +107,7 @@ class Plan:
 
 
 def rising(steps: int = 60, start: float = 0.2, end: float = 0.8, time: float = 15.0) -> Any:
-    """Smooth curve that saturates.
-
-    Parameters
-    ----------
-    steps : int
-    start, end : float
-        Rewards.
-    time : float
-        Steps in which all but 1/e of the gain is made.
-
-    Returns
-    -------
-    reward : ndarray of shape (steps,)
-    """
+    """Smooth curve that saturates; all but 1/e of the gain is made within ``time`` steps."""
     return end - (end - start) * np.exp(-np.arange(steps) / time)
 
 
@@ -136,15 +123,6 @@ def prior_means(
     """Population in the middle of the prior of a task with these levels, as the laws use it.
 
     Except for the size laws: few models tolerate a hundred times the size as the prior expects.
-
-    Parameters
-    ----------
-    headroom_logit, log_slope : float
-        Levels of the task.
-
-    Returns
-    -------
-    population : dict of str to float
     """
     priors = load_priors(PRESET)
     means = {name: getattr(priors, name.replace(".", "_")).mean for name in POPULATION}
@@ -231,17 +209,6 @@ def simulate_run(truth: Truth, plan: Plan, rng: np.random.Generator, name: str =
 
     An effect of the run, a slow AR(1) residual, difficulty of prompts, rewards of 0 and 1, reused
     batches. A run collapses at ``plan.collapse``: its policy loses everything within six steps.
-
-    Parameters
-    ----------
-    truth : Truth
-    plan : Plan
-    rng : numpy.random.Generator
-    name : str
-
-    Returns
-    -------
-    run : PilotRun
     """
     luck = rng.standard_normal(len(RUN_EFFECTS))
     interval = plan.minibatches * plan.epochs
@@ -279,25 +246,10 @@ def wandering(steps: int, rng: np.random.Generator) -> Any:
 def simulate_runs(
     plans: Sequence[Plan], truth: Truth | None = None, *, seed: int = 1
 ) -> list[PilotRun]:
-    """Simulate pilots, say to try the advisor on a design before any GPU is paid for.
+    """Simulate pilots ``run0``, ``run1``, ...
 
-    Parameters
-    ----------
-    plans : sequence of Plan
-    truth : Truth, optional
-        Parameters to simulate from; by default those in the middle of the prior, at a reference
-        between the plans.
-    seed : int
-
-    Returns
-    -------
-    runs : list of PilotRun
-        Named ``run0``, ``run1``, ...
-
-    Examples
-    --------
-    >>> [run.id for run in simulate_runs([Plan(1e-4), Plan(1e-3)])]
-    ['run0', 'run1']
+    Without a truth parameters are those in the middle of the prior, at a reference between the
+    plans.
     """
     if truth is None:
         names = ("learning_rate", "group_size", "prompts", "parameters")
@@ -324,18 +276,7 @@ PLANS = (
 def cohort_of_plans(
     plans: Sequence[Plan] = PLANS, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Cohort:
-    """Cohort of smooth rising pilots; those with a ``collapse`` fall to the floor there.
-
-    Parameters
-    ----------
-    plans : sequence of Plan
-    bounds : tuple of float
-        Floor and ceiling of the reward.
-
-    Returns
-    -------
-    cohort : Cohort
-    """
+    """Cohort of smooth rising pilots; those with a ``collapse`` fall to the floor there."""
     low, high = bounds
     runs = []
     collapse = {f"run{n}": plan.collapse and float(plan.collapse) for n, plan in enumerate(plans)}
@@ -364,32 +305,11 @@ def made_up_posterior(
 ) -> Posterior:
     """Posterior of random draws around the prior means.
 
+    ``width`` is the spread of a draw over that of its prior, ``moved`` are parameters that stand at
+    one value. As a prior, levels of plateau loss and collapse are those that it implies; otherwise
+    they are those at the reference, around ``PILOTED``.
+
     Many parameters because: a test sets the one that it is about.
-
-    Parameters
-    ----------
-    plans : sequence of Plan
-        Pilots that it speaks of.
-    seed : int
-    width : float
-        Spread of a draw over that of its prior.
-    moved : dict of str to float, optional
-        Parameters that stand at one value.
-    bounds : tuple of float
-        Floor and ceiling of the reward.
-    draws : int
-        Of each of two chains.
-    statistics, diagnostics : dict, optional
-        What the sampler told; by default all is well.
-    family : Family
-        Of curves.
-    is_prior : bool
-        Whether levels of plateau loss and collapse are those that the prior implies; otherwise they
-        are those at the reference, around ``PILOTED``.
-
-    Returns
-    -------
-    posterior : Posterior
     """
     rng = np.random.default_rng(seed)
     cohort, priors = cohort_of_plans(plans, bounds), load_priors(PRESET)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from simulated_runs import PLANS, made_up_posterior
+from simulated_runs import PLANS, made_up_posterior, rising
 from undrawn import draw_nothing
 
 import advisor.reporting
@@ -100,32 +100,21 @@ def test_manifest_lists_every_file(written):
 # What is not a study is left alone ---------------------------------------------------------------
 
 
-def with_notes(folder: Path) -> None:
-    (folder / "notes.txt").write_text("keep me")
-
-
-def of_a_web_page(folder: Path) -> None:
-    """A ``manifest.json`` is also what browsers call the description of an app."""
-    (folder / "manifest.json").write_text('{"name": "My page", "icons": []}')
-    (folder / "index.html").write_text("keep me")
-
-
-def with_a_list_for_a_manifest(folder: Path) -> None:
-    (folder / "manifest.json").write_text("[1, 2]")
-
-
-def with_a_binary_manifest(folder: Path) -> None:
-    (folder / "manifest.json").write_bytes(b"\xff\xfe\x00")
-
-
 @pytest.mark.parametrize(
-    "fill", [with_notes, of_a_web_page, with_a_list_for_a_manifest, with_a_binary_manifest]
+    "files",
+    [
+        {"notes.txt": b"keep me"},
+        # Browsers call the description of an app so, too.
+        {"manifest.json": b'{"name": "My page", "icons": []}', "index.html": b"keep me"},
+        {"manifest.json": b"[1, 2]"},
+        {"manifest.json": b"\xff\xfe\x00"},
+    ],
 )
-def test_folder_that_is_no_study_is_left_alone(tmp_path, no_drawing, posterior, advice, fill):
+def test_folder_that_is_no_study_is_left_alone(tmp_path, no_drawing, posterior, advice, files):
     folder = tmp_path / "precious"
     folder.mkdir()
-    fill(folder)
-    before = contents(folder)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
     for attempt in (
         lambda: check_place(folder),
         lambda: Study(posterior, advice).save(folder),
@@ -134,7 +123,7 @@ def test_folder_that_is_no_study_is_left_alone(tmp_path, no_drawing, posterior, 
             attempt()
         assert refused.value.argument == "out"
         assert refused.value.path == str(folder)
-    assert contents(folder) == before
+    assert contents(folder) == files
     with pytest.raises(StudyError, match="it is no study"):
         Study.load(folder)
 
@@ -163,16 +152,8 @@ def test_failure_half_way_leaves_the_old_study_whole(
 # Damaged and older studies -----------------------------------------------------------------------
 
 
-def emptied(path: Path) -> None:
-    path.write_bytes(b"")
-
-
 def cut_in_half(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def binary(path: Path) -> None:
-    path.write_bytes(b"\xff\xfe\x00\x01")
 
 
 def turned_into_a_folder(path: Path) -> None:
@@ -182,7 +163,14 @@ def turned_into_a_folder(path: Path) -> None:
 
 @pytest.mark.evidence
 @pytest.mark.parametrize(
-    "damage", [Path.unlink, emptied, cut_in_half, binary, turned_into_a_folder]
+    "damage",
+    [
+        Path.unlink,
+        lambda path: path.write_bytes(b""),
+        cut_in_half,
+        lambda path: path.write_bytes(b"\xff\xfe\x00\x01"),
+        turned_into_a_folder,
+    ],
 )
 @pytest.mark.parametrize("name", ["recommendation.json", "posterior.nc"])
 def test_damaged_study_is_refused_in_one_sentence(
@@ -313,14 +301,8 @@ def other(tmp_path_factory, advice):
     other = made_up_posterior(PLANS[:4])
     with pytest.MonkeyPatch.context() as patched:
         draw_nothing(patched)
-        Study(other, answer(other), (diagnose(made_runs()[0]),)).save(folder)
+        Study(other, answer(other), (diagnose(PLANS[0].run(rising())),)).save(folder)
     return folder
-
-
-def made_runs() -> list[PilotRun]:
-    from simulated_runs import rising
-
-    return [PLANS[0].run(rising())]
 
 
 @pytest.mark.evidence

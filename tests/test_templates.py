@@ -15,7 +15,7 @@ from advisor.common import Kind, Words
 
 FOLDER = Path(advisor.__file__).parent
 SPOKEN = {
-    "advice/answer.txt.j2": ("advisor.advice.wording", "_say"),
+    "advice/answer.txt.j2": ("advisor.advice.wording", "say_of_answer"),
     "advice/pilots.txt.j2": ("advisor.advice.wording", "say_of_pilots"),
     "backtesting/backtest.txt.j2": ("advisor.backtesting.scores", "_say"),
     "cli/inspect.txt.j2": ("advisor.cli.inspection", "WORDS"),

@@ -29,19 +29,7 @@ def _geometric(momentum: float, interval: int) -> float:
 def held_map(stiffness: float, momentum: float, interval: int) -> FloatArray:
     """Map of (u, v) over one refresh when the gradient is held at the snapshot.
 
-    Parameters
-    ----------
-    stiffness : float
-        k, per optimizer step.
-    momentum : float
-        In [0, 1).
-    interval : int
-        K, optimizer steps per refresh.
-
-    Returns
-    -------
-    matrix : ndarray of shape (2, 2)
-        ``[[1 - k (K - S1), S1], [-k (1 - momentum^K), momentum^K]]``.
+    ``[[1 - k (K - S1), S1], [-k (1 - momentum^K), momentum^K]]``, of stiffness k per step.
     """
     s1, power = _geometric(momentum, interval), momentum**interval
     return np.array([[1 - stiffness * (interval - s1), s1], [-stiffness * (1 - power), power]])
@@ -64,13 +52,7 @@ def neimark_sacker_limit(momentum: float, interval: int) -> float:
 
 
 def held_limit(momentum: float, interval: int) -> float:
-    """Largest stable stiffness, per step, for a snapshot held K steps: the nearer of both limits.
-
-    Examples
-    --------
-    >>> held_limit(0.0, 8) * 8
-    2.0
-    """
+    """Largest stable stiffness per step for a snapshot held K steps: the nearer of both limits."""
     return min(flip_limit(momentum, interval), neimark_sacker_limit(momentum, interval))
 
 
@@ -83,23 +65,10 @@ def stability_margin(
     uncorrected_share: npt.ArrayLike = 1.0,
     stiffness_ratio: npt.ArrayLike = 1.0,
 ) -> FloatArray:
-    """Distance of the refresh map from instability; negative means it diverges.
+    """One less the spectral radius of the refresh map; negative means it diverges.
 
-    Parameters
-    ----------
-    stiffness : array_like of shape (...)
-        k of the slow, reward-weighted mode that a reward curve shows, per optimizer step.
-    momentum, interval, lag
-        Momentum, K and lag in optimizer steps (rounded up to whole refreshes).
-    uncorrected_share : array_like of shape (...)
-        s in [0, 1].
-    stiffness_ratio : array_like of shape (...)
-        Stiffest mode over fitted mode, >= 1: the stiffest mode sets stability.
-
-    Returns
-    -------
-    margin : ndarray of shape (...)
-        ``1 - spectral radius``.
+    The stiffness is that of the slow mode that a reward curve shows, the ratio that of the stiffest
+    mode to it, which sets stability. A lag is rounded up to whole refreshes.
     """
     k = np.asarray(stiffness, dtype=float) * np.asarray(stiffness_ratio, dtype=float)
     cycles = lag_in_cycles(lag, interval)
@@ -124,17 +93,7 @@ def sufficient_margin(
 
 
 def delay_radius(stiffness: float, momentum: float, delay: int) -> float:
-    """Spectral radius when every gradient is exactly ``delay`` optimizer steps old.
-
-    Parameters
-    ----------
-    stiffness : float
-        k, per step.
-    momentum : float
-        In [0, 1).
-    delay : int
-        Age in optimizer steps.
-    """
+    """Spectral radius when every gradient is exactly ``delay`` optimizer steps old."""
     polynomial = np.zeros(max(2, delay + 1) + 1)
     polynomial[0] = 1
     polynomial[1] -= 1 + momentum
@@ -146,21 +105,10 @@ def delay_radius(stiffness: float, momentum: float, delay: int) -> float:
 def critical_stiffness(
     radius: Callable[[float], float], *, low: float = 1e-8, high: float = 1e3, points: int = 2000
 ) -> float:
-    """Smallest stiffness at which ``radius(stiffness)`` exceeds one.
+    """Smallest stiffness at which ``radius(stiffness)`` exceeds one; inf where none does.
 
-    Parameters
-    ----------
-    radius : callable
-        Spectral radius as a function of the stiffness, per step.
-    low, high : float
-        Range that is scanned, geometrically, before bisection.
-    points : int
-        Points of that scan: a window of instability narrower than their spacing is missed.
-
-    Returns
-    -------
-    stiffness : float
-        ``inf`` where the whole range is stable.
+    The range is scanned before bisection: a window of instability narrower than the spacing of its
+    points is missed.
     """
     tolerance = 1e-10
     grid = np.geomspace(low, high, points)
@@ -200,6 +148,15 @@ def schedule_radius(
     return radius
 
 
+def scanned_limit(
+    momentum: float, interval: int, *, share: float = 1.0, lag_cycles: int = 0
+) -> float:
+    """Exact limit of k K, by scanning the map."""
+    radius = schedule_radius(momentum, interval, uncorrected_share=share, lag_cycles=lag_cycles)
+    scan = {"low": 0.1 / interval, "high": 1000 / interval}
+    return interval * critical_stiffness(radius, **scan, points=300)
+
+
 def stationary_variance(
     learning_rate: Any,
     curvature: Any,
@@ -210,27 +167,8 @@ def stationary_variance(
 ) -> Any:
     """Stationary variance of the mode coordinate on policy, exact for the discrete recursion.
 
-    Parameters
-    ----------
-    learning_rate, curvature : array_like
-        eta and h; their product is the stiffness k per step.
-    momentum : array_like
-        In [0, 1), EMA form.
-    prompts_per_step, group_size : array_like
-        P and G.
-    sample_variance : array_like
-        Per-sample gradient variance s_g^2.
-
-    Returns
-    -------
-    variance : array_like
-        ``eta s_g^2 (1 + mu) / (P G h (2 (1 + mu) - eta (1 - mu) h))``; diverges at the on-policy
-        limit ``k (1 - mu) = 2 (1 + mu)``.
-
-    Notes
-    -----
-    The logged reward shows ``R'^2`` times this; the mean reward is lower by
-    :func:`mean_plateau_loss`. Both scales are learned apart.
+    ``eta s_g^2 (1 + mu) / (P G h (2 (1 + mu) - eta (1 - mu) h))``, with a variance
+    of s_g^2 per sample; diverges at the on-policy limit ``k (1 - mu) = 2 (1 + mu)``.
     """
     heat = temperature(learning_rate, prompts_per_step, group_size, sample_variance)
     return (
@@ -263,27 +201,10 @@ def simulate_recursion(
     uncorrected_share: float = 1.0,
     lag_cycles: int = 0,
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Step the raw optimizer recursion that the closed form approximates.
+    """Step the raw optimizer recursion that the closed form approximates; u in units of its start.
 
-    Parameters
-    ----------
-    steps : int
-        Optimizer steps.
-    stiffness : float
-        k, per step.
-    momentum : float
-        In [0, 1).
-    refresh_interval : int
-        K, optimizer steps per snapshot.
-    uncorrected_share : float
-        Share of the gradient that sees the snapshot; the rest sees the present.
-    lag_cycles : int
-        Age of the snapshot in whole refreshes (0 synchronous, 1 double buffer).
-
-    Returns
-    -------
-    distance : ndarray of shape (steps + 1,)
-        u in units of its start; may overflow to inf where the configuration is unstable.
+    The uncorrected share of the gradient sees the snapshot, which is so many whole refreshes old
+    (0 synchronous, 1 double buffer); the rest sees the present. Unstable ones may overflow to inf.
     """
     u, v = 1.0, 0.0
     history = [u] * (lag_cycles + 1)

@@ -33,7 +33,6 @@ from advisor.advice.reasons import Leader as Leader
 from advisor.advice.recommendation import Recommendation as Recommendation
 from advisor.advice.recommendation import export as export
 from advisor.advice.recommendation import export_pilot as export_pilot
-from advisor.advice.recommendation import missing_configs as missing_configs
 from advisor.advice.recommendation import trainer_configs as trainer_configs
 from advisor.advice.request import Budget as Budget
 from advisor.advice.request import Objective as Objective
@@ -50,8 +49,6 @@ from advisor.advice.support import piloted as piloted
 from advisor.advice.support import range_text as range_text
 from advisor.advice.wording import NEARLY_ALL as NEARLY_ALL
 from advisor.advice.wording import digits as digits
-from advisor.advice.wording import evidence_text as evidence_text
-from advisor.advice.wording import explanation_text as explanation_text
 from advisor.advice.wording import gpu_time as gpu_time
 from advisor.advice.wording import headlines as headlines
 from advisor.advice.wording import in_trainer_names as in_trainer_names
@@ -61,4 +58,5 @@ from advisor.advice.wording import level_text as level_text
 from advisor.advice.wording import number as number
 from advisor.advice.wording import percent as percent
 from advisor.advice.wording import pilot_reason as pilot_reason
+from advisor.advice.wording import say_of_answer as say_of_answer
 from advisor.advice.wording import stability_interval as stability_interval

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +28,6 @@ from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.search import search as search_best
 from advisor.advice.support import beyond_pilots, cautions, memory_of, reach_of, silent_groups
 from advisor.advice.trade_offs import (
-    advised_goal,
     as_alternative,
     best_piloted,
     bound,
@@ -39,7 +39,7 @@ from advisor.advice.trade_offs import (
     trade_offs,
 )
 from advisor.advice.wording import INFORMED, percent
-from advisor.common import Kind, Note, Progress, by_weight, kinds, note, progress_of, stated
+from advisor.common import Kind, Note, Progress, kinds, note, progress_of, stated
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import (
     SUPPORT,
@@ -51,8 +51,10 @@ from advisor.forecast import (
     peak,
     pilots_of,
 )
-from advisor.model import Posterior, Priors, informed_share, outside_evidence
+from advisor.model import Posterior, informed_share, outside_evidence
 from advisor.runs import Settings, Trainer
+
+GAINED = 0.95  # Share of the advised gain whose time is stated
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,6 @@ class Question:
     outside: str | None
     notes: tuple[Note, ...]
     progress: Progress
-
-    @property
-    def priors(self) -> Priors:
-        """Preset behind the posterior, with what the request says is known."""
-        return self.forecaster.posterior.meta.priors
 
     def evaluator(self, aim: Objective | None = None, goal: float | None = None) -> Evaluator:
         """Judge of configurations by an objective; by default the reward at the end."""
@@ -277,8 +274,16 @@ def explain(
     last, planned = chosen.cost.steps, chosen.planned
     curve = forecaster.outcome(planned, times := curve_steps(last))
     mean = curve.mean(axis=0)
-    piloted, *recipes = _rivals(question, decision, gained := advised_goal(mean))
+    gained = float(mean[0] + GAINED * (mean[-1] - mean[0]))
+    piloted, *recipes = _rivals(question, decision, gained)
     silent, beyond = silent_groups(forecaster), beyond_pilots(chosen.settings, forecaster)
+    remarks = [
+        *cautions(forecaster, last, silent, beyond),
+        *memory_of(forecaster, planned),
+        *question.notes,
+        *notes,
+        *_against_the_known(question, decision),
+    ]
     return Recommendation(
         kind=decision.kind,
         settings=planned,
@@ -291,7 +296,7 @@ def explain(
         peak=interval_of(peak(forecaster, planned, last)),
         stability=chosen.stability,
         cost=chosen.cost,
-        steps_to_95=steps_to_share(mean, times, 0.95),
+        steps_to_95=steps_to_share(mean, times, GAINED),
         checkpoints=tuple(checkpoints_of(times, curve, forecaster.outcome_range)),
         limit=decision.limit,
         alternatives=trade_offs(decision.evaluate, chosen, request.level, gained),
@@ -304,13 +309,7 @@ def explain(
         promotion=promotion(posterior, forecaster.target, planned, last, question.cost)
         if decision.kind == "recommendation"
         else None,
-        notes=by_weight(
-            *cautions(forecaster, last, silent, beyond),
-            *memory_of(forecaster, planned),
-            *question.notes,
-            *notes,
-            *_against_the_known(question, decision),
-        ),
+        notes=tuple(sorted(remarks, key=attrgetter("weight"))),
         trainer=_trainer(posterior, forecaster.target),
         provenance=meta.provenance,
         terms=Terms(
@@ -353,29 +352,29 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
     own = [question.fixed.model_copy(update=values) for values in recipes.values()]
     forecaster = question.forecaster
     leader = leading(pilots_of(forecaster.posterior, forecaster.target)).settings
-    found = list(zip(["best pilot", *recipes], at_end.compared([leader, *own]), strict=True))
-    at_end.prepare_curves(one for _, one in found)
-    chances: list[float | None] = [None] * len(found)
-    if question.request.objective.kind == "reward":
-        chances = [*p_better(at_end, decision.chosen, [one for _, one in found])]
+    found = at_end.compared([leader, *own])
+    at_end.prepare_curves(found)
+    is_reward = question.request.objective.kind == "reward"
     return [
-        as_alternative(name, at_end, one, goal, chance)
-        for (name, one), chance in zip(found, chances, strict=True)
+        as_alternative(
+            name, at_end, one, goal, p_better(decision.chosen, one) if is_reward else None
+        )
+        for name, one in zip(["best pilot", *recipes], found, strict=True)
     ]
 
 
 def _against_the_known(question: Question, decision: Decision) -> list[Note]:
     """Whether what was chosen, or any pilot, is worth more than the rate that is known anyway."""
-    known, rule, at_end = question.priors.known_optimum, question.priors.decision, decision.at_end
-    if known is None or known.learning_rate is None or decision.kind == "infeasible":
-        return []
-    if question.request.objective.kind != "reward":
+    priors, at_end = question.forecaster.posterior.meta.priors, decision.at_end
+    known, worthwhile = priors.known_optimum, priors.decision.worthwhile
+    is_asked = decision.kind != "infeasible" and question.request.objective.kind == "reward"
+    if known is None or known.learning_rate is None or not is_asked:
         return []
     pilots = pilots_of(question.forecaster.posterior, question.forecaster.target)
     usual = question.fixed.model_copy(update={"learning_rate": known.learning_rate})
     it, *others = at_end.compared([usual, *settings_run(pilots)])
-    own, *piloted = [1 - p for p in p_better(at_end, it, [decision.chosen, *others])]
-    if max(own, *piloted) >= rule.worthwhile or not it.is_feasible(question.request.level):
+    own, *piloted = [p_better(one, it) for one in (decision.chosen, *others)]
+    if max(own, *piloted) >= worthwhile or not it.is_feasible(question.request.level):
         return [note(Kind.KNOWN_RATE_BEATEN, rate=known.learning_rate, chance=percent(own))]
     chance = percent(max(own, *piloted))
     projects, rate = known.projects, known.learning_rate

@@ -55,6 +55,8 @@ class Evaluation:
     cost: Cost
     value: float
     least: float  # P(stable) that decides
+    # By draw: the reward that it is expected to end with if it may be lost.
+    utility: FloatArray = field(compare=False, repr=False)
 
     def is_feasible(self, level: float) -> bool:
         """Whether it reaches its goal and keeps P(stable) at the level."""
@@ -100,7 +102,8 @@ class Evaluator:
         for places, planned, last in stacked(runs, steps, self.forecaster.size):
             draws, utility, chances, _ = run_ends(self.forecaster, planned, last)
             values = list(map(self.objective.of, utility))
-            for place, own, chance, value in zip(places, draws, chances, values, strict=True):
+            ends = zip(places, draws, utility, values, chances, strict=True)
+            for place, own, worth, value, chance in ends:
                 self._known[new[place]] = Evaluation(
                     new[place],
                     runs[place],
@@ -109,6 +112,7 @@ class Evaluator:
                     prices[place],
                     value if paid[place] > 0 else -np.inf,
                     chance.least,
+                    worth,
                 )
         return [self._known[one] for one in asked]
 
@@ -140,13 +144,13 @@ class Evaluator:
         if found is not None:
             interval = settings.refresh_interval
             steps = min(steps, interval * max(1, int(np.ceil(found / interval))))
-        draws, _, (chance,), _ = run_ends(self.forecaster, planned, steps)
+        draws, worth, (chance,), _ = run_ends(self.forecaster, planned, steps)
         price, value = self.cost(planned, steps), -np.inf
         if found is not None and self.budget.steps_of(settings, self.cost) > 0:
             time = steps * (self.cost.seconds_per_step(planned) or 1.0)
             value = -price.paid if self.objective.kind == "cheapest" else -time
         reward = float(draws.mean())
-        return Evaluation(settings, planned, reward, chance, price, value, chance.least)
+        return Evaluation(settings, planned, reward, chance, price, value, chance.least, worth)
 
 
 def stacked(

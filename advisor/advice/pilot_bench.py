@@ -189,35 +189,20 @@ class Bench:
         return None if verdict is None else verdict.fell_from
 
     def action(self, number: int, pilot: PlannedPilot) -> Action | None:
-        """What can be done next with a planned pilot."""
+        """What can be done next with a planned pilot, what it would show, and its price."""
         run = self.logs.planned.get(pilot.name)
-        if run is None:
-            if self.fatal(pilot.settings):
-                return None
-            return self._acted(number, pilot, "start", pilot.settings, 0, pilot.steps)
-        if self.died_at(run) is not None:
+        kind: Literal["start", "continue", "extend"] = "start"
+        settings, begun, last = pilot.settings, 0, pilot.steps
+        if self.died_at(run) is not None if run else self.fatal(settings):
             return None
-        settings, begun = run.hyperparameters.completed(), last_step(run)
-        if not is_finished(run, pilot.steps):
-            return self._acted(number, pilot, "continue", settings, begun, pilot.steps)
-        if not goes_on(settings) or run.id not in self.index:
-            return None
-        # An extension is as long as the pilot; one that has begun goes on to its end.
-        last = (max(begun, pilot.steps) // pilot.steps + 1) * pilot.steps
-        return self._acted(number, pilot, "extend", settings, begun, last)
-
-    def _acted(
-        self,
-        number: int,
-        pilot: PlannedPilot,
-        kind: Literal["start", "continue", "extend"],
-        settings: Settings,
-        begun: int,
-        last: int,
-    ) -> Action:
-        """What a pilot would show between two steps, and its price."""
-        run = self.logs.planned.get(pilot.name)
         fitted = None if run is None else self.index.get(run.id)
+        if run is not None:
+            kind, settings, begun = "continue", run.hyperparameters.completed(), last_step(run)
+            if is_finished(run, pilot.steps):
+                if not goes_on(settings) or fitted is None:
+                    return None
+                # It is as long as the pilot; one that has begun goes on to its end.
+                kind, last = "extend", (max(begun, pilot.steps) // pilot.steps + 1) * pilot.steps
         of: Any = pilot if fitted is None else self.posterior.meta.runs[fitted]
         forecaster = Forecaster(
             self.posterior,

@@ -42,7 +42,8 @@ from one project, of n an nth of that. Less their price it was 0.13, 0.07 and 0.
 PILOT_LEVEL = 0.5
 """P(stable) that a suggested pilot must have: it is short, and a failure teaches too."""
 
-LENGTHS = (0.5, 1.0)  # Lengths offered, as shares of the longest pilot
+LENGTHS = (0.5, 1.0, 2.0)
+"""Lengths offered, as shares of the longest pilot; the last where all configurations have run."""
 
 MOST_PILOTS = 40
 MOST_CONFIGURATIONS = 80
@@ -301,35 +302,31 @@ def next_pilot(
     if steps is not None and not 2 <= steps <= recommendation.steps:
         advice = f"Give at least 2 and no more than the run, {recommendation.steps}"
         raise InputError(f"a pilot of {counted(steps, 'step')}", argument="steps", advice=advice)
-    return weighed_pilot(
-        *decision_of(posterior, recommendation),
-        recommendation.settings,
-        steps=steps,
-        seed=recommendation.terms.seed if seed is None else seed,
-        level=recommendation.terms.level,
-        is_first=recommendation.kind == "next_pilot",
-    )
-
-
-def decision_of(posterior: Posterior, recommendation: Recommendation) -> tuple[Evaluator, Lattice]:
-    """Rebuild what was decided and among what: the reward at the end, the same choices."""
-    target, offered = recommendation.target, recommendation.terms.choices
+    # What was decided and among what: the reward at the end, the same choices.
+    target, terms = recommendation.target, recommendation.terms
     evaluate = Evaluator(
-        Forecaster(posterior, target, seed=recommendation.terms.seed),
-        Objective(quantile=recommendation.terms.objective.quantile),
-        recommendation.terms.budget,
-        recommendation.terms.cost_model,
+        Forecaster(posterior, target, seed=terms.seed),
+        Objective(quantile=terms.objective.quantile),
+        terms.budget,
+        terms.cost_model,
     )
-    fixed = base_settings(posterior, target)
     lattice = default_lattice(
         posterior,
-        fixed,
-        group_sizes=offered["group_size"],
-        learning_rates=offered["learning_rate"],
-        prompts_per_step=offered["prompts_per_step"],
-        devices=recommendation.terms.devices,
+        base_settings(posterior, target),
+        group_sizes=terms.choices["group_size"],
+        learning_rates=terms.choices["learning_rate"],
+        prompts_per_step=terms.choices["prompts_per_step"],
+        devices=terms.devices,
     )
-    return evaluate, lattice
+    return weighed_pilot(
+        evaluate,
+        lattice,
+        recommendation.settings,
+        steps=steps,
+        seed=terms.seed if seed is None else seed,
+        level=terms.level,
+        is_first=recommendation.kind == "next_pilot",
+    )
 
 
 def weighed_pilot(
@@ -356,8 +353,8 @@ def weighed_pilot(
     forecaster, run = evaluate.forecaster, evaluate(settings)
     share = min(1.0, pilot.cost.paid / run.cost.paid) if run.cost.paid > 0 else 1.0
     left = max(1, round((1 - share) * run.cost.steps))
-    whole, shorter = utilities(forecaster, [run.settings] * 2, [run.cost.steps, left]).mean(axis=1)
-    loss = max(0.0, float(whole - shorter)) / forecaster.outcome_range
+    shorter = utilities(forecaster, [run.settings], [left])[0]
+    loss = max(0.0, float(run.utility.mean() - shorter.mean())) / forecaster.outcome_range
     return pilot.model_copy(update={"loss": loss})
 
 
@@ -384,15 +381,25 @@ def choose_pilot(
     *,
     steps: int | None = None,
     seed: int = DEFAULT_SEED,
-    candidates: Iterable[Settings] | None = None,
+    candidates: Lattice | None = None,
     otherwise: Settings | None = None,
 ) -> NextPilot:
     """Choose the pilot whose result improves the decision most for its price."""
     forecaster = evaluate.forecaster
-    longest = min(forecaster.posterior.meta.longest, evaluate.budget.steps or np.inf)
-    lengths = [steps] if steps else sorted({max(2, round(longest * s)) for s in LENGTHS})
-    offered = lattice if candidates is None else candidates
-    offered = offered if isinstance(offered, Lattice) else Lattice(offered)
+    most = evaluate.budget.steps or np.inf
+    longest = steps or min(forecaster.posterior.meta.longest, most)
+    lengths = [steps] if steps else sorted({max(2, round(min(longest * s, most))) for s in LENGTHS})
+    own = forecaster.target.task, forecaster.target.model
+    runs = [run for run in forecaster.posterior.meta.runs if (run.task, run.model) == own]
+    ran = {place_of(run.settings): run.steps for run in sorted(runs, key=lambda run: run.steps)}
+    asked = [
+        (one, length)
+        for one in (candidates or lattice).spread(MOST_PILOTS, evaluate.cost.of_step)
+        for last in lengths
+        for length in [one.refresh_interval * max(1, last // one.refresh_interval)]  # whole batches
+        if length > ran.get(place_of(one), 0)  # or it has shown that already
+    ]
+    asked = [pilot for pilot in asked if pilot[1] <= longest] or asked
     # A pilot has a seed of its own, and so have its results.
     rng = np.random.default_rng([seed, 1])
     pilots = forecaster.with_run_effect(RunEffect.fresh((seed, ANOTHER_RUN)))
@@ -402,31 +409,24 @@ def choose_pilot(
         few = len(lattice) <= MOST_EVALUATED
         known = map(evaluate, lattice if few else lattice.spread(MOST_EVALUATED, price))
     decided = sorted(known, key=lambda e: -e.value)[:MOST_CONFIGURATIONS]
-    utility = utilities(forecaster, [e.settings for e in decided], [e.cost.steps for e in decided])
+    utility = np.array([one.utility for one in decided])
     found: list[tuple[float, float, Settings, int]] = []  # gain, price, pilot, steps
-    asked = [
-        (one, one.refresh_interval * max(1, int(last) // one.refresh_interval))  # whole batches
-        for one in offered.spread(MOST_PILOTS, price)
-        for last in lengths
-    ]
     planned = [pilot.planned_over(length) for pilot, length in asked]
     level = np.empty((len(asked), pilots.size, len(LOOKS)))
     stable = np.empty((len(asked), pilots.size))
     each = [length for _, length in asked]
     for places, plan, last in stacked(planned, each, pilots.size * len(LOOKS)):
         level[places] = pilots.scaled_reward(plan, _looks(0, last))
-    for places, plan, last in stacked([pilot for pilot, _ in asked], each, pilots.size):
         stable[places] = stability_draws(pilots, plan, last)
-    paid = [evaluate.cost(pilot, length).paid for pilot, length in asked]
-    for (pilot, length), own, lives, seen in zip(asked, paid, stable, level, strict=True):
+    for (pilot, length), lives, seen in zip(asked, stable, level, strict=True):
         if lives.mean() >= PILOT_LEVEL:
             look = shown(pilots, pilot, length, lives, rng, level=seen)
             gain = information_gain(utility, look, rng) / scale
-            found.append((gain, own, pilot, length))
+            found.append((gain, evaluate.cost(pilot, length).paid, pilot, length))
     if not found:
         raise CannotTellError(
-            "No configuration offered is likely to survive even a short pilot. Offer learning "
-            f"rates {RATE_REACH:g} to {RATE_REACH**2:g} times lower (`learning_rates`)."
+            "No configuration offered is new and likely to survive even a short pilot. Offer "
+            f"learning rates {RATE_REACH:g} to {RATE_REACH**2:g} times lower (`learning_rates`)."
         )
     most = max(gain for gain, *_ in found)
     # The cheapest of all tells next to nothing: it must bring half of the largest gain.
@@ -434,20 +434,20 @@ def choose_pilot(
     gain, _, pilot, length = max(telling, key=lambda one: one[0] / one[1])
     over = ""
     if otherwise is not None:
-        kept = utilities(forecaster, [otherwise], [evaluate(otherwise).cost.steps]).mean()
+        kept = evaluate(otherwise).utility.mean()
         gain += max(0.0, float(utility.mean(axis=1).max() - kept)) / scale
         over = " over running what was piloted"
     return NextPilot(
         settings=pilot,
         steps=length,
-        stability=stability(forecaster, pilot, length),
+        stability=stability(forecaster, pilot.planned_over(length), length),
         gain=gain,
         cost=evaluate.cost(pilot, length),
-        reason=_reason(forecaster.posterior, pilot, gain, over),
+        reason=_reason(forecaster.posterior, pilot, gain, over, ran.get(place_of(pilot), 0)),
     )
 
 
-def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> str:
+def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str, had: float) -> str:
     """Why a pilot is named: its rate beside those that ran, what is new, and what it gains."""
     runs, surviving = posterior.meta.runs, posterior.meta.largest_surviving_rate
     lived = [one for one in runs if one.collapse_step is None and one.highest_rate == surviving]
@@ -460,4 +460,4 @@ def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str) -> st
     least = min([run.highest_rate for run in runs])
     steps = max((one.steps for one in lived), default=0)
     rates = pilot.learning_rate, least, surviving, steps
-    return say_of_pilots("why", gain < IDLE, *rates, new, gain, over)
+    return say_of_pilots("why", gain < IDLE, *rates, new, gain, over, had)

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, PositiveFloat, PositiveInt, ValidationErr
 from advisor.advice.candidates import RATE_RATIO, RATE_REACH
 from advisor.advice.cost import fresh_completions
 from advisor.advice.pilot_choice import FEW_PROJECTS, FEWEST_RUNS, Action, Worth
-from advisor.advice.request import whole_batches
+from advisor.advice.request import MOST_STEPS, Steps, whole_batches
 from advisor.advice.wording import say_of_pilots
 from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
@@ -58,7 +58,7 @@ class PlannedPilot(BaseModel, frozen=True):
     model: str
     parameters: float
     settings: Settings
-    steps: PositiveInt
+    steps: Steps
     price: float  # share of the full run's
     stable: float  # probability that it lives, by the preset
 
@@ -68,7 +68,7 @@ class Design(BaseModel, frozen=True):
 
     pilots: PositiveInt
     model: str
-    steps: PositiveInt
+    steps: Steps
     learning_rates: tuple[PositiveFloat, ...] = Field(min_length=1)
     price: float  # of all, as a share of the full run's
     gain: float  # expected, of the decision, as a share of the reward range
@@ -84,7 +84,7 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
     designs: tuple[Design, ...] = Field(min_length=1)  # the best of each number of pilots and model
     run_gain: float  # expected of the full run without pilots, as a share of the reward range
     settings: Settings  # of the full run as it would be launched now
-    steps: PositiveInt  # of the full run
+    steps: Steps  # of the full run
     share: float  # of its price that pilots may cost
     model: str
     parameters: float
@@ -93,7 +93,7 @@ class PilotPlan(BaseModel, frozen=True, extra="forbid"):
     trainer: str | None  # for which the pilots' scripts were written
     devices: int  # among which the completions of a step divide
     priors: str
-    projects: int = Field(1, gt=0, le=1_000_000)  # from which the settings are known
+    projects: Steps = 1  # from which the settings are known
     reach: float = Field(SUPPORT, ge=1)  # times as long a run as intervals were tested for
 
     @classmethod
@@ -192,7 +192,7 @@ def plan(
     Many parameters because: each is a question of its own to who plans.
     """
     steps = whole_batches(steps, settings.refresh_interval)
-    _check(settings, share, projects)
+    _check(settings, steps, share, projects)
     models = [(target.model, target.parameters), *([pilot_model] if pilot_model else [])]
     posterior = believed(settings, target.task, models, priors, seed)
     forecaster = Forecaster(posterior, target, draws=DRAWS, seed=seed)
@@ -247,7 +247,7 @@ def plan(
     )
 
 
-def _check(settings: Settings, share: float, projects: int) -> None:
+def _check(settings: Settings, steps: int, share: float, projects: int) -> None:
     """Raise an ``InputError`` where nothing can be planned."""
     if not 0 < share < 1:
         problem = f"{share:g} is no share of a run's price"
@@ -255,9 +255,9 @@ def _check(settings: Settings, share: float, projects: int) -> None:
     if settings.group_size < 2:
         problem = f"a group of {settings.group_size} completion is compared with itself"
         raise InputError(problem, argument="group_size", advice="Give at least 2")
-    if not 1 <= projects <= 1_000_000:
-        advice = "Give 1 where the settings are a guess or a trainer's default"
-        raise InputError(f"{projects} projects", argument="projects", advice=advice)
+    for name, number in (("steps", steps), ("projects", projects)):
+        if not 1 <= number <= MOST_STEPS:
+            raise InputError(f"{number} {name}", argument=name, advice=f"Give 1 to {MOST_STEPS:,}")
 
 
 def believed(

@@ -144,8 +144,8 @@ def _before_any_log(plan: PilotPlan) -> Piloting:
     words = []
     for pilot in plan.pilots:
         reason = f"{pilot.price:.1%} of the run's price, P(stable) {percent(pilot.stable)}"
-        found = {"name": pilot.name, "is_planned": True, "steps": pilot.steps, "reason": reason}
-        words.append(_word(None, pilot.settings, found | {"state": "not begun", "word": "start"}))
+        found = {"name": pilot.name, "steps": pilot.steps, "reason": reason}
+        words.append(_word(None, pilot.settings, **found, state="not begun", word="start"))
     price = sum(pilot.price for pilot in plan.pilots)
     return Piloting(
         word="run" if is_run else "go on",
@@ -169,7 +169,7 @@ class PilotWord(BaseModel, frozen=True):
 
     name: str  # of the planned pilot, or the id of a run that was not planned
     log: str | None
-    is_planned: bool
+    is_planned: bool = True
     learning_rate: float | None
     seen: int  # optimizer steps that its log shows
     steps: int | None  # planned ones
@@ -243,9 +243,8 @@ def word_of(
         word = action.kind if action in kept else word
         steps = action.steps - action.begun
         reason = say_of_pilots("action", action.kind, steps, gain, action.price, loss)
-    found = {"name": pilot.name, "is_planned": True, "steps": pilot.steps, "state": state}
-    found |= {"word": word, "gain": gain, "loss": loss, "reason": reason}
-    return _word(run, settings, found)
+    found: dict[str, Any] = {"name": pilot.name, "steps": pilot.steps, "state": state}
+    return _word(run, settings, **found, word=word, gain=gain, loss=loss, reason=reason)
 
 
 def word_of_unplanned(bench: Bench, run: PilotRun) -> PilotWord:
@@ -253,22 +252,18 @@ def word_of_unplanned(bench: Bench, run: PilotRun) -> PilotWord:
     died, planned = bench.died_at(run), run.hyperparameters.planned_steps
     finished = planned is None or is_finished(run, planned)
     reason = "not planned; it counts as a pilot all the same"
-    found = {"name": run.id, "is_planned": False, "steps": planned, "word": "done"}
-    found |= {"state": "finished" if finished else "running", "reason": reason}
+    found = {"state": "finished" if finished else "running", "word": "done"}
     if died is not None:
         reason = f"died at step {died:.0f}; not planned, it counts as a pilot all the same"
-        found |= {"state": "collapsed", "word": "stop", "reason": reason}
-    return _word(run, run.hyperparameters, found)
+        found = {"state": "collapsed", "word": "stop"}
+    own: dict[str, Any] = {"name": run.id, "is_planned": False, "steps": planned, **found}
+    return _word(run, run.hyperparameters, **own, reason=reason)
 
 
-def _word(
-    run: PilotRun | None, settings: Settings | PartialSettings, found: dict[str, Any]
-) -> PilotWord:
+def _word(run: PilotRun | None, settings: Settings | PartialSettings, **found: Any) -> PilotWord:
     """A word with what the log shows."""
-    log = None if run is None else run.path
-    seen = 0 if run is None else last_step(run)
-    rate = settings.learning_rate
-    return PilotWord.model_validate({**found, "log": log, "seen": seen, "learning_rate": rate})
+    log, seen = (None, 0) if run is None else (run.path, last_step(run))
+    return PilotWord(log=log, seen=seen, learning_rate=settings.learning_rate, **found)
 
 
 def reason_of(bench: Bench, kept: Sequence[Action], actions: dict[str, Action]) -> str:

@@ -11,13 +11,25 @@ from pydantic import BaseModel
 
 from advisor.advice.answer_fields import AnswerFields, NextPilot
 from advisor.advice.promotion import goes_on
-from advisor.advice.wording import details_text, in_trainer_names, percent, summary_text, title_of
+from advisor.advice.wording import (
+    headlines,
+    in_trainer_names,
+    launch_notes,
+    leader_text,
+    percent,
+    pilot_lines,
+    say_of_answer,
+)
 from advisor.common import Kind, kinds
 from advisor.errors import InputError
 from advisor.runs import PartialSettings, PilotRun, Settings, Trainer
 
 if TYPE_CHECKING:
     import pandas as pd
+
+MOST_WORDS = 150  # Of an answer on a terminal, its title and the line on its study included
+FRAME_WORDS = 19  # Of these, for the title, that line and the heading of remarks
+BULLETS = 3  # Remarks before a launch, at most
 
 
 class Recommendation(AnswerFields):
@@ -56,17 +68,61 @@ class Recommendation(AnswerFields):
     @property
     def title(self) -> str:
         """What the answer is headed by: the pilot to run first, where one is to be run."""
-        return title_of(self)
+        if self.next_pilot is not None:
+            many = 1 + len(self.further_pilots)
+            first = "Run this pilot first" if many == 1 else f"Run these {many} pilots first"
+            none = "No feasible configuration. " if self.kind == "infeasible" else ""
+            return f"{none}{first}"
+        if Kind.UNPILOTED_LANGUAGE_MODEL in kinds(self.notes) and self.kind == "recommendation":
+            return "Best guess from another model's pilots"
+        if self.kind == "recommendation":
+            is_edge = self.limit.kind == "edge_of_rates"
+            is_outside = self.beyond_pilots or is_edge or Kind.NONE_MOVED in kinds(self.notes)
+            return (
+                "Best setting found, outside your pilots"
+                if is_outside
+                else "Recommended configuration"
+            )
+        return (
+            "More pilots are needed" if self.kind == "next_pilot" else "No feasible configuration"
+        )
 
     @property
     def summary(self) -> str:
         """The answer as a person would write it; its first line can be pasted into a config."""
-        return summary_text(self)
+        own, lines = in_trainer_names(self.settings, self.trainer), pilot_lines(self)
+        if lines and self.kind == "recommendation":
+            where = ", outside your pilots" if self.beyond_pilots else ""
+            lines += ["", f"To launch without it{where}: {own}"]
+        elif self.kind == "infeasible":
+            lines += [""] * bool(lines)
+            lines += [f"No setting meets what was asked. Nearest: {own}", self.binding]
+        elif self.kind == "next_pilot":
+            best = (
+                "best forecast" if self.evidence.collapsed < self.evidence.pilots else "lowest rate"
+            )
+            lines += [""] * bool(lines)
+            lines += [f"Until then, the pilot with the {best}: {own}"]
+        else:
+            lines = [own]
+        lines += [*headlines(self), say_of_answer("expect", self)]
+        if (why := leader_text(self)) and self.kind != "infeasible":
+            lines.append(why)
+        left = MOST_WORDS - FRAME_WORDS - len(" ".join(lines).split())
+        bullets: list[str] = []
+        for line in launch_notes(self):
+            words = len(line.split()) + 1
+            if len(bullets) < BULLETS and words <= left:
+                bullets.append(f"- {line}")
+                left -= words
+        return "\n".join([*lines, *(["Before you launch:"] if bullets else []), *bullets])
 
     @property
     def text(self) -> str:
         """The answer, and what it rests on."""
-        return f"{self.summary}\n\n{details_text(self)}"
+        said = [leader_text(self), *(f"Caution: {line}" for line in launch_notes(self))]
+        more = [one for one in said if one and one.removeprefix("Caution: ") not in self.summary]
+        return f"{self.summary}\n\n{say_of_answer('details', self, more)}"
 
     def to_json(self) -> str:
         """Everything, as JSON."""
@@ -132,18 +188,9 @@ def export(
     A decaying schedule keeps the length of the budget: cut short, it would be another schedule. A
     run with a goal is then stopped by hand where the goal is reached.
     """
-    if recommendation.kind == "next_pilot" and recommendation.next_pilot is not None:
-        pilot = recommendation.next_pilot
-        return export_pilot(recommendation, pilot, trainer, devices, schedule, settings)
-    own, steps = _with(recommendation.settings, settings), recommendation.steps
-    if not goes_on(own):
-        steps = own.planned_steps or steps
-    mark = ""
-    if recommendation.kind != "recommendation":
-        mark = f"NOT a recommendation ({recommendation.kind}): see recommendation.json.\n"
-    if recommendation.promotion is not None:
-        mark = f"{recommendation.promotion.text}\n"
-    return _config(recommendation, own, steps, trainer, devices, schedule, mark)
+    is_pilot = recommendation.kind == "next_pilot"
+    pilot = recommendation.next_pilot if is_pilot else None
+    return export_pilot(recommendation, pilot, trainer, devices, schedule, settings)
 
 
 def _with(own: Settings, stated: Mapping[str, Any] | None) -> Settings:
@@ -158,32 +205,28 @@ def _with(own: Settings, stated: Mapping[str, Any] | None) -> Settings:
 
 
 def export_pilot(
-    recommendation: Recommendation,
-    pilot: NextPilot,
+    advice: Recommendation,
+    pilot: NextPilot | None,
     trainer: str | None = None,
     devices: int | None = None,
     schedule: str | None = None,
-    settings: Mapping[str, Any] | None = None,
+    stated: Mapping[str, Any] | None = None,
 ) -> str:
-    """Text of a trainer's configuration that runs a next pilot; parameters as for `export`."""
-    mark = f"A pilot of {pilot.steps} steps, not the full run: {pilot.reason}\n"
-    own = _with(pilot.settings.planned_over(pilot.steps), settings)
-    return _config(recommendation, own, pilot.steps, trainer, devices, schedule, mark)
-
-
-def _config(
-    advice: Recommendation,
-    settings: Settings,
-    steps: int,
-    name: str | None,
-    devices: int | None,
-    schedule: str | None,
-    mark: str,
-) -> str:
-    """Config of a run or a pilot for a trainer, with where it comes from after its mark."""
+    """Text of a trainer's configuration of a pilot, or of the full run; see `export`."""
+    if pilot is not None:
+        settings, steps = _with(pilot.settings.planned_over(pilot.steps), stated), pilot.steps
+        mark = f"A pilot of {steps} steps, not the full run: {pilot.reason}\n"
+    else:
+        settings, steps, mark = _with(advice.settings, stated), advice.steps, ""
+        if not goes_on(settings):
+            steps = settings.planned_steps or steps
+        if advice.kind != "recommendation":
+            mark = f"NOT a recommendation ({advice.kind}): see recommendation.json.\n"
+        if advice.promotion is not None:
+            mark = f"{advice.promotion.text}\n"
     own = Trainer.named(advice.trainer).export
-    name = name or (own.name if own else None)
-    if name is None:
+    trainer = trainer or (own.name if own else None)
+    if trainer is None:
         problem = f"the pilots were trained with {advice.trainer}, for which no config is written"
         raise InputError(
             problem, argument="to", advice=f"Choose one of {', '.join(Trainer.exports())}"
@@ -203,7 +246,7 @@ def _config(
     return Trainer.export_config(
         settings,
         steps,
-        name,
+        trainer,
         devices=devices or advice.terms.devices,
         model=None if advice.target.model == PilotRun.UNNAMED_MODEL else advice.target.model,
         note=f"{mark}Advised by grpo-advisor {advice.provenance.package} for "
@@ -212,26 +255,15 @@ def _config(
     )
 
 
-def trainer_configs(recommendation: Recommendation) -> dict[str, str]:
-    """Configs that a study holds, by trainer; `missing_configs` has those that cannot be."""
-    found = _exported(recommendation)
-    return {name: text for name, text in found.items() if not isinstance(text, InputError)}
-
-
-def missing_configs(recommendation: Recommendation) -> dict[str, str]:
-    """Trainers that cannot run the advised settings, and why."""
-    found = _exported(recommendation)
-    return {name: str(error) for name, error in found.items() if isinstance(error, InputError)}
-
-
-def _exported(recommendation: Recommendation) -> dict[str, str | InputError]:
-    found: dict[str, str | InputError] = {}
+def trainer_configs(recommendation: Recommendation) -> tuple[dict[str, str], dict[str, str]]:
+    """Configs that a study holds, by trainer, and why other trainers cannot run the settings."""
+    configs: dict[str, str] = {}
+    missing: dict[str, str] = {}
     own = Trainer.named(recommendation.trainer).export
     for name, one in Trainer.exports().items():
-        if one.on_demand and (own is None or own.name != name):
-            continue
-        try:
-            found[name] = export(recommendation, name)
-        except InputError as error:
-            found[name] = error
-    return found
+        if not one.on_demand or (own is not None and own.name == name):
+            try:
+                configs[name] = export(recommendation, name)
+            except InputError as error:
+                missing[name] = str(error)
+    return configs, missing

@@ -17,6 +17,7 @@ from advisor.runs import Settings
 from advisor.theory import FloatArray
 
 MOST_STEPS = 1_000_000  # Optimizer steps beyond which a budget is a mistake of units
+Steps = Annotated[int, Field(gt=0, le=MOST_STEPS)]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -104,8 +105,8 @@ class Request(_Asked):
         The request contradicts itself.
     """
 
-    steps: Annotated[int, Field(gt=0, le=MOST_STEPS)] | None = None
-    batches: Annotated[int, Field(gt=0, le=MOST_STEPS)] | None = None
+    steps: Steps | None = None
+    batches: Steps | None = None
     completions: Positive | None = None
     gpu_hours: Positive | None = None
     level: Annotated[float, Field(gt=0, lt=1)] = 0.9

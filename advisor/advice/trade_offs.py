@@ -9,16 +9,14 @@ import numpy as np
 
 from advisor.advice.answer_fields import Alternative, PriorCheck
 from advisor.advice.candidates import RATE_REACH, Lattice
-from advisor.advice.evaluate import Evaluation, Evaluator, run_ends, stacked, utilities
+from advisor.advice.evaluate import Evaluation, Evaluator, run_ends, stacked
 from advisor.advice.reasons import Binding, binding, level_flag
 from advisor.advice.wording import level_text, percent, short_text
 from advisor.forecast import line_for, log_update_norm, pilots_of, recalibrated
 from advisor.model import Posterior, RunSummary, log_prior, peaked, smoothed_weights
 from advisor.runs import Settings
-from advisor.theory import FloatArray
 
 NOTABLY = 0.8  # Price or time of a trade-off over the advised one, at most
-SHARE = 0.95  # Share of the advised gain whose time is stated
 NOTICED = 0.01  # Share of the reward range that a freed constraint must give to be named
 
 RATE = "learning_rate"
@@ -43,17 +41,10 @@ def as_alternative(
     )
 
 
-def p_better(at_end: Evaluator, one: Evaluation, others: Sequence[Evaluation]) -> list[float]:
-    """Probability that a run is worth more than each of some others, under the same draws."""
-    runs = [one, *others]
-    settings, steps = [run.settings for run in runs], [run.cost.steps for run in runs]
-    own, *rest = utilities(at_end.forecaster, settings, steps)
-    return [float(np.mean(own > other) + np.mean(own == other) / 2) for other in rest]
-
-
-def advised_goal(curve: FloatArray) -> float:
-    """Reward at which 95 % of the gain of the advised run's mean curve is made."""
-    return float(curve[0] + SHARE * (curve[-1] - curve[0]))
+def p_better(one: Evaluation, other: Evaluation) -> float:
+    """Probability that a run is worth more than another one, under the same draws."""
+    is_more, is_equal = one.utility > other.utility, one.utility == other.utility
+    return float(np.mean(is_more) + np.mean(is_equal) / 2)
 
 
 def trade_offs(
@@ -186,39 +177,26 @@ def shortfall(evaluate: Evaluator, nearest: Evaluation, level: float, start: flo
     return binding(worst, axis=axes[worst], freed_by=freed, **parts)
 
 
-def _ends_higher(
-    case: str, top: Evaluation, chosen: Evaluation, freed_by: str, **why_not: str
-) -> Binding:
-    """Settings that are forecast to end higher than those chosen, and why they are not."""
-    return binding(
-        case,
-        axis=RATE,
-        value=top.settings.learning_rate,
-        gain=top.reward - chosen.reward,
-        freed_by=freed_by,
-        settings=short_text(top.settings, chosen.settings),
-        reward=top.reward,
-        **why_not,
-    )
-
-
 def limiting_factor(
     evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float
 ) -> Binding:
-    """Constraint that the advice stands at, and what freeing it would give."""
+    """Constraint that would give most if it were freed."""
     noticed = chosen.reward + NOTICED * evaluate.forecaster.outcome_range
-    better = [e for e in evaluate.tried if e.reward > noticed and e.least < level]
-    if better and evaluate.goal is None:
-        top = max(better, key=lambda e: e.reward)
-        flag, least = level_flag(top.least), percent(top.least, level)
-        return _ends_higher("unstable", top, chosen, flag, least=least)
-    higher = [e for e in evaluate.tried if e.reward > noticed and e.is_feasible(level)]
     meta, is_reward = evaluate.forecaster.posterior.meta, evaluate.objective.kind == "reward"
-    if higher and is_reward and meta.priors.known_optimum is not None:
-        top = max(higher, key=lambda e: e.reward)
+    has_known = is_reward and meta.priors.known_optimum is not None
+    above = [e for e in evaluate.tried if e.reward > noticed and evaluate.goal is None]
+    bound = [e for e in above if e.least < level or (has_known and e.is_feasible(level))]
+    if bound:
+        top = max(bound, key=lambda e: e.reward)
+        own: dict[str, Any] = {"axis": RATE, "value": top.settings.learning_rate}
+        own |= {"gain": top.reward - chosen.reward, "reward": top.reward}
+        own = {"settings": short_text(top.settings, chosen.settings)} | own
+        if top.least < level:
+            flag, least = level_flag(top.least), percent(top.least, level)
+            return binding("unstable", **own, freed_by=flag, least=least)
         flag = f"--learning-rates {top.settings.learning_rate:g}"
-        chance = percent(*p_better(evaluate, top, [chosen]))
-        return _ends_higher("farther_from_known", top, chosen, flag, chance=chance)
+        chance = percent(p_better(top, chosen))
+        return binding("farther_from_known", **own, freed_by=flag, chance=chance)
     (*others, last), surviving = lattice.axes[RATE], meta.largest_surviving_rate
     if others and chosen.settings.learning_rate == last:
         is_reach = surviving is not None and last == float(f"{surviving * RATE_REACH:.2g}")

@@ -107,9 +107,6 @@ def stability_interval(stability: Stability) -> str:
 # Paragraphs ---------------------------------------------------------------------------------------
 
 
-MOST_WORDS = 150  # Of an answer on a terminal, its title and the line on its study included
-FRAME_WORDS = 19  # Of these, for the title, that line and the heading of remarks
-BULLETS = 3  # Remarks before a launch, at most
 NEARLY_ALL = 0.95  # Share of the steps from which on 95 % of the gain says nothing of a shorter run
 
 INFORMED = {
@@ -123,10 +120,6 @@ INFORMED = {
 
 URGENT = (Kind.LOST_REWARDS, Kind.ADAPTER_DOUBTED, Kind.KL_DOUBTED, Kind.CEILING_DOUBTED)
 """Assumptions that are named before a launch: a log may show that they are wrong."""
-
-
-def _same_place(one: Settings, other: Settings) -> bool:
-    return place_of(one) == place_of(other)
 
 
 def brief(name: str, most: int = 40) -> str:
@@ -159,31 +152,13 @@ def _choice(advice: AnswerFields, check: PriorCheck) -> str:
     """What would be chosen with the priors less or more sure."""
     if check.best is None:
         return "no configuration is stable enough"
-    if _same_place(check.best, advice.settings):
+    if place_of(check.best) == place_of(advice.settings):
         return "the choice stays"
     best = in_trainer_names(check.best, advice.trainer)
     return f"the highest forecast of what is stable enough is that of {best}"
 
 
 # The answer ---------------------------------------------------------------------------------------
-
-
-def title_of(advice: AnswerFields) -> str:
-    """What an answer is headed by: the pilot to run first, where one is to be run."""
-    if advice.next_pilot is not None:
-        many = 1 + len(advice.further_pilots)
-        first = "Run this pilot first" if many == 1 else f"Run these {many} pilots first"
-        none = "No feasible configuration. " if advice.kind == "infeasible" else ""
-        return f"{none}{first}"
-    if Kind.UNPILOTED_LANGUAGE_MODEL in kinds(advice.notes) and advice.kind == "recommendation":
-        return "Best guess from another model's pilots"
-    if advice.kind == "recommendation":
-        is_edge = advice.limit.kind == "edge_of_rates"
-        is_outside = advice.beyond_pilots or is_edge or Kind.NONE_MOVED in kinds(advice.notes)
-        return (
-            "Best setting found, outside your pilots" if is_outside else "Recommended configuration"
-        )
-    return "More pilots are needed" if advice.kind == "next_pilot" else "No feasible configuration"
 
 
 def headlines(advice: AnswerFields) -> list[str]:
@@ -194,7 +169,7 @@ def headlines(advice: AnswerFields) -> list[str]:
 def leader_text(advice: AnswerFields) -> str:
     """Why the pilot with the highest reward is not followed; empty where it is."""
     has_other = advice.leader is not None and not advice.leader.is_followed
-    return _say("leader", advice) if has_other else ""
+    return say_of_answer("leader", advice) if has_other else ""
 
 
 def launch_notes(advice: AnswerFields) -> list[str]:
@@ -216,63 +191,15 @@ def pilot_lines(advice: AnswerFields) -> list[str]:
     return [*pasted, f"{counted(pilot.steps, 'step')}{each}. {pilot_reason(pilot)}"]
 
 
-def summary_text(advice: AnswerFields) -> str:
-    """Write the answer: what to run, what comes of it, why not the leader, what to check first."""
-    own, lines = in_trainer_names(advice.settings, advice.trainer), pilot_lines(advice)
-    if lines and advice.kind == "recommendation":
-        where = ", outside your pilots" if advice.beyond_pilots else ""
-        lines += ["", f"To launch without it{where}: {own}"]
-    elif advice.kind == "infeasible":
-        lines += [""] * bool(lines)
-        lines += [f"No setting meets what was asked. Nearest: {own}", advice.binding]
-    elif advice.kind == "next_pilot":
-        best = (
-            "best forecast" if advice.evidence.collapsed < advice.evidence.pilots else "lowest rate"
-        )
-        lines += [""] * bool(lines)
-        lines += [f"Until then, the pilot with the {best}: {own}"]
-    else:
-        lines = [own]
-    lines += [*headlines(advice), _say("expect", advice)]
-    if (why := leader_text(advice)) and advice.kind != "infeasible":
-        lines.append(why)
-    left = MOST_WORDS - FRAME_WORDS - len(" ".join(lines).split())
-    bullets: list[str] = []
-    for line in launch_notes(advice):
-        words = len(line.split()) + 1
-        if len(bullets) < BULLETS and words <= left:
-            bullets.append(f"- {line}")
-            left -= words
-    return "\n".join([*lines, *(["Before you launch:"] if bullets else []), *bullets])
-
-
-def explanation_text(advice: AnswerFields) -> str:
-    """Write in full what the numbers speak of and what they mean, without lines to paste."""
-    return _say("explanation", advice)
-
-
 def pilot_reason(pilot: NextPilot) -> str:
     """Why a pilot is named, how likely it lives, and its price."""
-    return _say("pilot", pilot)
-
-
-def evidence_text(advice: AnswerFields) -> str:
-    """Write the peak of the reward, and how much of the answer is data."""
-    return _say("shares", advice)
-
-
-def details_text(advice: AnswerFields) -> str:
-    """Write what stands behind the answer: its meaning, its evidence, what else could be run."""
-    shown = summary_text(advice)
-    said = [leader_text(advice), *(f"Caution: {line}" for line in launch_notes(advice))]
-    more = [line for line in said if line and line.removeprefix("Caution: ") not in shown]
-    return _say("details", advice, more)
+    return say_of_answer("pilot", pilot)
 
 
 _said: tuple[Callable[..., Any], ...] = (brief, counted, difference, flags, gpu_time, kinds, many)
 _said += (in_trainer_names, level_text, number, percent, price, prompts_text, short_text)
 _known: dict[str, Any] = {one.__name__: one for one in _said}
-_known |= {"choice": _choice, "same_place": _same_place, "support": SUPPORT}
+_known |= {"choice": _choice, "place_of": place_of, "support": SUPPORT}
 _known |= {"informed": INFORMED, "nearly_all": NEARLY_ALL, "trusted_k": TRUSTED_K}
-_say = Words("advisor.advice", "answer.txt.j2", **_known)
+say_of_answer = Words("advisor.advice", "answer.txt.j2", **_known)
 say_of_pilots = Words("advisor.advice", "pilots.txt.j2", **_known)

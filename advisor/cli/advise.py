@@ -199,17 +199,15 @@ def _run(
     if search is not None and search.storage is not None:
         check_storage(search.storage)
     lost: Exception | None = None
-    quiet = shown.quiet
-    with Reporter(quiet=quiet) as progress:
+    with Reporter(quiet=shown.quiet) as progress:
         progress("Reading logs", None, "")
         runs = read_runs(logs, **(stated or {}))
         if asked is not None and asked.gpus is None:
             request = replace(asked, gpus=gpus_of(runs)).request
         request.in_steps(run.hyperparameters.refresh_interval for run in runs)  # before the fit
         judged = [diagnose(run, siblings=runs) for run in runs]
-        if not quiet:
-            _print_runs(runs, judged, progress.console)
-        with noted(quiet=quiet), cautioned(runs, progress.console):
+        _print_runs(runs, judged, progress.console)
+        with noted(quiet=shown.quiet), cautioned(runs, progress.console):
             posterior = fit(runs, priors=priors, sampling=sampling, progress=progress)
             advice = advise(
                 posterior, request, search=search, seed=sampling.seed, progress=progress
@@ -249,6 +247,8 @@ def _print_runs(
     from advisor.cli.inspection import runs_table
 
     console.print(runs_table(runs, console))
+    for line in runs[0].left_out:
+        console.say(line)
     for one in judged:
         own = [card for card in one.causes if card.status == "FAIL" and card.mode != "collapse"]
         if own and one.collapse_step is None:
@@ -264,7 +264,7 @@ def _print_answer(study: Study, *, details: bool) -> None:
     from rich.panel import Panel
     from rich.text import Text
 
-    from advisor.advice import missing_configs
+    from advisor.advice import trainer_configs
     from advisor.cli.compare import show
     from advisor.cli.terminal import HarmlessConsole, output
     from advisor.findings import describe
@@ -289,6 +289,6 @@ def _print_answer(study: Study, *, details: bool) -> None:
     console.say(f"\nStudy in {study.path}/, with report.html.{more}")
     own = Trainer.named(advice.trainer).export
     if own is not None:
-        why = missing_configs(advice).get(own.name)
+        why = trainer_configs(advice)[1].get(own.name)
         if why is not None:
             console.say(f"No {own.file_name}, which cannot hold all of it: {why}")

@@ -9,7 +9,6 @@ from advisor.common.engine import mapped as mapped
 from advisor.common.engine import usable_jobs as usable_jobs
 from advisor.common.notes import Kind as Kind
 from advisor.common.notes import Note as Note
-from advisor.common.notes import by_weight as by_weight
 from advisor.common.notes import kinds as kinds
 from advisor.common.notes import note as note
 from advisor.common.notes import of_saved as of_saved

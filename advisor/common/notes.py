@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from advisor.text import read_toml
@@ -77,11 +76,6 @@ def of_saved(given: Any) -> Any:
         return given
     is_known = given == words()[Kind.NONE_MOVED]["saved_as"]
     return Note(Kind.NONE_MOVED) if is_known else stated(given)
-
-
-def by_weight(*notes: Note) -> tuple[Note, ...]:
-    """Remarks, the weightiest first."""
-    return tuple(sorted(notes, key=attrgetter("weight")))
 
 
 def kinds(notes: Iterable[Note]) -> set[Kind]:

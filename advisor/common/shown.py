@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from enum import StrEnum
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
@@ -21,15 +20,8 @@ Progress = Callable[[str, float | None, str], None]
 """Called with what is happening, the share done (None = unknown), and a detail."""
 
 
-class Stage(StrEnum):
-    """Stages of a fit that are told from others."""
-
-    SAMPLING = "Sampling the posterior"
-    # Its detail is worth keeping on a terminal, where others replace each other.
-    SAMPLING_AGAIN = "Sampling again"
-
-
-SAMPLING, SAMPLING_AGAIN = Stage
+SAMPLING, SAMPLING_AGAIN = "Sampling the posterior", "Sampling again"
+"""Stages of a fit; a terminal keeps the detail of the second, where others replace each other."""
 
 
 def silent(stage: str, share: float | None, detail: str) -> None:

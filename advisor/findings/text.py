@@ -11,7 +11,6 @@ from advisor.model import (
     INTERVAL,
     SPECTRUM,
     Posterior,
-    RunSummary,
     informed_share,
     misfit_caution,
     shifted_share,
@@ -44,9 +43,12 @@ def describe(posterior: Posterior) -> str:
     family = "" if meta.family == SPECTRUM.name else meta.family
     gains = np.exp(posterior.flat("log_eval_gain")).T
     evaluations = zip(meta.groups, meta.evaluated, gains, strict=True)
+    settings = [run.settings for run in meta.runs]
     exponents = [
-        (label, _values(meta.runs, factor), interval_of(posterior.flat(key)), learned[key])
+        (label, sorted({float(getattr(one, factor)) for one in of}), span, learned[key])
         for factor, (label, key) in EXPONENTS.items()
+        for span in [interval_of(posterior.flat(key))]
+        for of in [meta.runs if factor == "parameters" else settings]
     ]
     return say(
         "all",
@@ -71,9 +73,3 @@ def _spread_of_plateaus(posterior: Posterior) -> float:
     share = np.clip(meta.as_share(posterior.flat("plateau")[:, 0]), 1e-6, 1 - 1e-6)
     moved = shifted_share(share, spread * rng.standard_normal(spread.size)) - share
     return float(moved.std()) * (meta.ceiling - meta.floor)
-
-
-def _values(runs: tuple[RunSummary, ...], factor: str) -> list[float]:
-    """Values of a factor that pilots had, ascending."""
-    of = (run if factor == "parameters" else run.settings for run in runs)
-    return sorted({float(getattr(one, factor)) for one in of})

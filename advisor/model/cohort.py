@@ -316,6 +316,8 @@ def _named(run: PilotRun, notes: _Notes) -> PilotRun:
         remarks += [stated(one, Kind.WEIGHTY_WARNING) for one in weighty]
         remarks += [] if weighty else [stated(line, Kind.RUN_WARNING)]
     remarks += [stated(line, Kind.RUN_REMARK) for line in run.assumptions]
+    for line in run.left_out:
+        notes.add(stated(line, Kind.NOT_READ))
     for remark in (*remarks, *assumed):
         notes.add(remark, run.id)
     return run.with_updates(
@@ -436,9 +438,8 @@ def _refuse_mixed_scales(runs: Sequence[PilotRun], notes: _Notes) -> None:
 
 def _refuse_constant(runs: Sequence[PilotRun], collapse_steps: Mapping[str, float | None]) -> None:
     """Raise where no reward ever changed: there is no noise either that a rise could hide in."""
-    if any(collapse_steps.get(run.id) is not None for run in runs):
-        return
-    if any(np.nanmin(run.reward) < np.nanmax(run.reward) for run in runs):
+    has_lost = any(collapse_steps.get(run.id) is not None for run in runs)
+    if has_lost or any(np.nanmin(run.reward) < np.nanmax(run.reward) for run in runs):
         return
     raise FlatRewardError(
         "reward is the same in every row in "
@@ -454,8 +455,7 @@ def _next_pilot(runs: Sequence[PilotRun]) -> str:
     """What to run next where nothing moved: a faster pilot, else easier prompts."""
     best = max(runs, key=lambda run: run.hyperparameters.learning_rate or 0.0)
     rate, group = best.hyperparameters.learning_rate, best.hyperparameters.group_size
-    dead = [run for run in runs if not np.any(np.nan_to_num(run.reward))]
-    if len(dead) == len(runs):
+    if not any(np.any(np.nan_to_num(run.reward)) for run in runs):
         return (
             "No completion was ever rewarded: take easier prompts, or a reward with steps "
             "between nothing and all"

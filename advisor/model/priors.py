@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import numpy as np
-from pydantic import BaseModel, Field, ValidationError, create_model, model_validator
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from advisor.common import Words, counted
 from advisor.errors import InputError
@@ -226,15 +226,6 @@ class _Preset(BaseModel, frozen=True, extra="forbid"):
     decision: DecisionRule = Field(default_factory=lambda: load_priors("theory").decision)
     known_optimum: KnownOptimum | None = None
     domain: Domain | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_today(cls, given: Any) -> Any:
-        """Entries as an unreleased version saved them in studies are those of today."""
-        if isinstance(given, dict) and "take_off" in given:
-            changed = ("take_off", "growth", "discrepancy", "decision")
-            return {name: entry for name, entry in given.items() if name not in changed}
-        return given
 
     def of(self, parameters: Iterable[str]) -> list[NormalPrior]:
         """Priors of some parameters, by their names in `model.parameters`."""

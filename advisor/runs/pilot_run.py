@@ -29,8 +29,6 @@ IN_NO_RUN = "part of no run"  # How a warning ends of rows or files that became 
 IN_WARMUP = "the log stops within the warm-up, at a learning rate of"
 """How a warning begins of runs that never had the learning rate that was set."""
 
-PASSED_OVER = "cannot be read:"  # How a warning begins of files and folders that could not be read
-
 NOT_GRPO = "PPO with a value model, not GRPO: what is advised of groups was not learned from it"
 """How a warning ends of runs of the older method."""
 
@@ -119,8 +117,9 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
         that were seen and not understood.
     derivations : dict of str to str
         Hyperparameter -> where it was read, or the arithmetic by which it was reached.
-    assumptions, warnings : tuple of str
-        What was assumed, and what looked wrong but did not stop the reading.
+    assumptions, warnings, left_out : tuple of str
+        What was assumed, what looked wrong but did not stop the reading, and what was left out of
+        all that was read with this run, if it is the first.
     """
 
     SERIES: ClassVar[tuple[str, ...]] = tuple(TABLES["series"])
@@ -163,6 +162,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     derivations: dict[str, str] = Field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _shapes_agree(self) -> PilotRun:
@@ -506,7 +506,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     @staticmethod
     def weighty(warnings: Iterable[str]) -> list[str]:
         """Sentences of those warnings of runs that bear on the answer, each once."""
-        bearing = (STARTS_APART, NOT_GRPO, IN_WARMUP, NO_PILOT, PASSED_OVER)
+        bearing = (STARTS_APART, NOT_GRPO, IN_WARMUP, NO_PILOT)
         found = dict.fromkeys(n for n in warnings if any(part in n for part in bearing))
         return [f"{note[0].upper()}{note[1:]}." for note in found]
 

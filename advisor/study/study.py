@@ -16,11 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from advisor import common
 from advisor.advice import (
-    AXES,
     NextPilot,
     Recommendation,
     export,
-    missing_configs,
     next_pilot,
     trainer_configs,
     what_if_rows,
@@ -176,8 +174,8 @@ class Study:
             _write(draft / ANSWER, advice.to_json())
             _write(draft / "recommendation.txt", common.harmless(advice.text) + "\n")
             progress("Writing the trainer configs", 2 / 6, "")
-            configs = trainer_configs(advice)
-            _write_configs(configs, missing_configs(advice), draft)
+            configs, missing = trainer_configs(advice)
+            _write_configs(configs, missing, draft)
             progress("Drawing figures", 3 / 6, "")
             drawn = drawings_made(posterior, advice, self._came)
             plot(posterior, advice, draft / "figures", drawn=drawn)
@@ -203,18 +201,7 @@ class Study:
         manifest = None if self.path is None else _manifest(self.path)
         return () if manifest is None else (*manifest["files"], MANIFEST)
 
-    def what_if(
-        self,
-        *,
-        learning_rate: npt.ArrayLike | None = None,
-        group_size: npt.ArrayLike | None = None,
-        minibatches_per_refresh: npt.ArrayLike | None = None,
-        epochs_per_refresh: npt.ArrayLike | None = None,
-        prompts_per_step: npt.ArrayLike | None = None,
-        steps: npt.ArrayLike | None = None,
-        at_step: int | None = None,
-        **unknown: Any,
-    ) -> pd.DataFrame:
+    def what_if(self, **changes: Any) -> pd.DataFrame:
         """Evaluate other settings under the answer's target, price and seed noise.
 
         As `advisor.what_if`, but what is not given is as advised, so that ``study.what_if()``
@@ -222,10 +209,9 @@ class Study:
         With ``at_step`` the advised run changes to these settings on its way. The forecast is
         then of a run that is alive by that step. No pilot has shown such a change.
         """
-        changes = {name: value for name, value in locals().items() if name in (*AXES, "steps")}
         import pandas as pd
 
-        return pd.DataFrame(self.what_if_rows(at_step=at_step, **changes, **unknown))
+        return pd.DataFrame(self.what_if_rows(**changes))
 
     def what_if_rows(
         self, *, at_step: int | None = None, **changes: npt.ArrayLike | None
@@ -278,7 +264,7 @@ class Study:
         is_own = path is None and self.path is not None
         lock = common.owned(self.path) if is_own and self.path else contextlib.nullcontext()
         with writing("the report", out, "study"), lock:
-            page = self._page(trainer_configs(self.recommendation))
+            page = self._page(trainer_configs(self.recommendation)[0])
             drawn = drawings_made(self.posterior, self.recommendation, self._came)
             return report(self.posterior, self.recommendation, out, drawn=drawn, **page)
 

@@ -44,19 +44,9 @@ def ranked_names(study: str) -> list[str]:
 
 
 def simulate_and_rank(study: str, number: int) -> dict[str, Any]:
-    """Draw, fit, rank.
+    """Draw, fit, rank; the seed follows from study and number alone.
 
-    Parameters
-    ----------
-    study : str
-        One of ``STUDIES``.
-    number : int
-        Which simulation; its seed follows from study and number alone.
-
-    Returns
-    -------
-    record : dict
-        Ranks by quantity, and how the chains converged.
+    A record has ranks by quantity, and how the chains converged.
     """
     started = time.perf_counter()
     name, wrong = STUDIES[study]

@@ -97,8 +97,6 @@ def simulated(preset: str, number: int) -> Record:
     true = of_the_truth(cohort, priors, raw)
     record |= {
         "fitted": True,
-        "swapped": posterior.meta.priors.name != preset,
-        "collapsed": int(cohort.collapsed.sum()),
         "ends": {},
         "stable": {},
         "levels": {},
@@ -231,21 +229,19 @@ def _compare(
     if truth is not None:
         own = truth.final_train_reward.values[0]
         came["forecast"] = (float(rng.choice(own)), float(truth.is_stable.mean()))
-    low, middle, high = np.quantile(draws, [0.1, 0.5, 0.9])
+    middle = float(np.median(draws))
     halved = middle + 0.5 * (draws - middle)
     record["ends"][name] = {
         kind: {
             "place": place(draws, end, rng),
             "halved": place(halved, end, rng),
-            "off": end - float(middle),
-            "width": float(high - low),
+            "off": end - middle,
         }
         for kind, (end, _) in came.items()
     }
     record["stable"][name] = {
         kind: {
             "predicted": float(predicted.is_stable.mean()),
-            "true": chance,
             "came": bool(rng.random() < chance),
         }
         for kind, (_, chance) in came.items()
@@ -266,9 +262,6 @@ def summary(records: Sequence[Record]) -> dict[str, Any]:
     fitted = [one for one in records if one["fitted"]]
     told: dict[str, Any] = {
         "simulations": len(records),
-        "refused": len(records) - len(fitted),
-        "preset_swapped": sum(one["swapped"] for one in fitted),
-        "with_a_collapse": sum(one["collapsed"] > 0 for one in fitted),
         "ends": {},
         "stable": {},
         "levels": {},
@@ -277,7 +270,6 @@ def summary(records: Sequence[Record]) -> dict[str, Any]:
         own = [one["ends"][name][kind] for one in fitted if name in one["ends"]]
         told["ends"][f"{name}, {kind}"] = covered([one["place"] for one in own]) | {
             "bias": _mean([one["off"] for one in own]),
-            "width_80": float(np.mean([one["width"] for one in own])),
             "control": covered([one["halved"] for one in own]),
         }
         stable = [one["stable"][name][kind] for one in fitted if name in one["stable"]]
@@ -311,15 +303,11 @@ def covered(places: Sequence[float]) -> dict[str, Any]:
 
 def _brier(stable: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Brier score of P(stable), of the base rate, and of that of another simulation."""
-    rows = np.array([[float(one[key]) for key in ("predicted", "came", "true")] for one in stable])
-    predicted, came, true = rows.T
+    rows = np.array([[float(one[key]) for key in ("predicted", "came")] for one in stable])
+    predicted, came = rows.T
     return {
         "n": predicted.size,
-        "stable": _mean(came),
-        "predicted": _mean(predicted),
-        "true": _mean(true),
         "brier": _mean((predicted - came) ** 2),
-        "brier_of_the_truth": _mean((true - came) ** 2),
         "base_rate": _mean((came.mean() - came) ** 2),
         "control": _mean((np.roll(predicted, 1) - came) ** 2),
     }

@@ -28,15 +28,7 @@ def rank_of(truth: float, draws: FloatArray) -> int:
 
 
 def counts_up_to(ranks: IntArray, draws: int) -> IntArray:
-    """Number of ranks that are at most 0, 1, ..., ``draws - 1``, shape (..., draws).
-
-    Parameters
-    ----------
-    ranks : ndarray of shape (..., simulations)
-        Each in 0..draws.
-    draws : int
-        L, posterior draws behind a rank.
-    """
+    """Number of ranks, (..., simulations), that are at most 0, 1, ..., ``draws - 1``."""
     flat = ranks.reshape(-1, ranks.shape[-1])
     cells = np.stack([np.bincount(row, minlength=draws + 1) for row in flat])
     return np.cumsum(cells, axis=1)[:, :draws].reshape(*ranks.shape[:-1], draws)
@@ -79,27 +71,14 @@ class Band(NamedTuple):
 
 
 @cache
-def uniform_band(simulations: int, draws: int, *, seed: int = 0) -> Band:
-    """Simulate what the ECDF of uniform ranks does.
-
-    Parameters
-    ----------
-    simulations : int
-        N, number of ranks.
-    draws : int
-        L; ranks take the values 0..L.
-    seed : int
-
-    Returns
-    -------
-    band : Band
-    """
+def uniform_band(simulations: int, draws: int) -> Band:
+    """Simulate what the ECDF of so many uniform ranks among 0..``draws`` does."""
     share = np.arange(1, draws + 1) / (draws + 1)
     counts = np.arange(simulations + 1)
     below = binom.cdf(counts, simulations, share[:, None])
     above = binom.sf(counts - 1, simulations, share[:, None])
     tails = np.minimum(2 * np.minimum(below, above), 1.0)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     cells = np.full(draws + 1, 1 / (draws + 1))
     smallest = []
     for _ in range(SIMULATED // CHUNK):

@@ -37,9 +37,8 @@ MISSPECIFIED = 40
 
 def ranks(arguments: argparse.Namespace, out: Path) -> None:
     """Study 1."""
-    from drawing import draw_ranks
     from one_simulation import STUDIES
-    from rank_study import run_simulations, summary
+    from rank_study import draw_ranks, run_simulations, summary
 
     chosen = arguments.study or (["spectrum"] if arguments.quick else list(STUDIES))
     for study in chosen:
@@ -51,12 +50,8 @@ def ranks(arguments: argparse.Namespace, out: Path) -> None:
     (out / "ranks.json").write_text(json.dumps(told, indent=1) + "\n")
     draw_ranks([path for path in files if path.exists()], told, out / "ranks.svg")
     for study, result in told.items():
-        print(
-            f"{study}: {'passes' if result['passes'] else 'FAILS'};"
-            f" {result['simulations']} simulations, {result['not_converged']} not converged;"
-            f" {result['outside_band_of_all']} of {result['quantities_tested']} quantities outside,"
-            f" worst {result['worst']} (chance of all {result['chance_of_all']:.3g})"
-        )
+        outside = f"{result['outside_band_of_all']} of {result['quantities_tested']} outside"
+        print(f"{study}: {'passes' if result['passes'] else 'FAILS'}; {outside}")
 
 
 def predicted(arguments: argparse.Namespace, out: Path) -> None:
@@ -68,7 +63,7 @@ def predicted(arguments: argparse.Namespace, out: Path) -> None:
     told = run_predicted(arguments.study or tuple(DESIGNS), wanted, folder, on=on_engine(arguments))
     document = told | {"manifest": manifest(HERE / "run.py", seeds=wanted, checks={})}
     (out / "predicted.json").write_text(json.dumps(document, indent=1) + "\n")
-    print(json.dumps(told, indent=1) if arguments.json else "\n".join(rows(told)))
+    print("\n".join(rows(told)))
 
 
 def misspecified(arguments: argparse.Namespace, out: Path) -> None:
@@ -80,14 +75,10 @@ def misspecified(arguments: argparse.Namespace, out: Path) -> None:
     folder = out / "simulations" / "misspecified"
     told = run_misspecified(arguments.study or WORLDS, wanted, folder, on=on_engine(arguments))
     (out / "misspecified.json").write_text(json.dumps(told, indent=1) + "\n")
-    print(json.dumps(told, indent=1) if arguments.json else "\n".join(rows(told)))
+    print("\n".join(rows(told)))
 
 
-COMMANDS = {
-    "ranks": ranks,
-    "predicted": predicted,
-    "misspecified": misspecified,
-}
+COMMANDS = {"ranks": ranks, "predicted": predicted, "misspecified": misspecified}
 
 
 def main() -> None:
@@ -96,7 +87,6 @@ def main() -> None:
     parser.add_argument("--study", action="append", help="one of those of the command")
     parser.add_argument("--simulations", type=int, help="of each study")
     add_engine_flags(parser)
-    parser.add_argument("--json", action="store_true", help="print the result, not its table")
     parser.add_argument("--quick", action="store_true", help="a few, into --out or a new folder")
     parser.add_argument("--out", type=Path, help="folder of the results (default: this one)")
     arguments = parser.parse_args()

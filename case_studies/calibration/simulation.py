@@ -164,24 +164,10 @@ def simulate(
     rng: np.random.Generator,
     wrong: Wrong = RIGHT,
 ) -> Cohort:
-    """Draw the data of a cohort from one draw of parameters.
+    """Draw rewards, evaluations, exposures and collapses of a cohort from one draw of parameters.
 
-    Parameters
-    ----------
-    cohort : Cohort
-        From :func:`design`.
-    parameters : dict of str to ndarray
-        With an axis of one draw in front.
-    family : Family
-    rng : numpy.random.Generator
-    wrong : Wrong
-        What to do differently from the model.
-
-    Returns
-    -------
-    cohort : Cohort
-        With rewards, evaluations, exposures and collapses drawn. A run that collapses keeps all its
-        bins: given the parameters the model takes the two as independent.
+    A run that collapses keeps all its bins: given the parameters the model takes the two as
+    independent.
     """
     shared = _shared(parameters)
     mean = curves(cohort, parameters, family, cohort.run_of_bin, cohort.clock)[0]
@@ -281,22 +267,10 @@ def group_levels(cohort: Cohort, parameters: Draws) -> eq.GroupLevel:
 def curves(
     cohort: Cohort, parameters: Draws, family: Family, run: IntArray, clock: FloatArray
 ) -> FloatArray:
-    """Expected reward of runs at points of their clocks.
+    """Expected reward of runs at points of their clocks, shape (draws, points), as shares.
 
-    Parameters
-    ----------
-    cohort : Cohort
-    parameters : dict of str to ndarray
-    family : Family
-    run : ndarray of shape (points,)
-        Index of the run of each point.
-    clock : ndarray of shape (points, 4)
-        S at the tabulated learning-rate exponents.
-
-    Returns
-    -------
-    reward : ndarray of shape (draws, points)
-        As shares of the reward range.
+    ``run`` is the index of the run of each point; ``clock``, of shape (points, 4), is S at the
+    tabulated learning-rate exponents.
     """
     shared = _shared(parameters)
     tall = {name: values[:, None] for name, values in shared.items()}
@@ -338,14 +312,6 @@ def quantities(
     group, plateau and log stiffness of both groups, the luck of one run, its log hazard, its
     expected reward at twice the horizon, and the log likelihood: a quantity of parameters and data
     together sees errors that leave every marginal right (Modrak et al., arXiv:2211.02383).
-
-    Parameters
-    ----------
-    cohort : Cohort
-        With the data that were drawn.
-    parameters : dict of str to ndarray
-    priors : Priors
-    family : Family
     """
     out = _shared(parameters)
     for row, name in enumerate(LEVELS[:3]):

@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from engine_flags import here, results
+from engine_flags import results
 
 from advisor.common import EngineSettings, Item, Outcome, digest_of
 from advisor.model import Priors, load_priors
@@ -100,17 +100,8 @@ def run_missing(
 ) -> None:
     """Run the simulations that a file lacks; each is one line that stays.
 
-    Parameters
-    ----------
-    path : Path
-        Of the lines.
-    header : mapping
-        From :func:`made_under`, with what else the lines need to be read.
-    simulate : callable
-        From the study's name and a number to a record that holds the number.
-    numbers : sequence of int
-    on : dict, optional
-        Where they are done [default: ``PROCESSES`` of this machine].
+    The header is that of :func:`made_under`, with what else the lines need to be read. ``simulate``
+    makes a record with its number from the study's name and the number.
 
     Raises
     ------
@@ -140,7 +131,7 @@ def run_missing(
             stream.write(json.dumps(rounded(found.result), separators=(",", ":")) + "\n")
             stream.flush()
 
-        results(_simulated, items, f"Simulating {study}", on or here(PROCESSES), tell=write)
+        results(_simulated, items, f"Simulating {study}", on or {"jobs": PROCESSES}, tell=write)
 
 
 def _simulated(task: tuple[Callable[[str, int], Record], str, int]) -> Record:

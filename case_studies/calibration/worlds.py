@@ -118,21 +118,10 @@ class World:
         is_pilot: bool = False,
         luck: FloatArray | None = None,
     ) -> Trained:
-        """Train runs of one configuration, with all noise that a log shows.
+        """Train runs of one configuration of a model, with all noise that a log shows.
 
-        Parameters
-        ----------
-        settings : Settings
-        size : str
-            Name of the model.
-        parameters : float
-            Of the model.
-        runs, steps : int
-        rng : numpy.random.Generator
-        is_pilot : bool
-            A pilot of ``late collapse`` ended before its threshold.
-        luck : ndarray of shape (3, runs), optional
-            Effects of the runs, in standard deviations [default: drawn].
+        A pilot of ``late collapse`` ended before its threshold. Luck are the effects of the runs in
+        standard deviations, shape (3, runs), which are drawn where it is not given.
         """
         factors = planned_factors(settings, steps)
         clock = cumulative_clock(factors, self.population["rate.learning_rate"])

@@ -11,14 +11,13 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from advisor.diagnosis import MODES, Diagnosis, diagnose, find_collapse
+from advisor.diagnosis import Diagnosis, diagnose, find_collapse
 from advisor.diagnosis.collapse import find_final_fall, floor_of, judged_series
 from advisor.diagnosis.levels import SURE
 from advisor.runs import PilotRun, read_runs
@@ -89,21 +88,16 @@ def strength(run: PilotRun) -> float | None:
 
 
 def on_real(folder: Path) -> dict[str, Any]:
-    """Confusion of verdicts, recall and onset of collapses; recall leaving each source out."""
+    """Verdicts by label, recall and onset of collapses; recall leaving each source out."""
     rows = labelled(folder)
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
-    by_mode: dict[str, dict[str, Counter[str]]] = {mode: defaultdict(Counter) for mode in MODES}
-    collapses, slowest = [], 0.0
+    collapses = []
     signs: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        started = time.perf_counter()
         found = diagnose(row["run"])
-        slowest = max(slowest, time.perf_counter() - started)
         verdicts[row["verdict"]][found.verdict] += 1
         signs[row["verdict"]].update(signs_of(found))
-        for card in found.cards:
-            by_mode[card.mode][row["verdict"]][card.status] += 1
-        row["fail"], row["found"] = found.verdict == "FAIL", found.collapse_step
+        row["fail"] = found.verdict == "FAIL"
         row["z"] = strength(row["run"])
         if row["what_happened"].startswith("collapse") or row["verdict"] == "collapse":
             eye = float(row["onset_step"]) if row["onset_step"] else None
@@ -127,12 +121,7 @@ def on_real(folder: Path) -> dict[str, Any]:
     healthy = [row for row in rows if row["verdict"] == "healthy"]
     return {
         "runs": len(rows),
-        "slowest_seconds": round(slowest, 3),
         "verdicts": {label: dict(count) for label, count in sorted(verdicts.items())},
-        "by_mode": {
-            mode: {label: dict(c) for label, c in sorted(counts.items())}
-            for mode, counts in by_mode.items()
-        },
         "signs": {label: dict(count) for label, count in sorted(signs.items())},
         "collapses": collapses,
         "recall": [len(hits), len(visible), *wilson(len(hits), len(visible))],
@@ -142,7 +131,6 @@ def on_real(folder: Path) -> dict[str, Any]:
             len(healthy),
             *wilson(sum(row["fail"] for row in healthy), len(healthy)),
         ],
-        "healthy_called_collapsed": [row["id"] for row in healthy if row["found"] is not None],
         "leave_one_repository_out": left_out(rows),
     }
 

@@ -13,37 +13,149 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
-from extrapolating import LEVELS, Forecasts, summary, tell  # noqa: E402
-from run import (  # noqa: E402
-    Item,
-    Purse,
-    add_engine_flags,
-    all_runs,
-    digest_of,
-    fit_runs,
-    launched,
-    on_engine,
-    read_all,
-    results,
-    varied,
-)
+from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
+from manifest import write_result  # noqa: E402
+from run import Purse, all_runs, fit_runs, launched, read_all, varied  # noqa: E402
+from scipy.optimize import minimize_scalar  # noqa: E402
+from scipy.special import expit, logit  # noqa: E402
 
+from advisor.common import Item, digest_of  # noqa: E402
 from advisor.forecast import Forecaster, final_reward, final_steps  # noqa: E402
 from advisor.model import load_priors  # noqa: E402
 from advisor.model.priors import AS_THE_CURVE  # noqa: E402
-
-# Workers look up `run` here first, not in the folder of the replays.
-sys.path.insert(0, str(HERE))
+from advisor.theory import BoolArray, FloatArray  # noqa: E402
 
 COUNTS = (3, 5, 8)
 TIMES = (2, 4, 8)
+LEVELS = (np.arange(100) + 0.5) / 100
+"""Quantiles by which a forecast is kept."""
+
+BINS = (1.0, 3.0, 6.0, 12.0, 100.0)
+"""Edges of how many times longer than its pilots a run is."""
+
+TAIL = 0.1
+"""Beyond each end of the intervals by which the correction is chosen."""
+
+GAINS = (-1.0, 4.0)
+"""Among which the correction is looked for."""
+
+LEAST = 1e-3
+"""Share of the range by which a forecast stays clear of its ends, in log-odds."""
+
+
+class Forecasts(NamedTuple):
+    """What was said of the ends of runs, and what came, one entry each.
+
+    Attributes
+    ----------
+    world, task, run : ndarray of str, shape (forecasts,)
+    start : ndarray of shape (forecasts,)
+        Level before training, by the fit.
+    times : ndarray of shape (forecasts,)
+        Length of the run over that of its pilots.
+    beyond : ndarray of shape (forecasts,)
+        E-folds that it goes beyond what they show, as `Forecaster.beyond` has it.
+    is_piloted : ndarray of bool, shape (forecasts,)
+    came : ndarray of shape (forecasts,)
+    said : ndarray of shape (forecasts, quantiles)
+    """
+
+    world: Any
+    task: Any
+    run: Any
+    start: FloatArray
+    times: FloatArray
+    beyond: FloatArray
+    is_piloted: BoolArray
+    came: FloatArray
+    said: FloatArray
+
+    @classmethod
+    def of(cls, records: list[dict[str, Any]]) -> Forecasts:
+        """Forecasts of all worlds."""
+        columns = {
+            name: np.array([one[name] for one in records])
+            for name in ("world", "task", "start", "times", "beyond", "is_piloted", "came")
+        }
+        run = np.array([f"{one['world']} {one['run']}" for one in records])
+        return cls(run=run, said=np.array([one["quantiles"] for one in records]), **columns)
+
+    def where(self, chosen: BoolArray) -> Forecasts:
+        """Some of them."""
+        return Forecasts(*(column[chosen] for column in self))
+
+    def corrected(self, gain: float) -> Forecasts:
+        """The same as `Forecaster.scaled_reward` corrects what is beyond the pilots' support."""
+        beyond = self.beyond[:, None]
+        share, start = np.clip(self.said, LEAST, 1 - LEAST), self.start[:, None]
+        gained = np.clip((share - start) / (1 - start), 0.0, 1.0)
+        moved = expit(logit(share) + gain * beyond * gained)
+        return self._replace(said=np.where(beyond > 0, moved, self.said))
+
+    def by_world(self, values: FloatArray) -> float:
+        """Mean over worlds of the mean in each."""
+        _, index = np.unique(self.world, return_inverse=True)
+        return float(np.mean(np.bincount(index, values) / np.bincount(index)))
+
+    def interval_score(self) -> float:
+        """Width of 80 % intervals and what lies outside of them, as a proper score."""
+        low, high = np.quantile(self.said, [TAIL, 1 - TAIL], axis=1)
+        missed = np.maximum(low - self.came, 0) + np.maximum(self.came - high, 0)
+        return self.by_world(high - low + missed / TAIL)
+
+    def holds(self) -> float:
+        """Share of 80 % intervals that hold what came."""
+        low, high = np.quantile(self.said, [TAIL, 1 - TAIL], axis=1)
+        return self.by_world((low <= self.came) & (self.came <= high))
+
+
+def learned(known: Forecasts) -> float:
+    """Gain whose 80 % intervals score best beyond what pilots show."""
+    far = known.where(known.beyond > 0)
+    found = minimize_scalar(
+        lambda gain: far.corrected(gain).interval_score(), bounds=GAINS, method="bounded"
+    )
+    return float(found.x)
+
+
+def left_out(known: Forecasts) -> tuple[Forecasts, list[float]]:
+    """Forecasts by the gain of all other tasks, and those gains."""
+    said, gains = known.said.copy(), []
+    for task in np.unique(known.task):
+        own = known.task == task
+        gains.append(learned(known.where(~own)))
+        said[own] = known.where(own).corrected(gains[-1]).said
+    return known._replace(said=said), gains
+
+
+def summary(known: Forecasts) -> dict[str, Any]:
+    """What intervals hold, by how much longer a run is; a world counts once."""
+    corrected, gains = left_out(known)
+    methods = {"curve": known, "corrected by other tasks": corrected}
+    told: dict[str, Any] = {
+        "worlds": int(np.unique(known.world).size),
+        "tasks": int(np.unique(known.task).size),
+        "runs": int(np.unique(known.run).size),
+        "gain": round(learned(known), 3),
+        "gain without a task": [round(end(gains), 3) for end in (min, max)],
+    }
+    for name, method in methods.items():
+        for low, high in pairwise(BINS):
+            part = method.where(~known.is_piloted & (known.times > low) & (known.times <= high))
+            told.setdefault(name, {})[f"others, {low:g} to {high:g} times"] = {
+                "runs": int(np.unique(part.run).size),
+                "error": round(part.by_world(np.abs(part.came - np.median(part.said, axis=1))), 4),
+                "holds 0.8": round(part.holds(), 4),
+            }
+    return told
 
 
 def study(task: tuple[list[Purse], int]) -> list[dict[str, Any]]:
@@ -56,8 +168,8 @@ def study(task: tuple[list[Purse], int]) -> list[dict[str, Any]]:
     base, found = launched(purse, others), []
     for count in COUNTS:
         pilots = varied(purse, base, count)
-        posterior = fit_runs([purse.world.pilot(i, pilots.steps) for i in pilots.runs], priors, 0)
-        if isinstance(posterior, str):
+        posterior = fit_runs([purse.world.pilot(i, pilots.steps) for i in pilots.runs], priors)
+        if posterior is None:
             continue
         forecaster = Forecaster(posterior, purse.world.target)
         left = purse.total - pilots.cost
@@ -92,7 +204,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("tables", nargs="+", type=Path)
     add_engine_flags(parser)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=HERE / "extrapolation.json")
     given = parser.parse_args()
     purses = [Purse(world) for world in read_all(given.tables)]
     data = digest_of([[run.digest for run in purse.world.runs] for purse in purses])
@@ -102,7 +214,7 @@ def main() -> None:
     ]
     found = results(study, items, "Extrapolating", on_engine(given))
     told = summary(Forecasts.of([record for part in found for record in part]))
-    tell(Path(__file__), told, given.out, given.tables)
+    write_result(given.out, told, Path(__file__), given.tables)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import sys
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,40 +23,34 @@ import numpy as np
 import optuna
 from run import (
     ADVISOR,
-    BOOTSTRAPS,
     CONSTANT,
+    COUNTS,
     NONE,
     OWN_PLAN,
+    RECIPES,
+    WHEN_KNOWN,
     Pilots,
     Purse,
     all_runs,
-    best_pilot,
-    halved,
     ladder,
-    manifest,
     nearest,
     read_all,
+    score,
 )
-from trials import hyperband
+from searches import halved, hyperband, search_seed, tried_by_tpe
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
 
-from methods import search_seed, tried_by_tpe  # noqa: E402
+from manifest import write_result  # noqa: E402
 
-COUNTS = (3, 5, 8)
+BOOTSTRAPS = 2000
 DRAWS = 3
 """Seeds of a search in each world."""
 
 ALL = "all"
 FROM = {1: "constant of 1 worlds", 2: "constant of 2 worlds", ALL: CONSTANT}
 """What is known, and the name of its constant in the records."""
-
-ADVISED: dict[object, tuple[str, ...]] = {
-    1: (f"{ADVISOR}, 1 worlds known", f"{OWN_PLAN}, 1 worlds known"),
-    2: (f"{ADVISOR}, 2 worlds known", f"{OWN_PLAN}, 2 worlds known"),
-    ALL: (ADVISOR, OWN_PLAN),
-}
-ADVISED_PILOTS = 5
 
 DRAWN = (1, 2, 3, 5, 10)
 """Worlds whose best constant is asked for, ``CONSTANTS`` times in each world."""
@@ -67,18 +63,17 @@ Regrets = dict[str, list[tuple[float, bool]]]
 
 def searched(purse: Purse, base: int, count: int, seed: int) -> dict[str, tuple[int, Pilots]]:
     """Run that each search launches, and what it paid."""
-    steps, near = purse.shared(count), ladder(purse, base, 3).runs
+    near, rungs = ladder(purse, base, 3).runs, ladder(purse, base, count)
 
     def best(pilots: Pilots) -> tuple[int, Pilots]:
-        return best_pilot(purse.world, all_runs(purse), pilots.runs, steps), pilots
+        return max(pilots.runs, key=lambda i: score(purse.world, i, pilots.steps)), pilots
 
-    rungs = ladder(purse, base, count)
     rng = np.random.default_rng(seed)
     return {
         "best of the ladder": best(rungs),
-        "TPE": best(Pilots.of(tried_by_tpe(purse.world, near, count, steps, seed), steps)),
-        "successive halving of the ladder": halved(purse, count, rng, rungs.runs),
-        "Hyperband": hyperband(purse, count, seed, near),
+        "TPE": best(tried_by_tpe(purse, near, count, seed)),
+        "successive halving of the ladder": halved(purse, rungs.runs, count, rng),
+        "Hyperband": hyperband(purse, near, count, seed),
     }
 
 
@@ -115,44 +110,45 @@ def constants(purses: Sequence[Purse]) -> dict[str, Regrets]:
     return found
 
 
+def recorded(records: Sequence[dict[str, Any]]) -> dict[str, Regrets]:
+    """Regrets of the advice, of the constants and of recipes, by what was known."""
+    called = {name: name for name in RECIPES}
+    for known, constant in FROM.items():
+        of = "" if known == ALL else f", {known} worlds known"
+        called[constant] = f"constant of the records, known from {known}"
+        called[f"{OWN_PLAN}{of}"] = f"{OWN_PLAN}, known from {known}"
+        called[f"{ADVISOR}{of}"] = f"{ADVISOR}, {WHEN_KNOWN} pilots, known from {known}"
+    found: dict[str, Regrets] = {}
+    for one in records:
+        if one["method"] in called and (one["method"] != ADVISOR or one["pilots"] == WHEN_KNOWN):
+            row = found.setdefault(called[one["method"]], {}).setdefault(one["world"], [])
+            row.append((one["regret"], one["collapsed"]))
+    return found
+
+
 def study(
     purses: Sequence[Purse], records: Sequence[dict[str, Any]], say: Callable[[str], None]
-) -> tuple[dict[str, Regrets], dict[str, list[float]]]:
-    """Regrets of all methods, and what they spent."""
+) -> dict[str, Regrets]:
+    """Regrets of all methods."""
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    regrets, spent = constants(purses), {}
-    for one in records:
-        for known, names in ADVISED.items():
-            own_plan = one["method"] == names[1]
-            if own_plan or (one["method"] == names[0] and one["pilots"] == ADVISED_PILOTS):
-                which = OWN_PLAN if own_plan else f"{ADVISOR}, {ADVISED_PILOTS} pilots"
-                row = regrets.setdefault(f"{which}, known from {known}", {})
-                row.setdefault(one["world"], []).append((one["regret"], one["collapsed"]))
-            if one["method"] == FROM[known] and one["pilots"] == 0:
-                row = regrets.setdefault(f"constant of the records, known from {known}", {})
-                row.setdefault(one["world"], []).append((one["regret"], one["collapsed"]))
+    regrets = constants(purses) | recorded(records)
+    bases = {(one["method"], one["world"]): one["run"] for one in records}
     for number, purse in enumerate(purses):
         for known, name in FROM.items():
-            base = next(
-                one["run"]
-                for one in records
-                if one["method"] == name and one["world"] == purse.world.name
-            )
-            for count in COUNTS:
-                for draw in range(DRAWS):
-                    found = searched(purse, base, count, search_seed(number, draw))
-                    for method, (index, pilots) in found.items():
-                        key = f"{method}, {count} pilots, known from {known}"
-                        reward, fell = purse.outcome(index, pilots)
-                        row = regrets.setdefault(key, {})
-                        row.setdefault(purse.world.name, []).append((purse.best() - reward, fell))
-                        spent.setdefault(key, []).append(pilots.cost / purse.total)
+            base = bases[name, purse.world.name]
+            for count, draw in product(COUNTS, range(DRAWS)):
+                found = searched(purse, base, count, search_seed(number, draw))
+                for method, (index, pilots) in found.items():
+                    key = f"{method}, {count} pilots, known from {known}"
+                    reward, fell = purse.outcome(index, pilots)
+                    row = regrets.setdefault(key, {}).setdefault(purse.world.name, [])
+                    row.append((purse.best() - reward, fell))
         say(f"{number + 1} of {len(purses)}: {purse.world.name}")
-    return regrets, spent
+    return regrets
 
 
-def summary(regrets: dict[str, Regrets], spent: dict[str, list[float]]) -> dict[str, Any]:
+def summary(regrets: dict[str, Regrets]) -> dict[str, Any]:
     """Mean regret, a world counting once; deaths in a hundred runs."""
     found = {}
     for method, rows in regrets.items():
@@ -164,8 +160,6 @@ def summary(regrets: dict[str, Regrets], spent: dict[str, list[float]]) -> dict[
             "died": round(float(np.mean(deaths)), 3),
             "worlds": len(by_world),
         }
-        if method in spent:
-            found[method]["spent"] = round(float(np.mean(spent[method])), 3)
     return found
 
 
@@ -198,10 +192,10 @@ def main() -> None:
     lines = gzip.decompress(given.records.read_bytes()).decode().splitlines()
     purses = [Purse(world) for world in read_all(given.tables)]
     task_of = {one.world.name: one.world.target.task for one in purses}
-    regrets, spent = study(
+    regrets = study(
         purses, [json.loads(line) for line in lines], lambda line: print(line, flush=True)
     )
-    summed: dict[str, Any] = {"worlds": len(purses), "methods": summary(regrets, spent)}
+    summed: dict[str, Any] = {"worlds": len(purses), "methods": summary(regrets)}
     summed["differences"] = {
         f"{own} - {other}": difference(regrets[own], regrets[other], task_of)
         for own in regrets
@@ -209,9 +203,7 @@ def main() -> None:
         for other in regrets
         if not other.startswith("advisor") and other.endswith(own.rpartition(",")[2])
     }
-    inputs = [given.records, *given.tables]
-    summed["manifest"] = manifest(Path(__file__), seeds=DRAWS, checks={}, inputs=inputs)
-    given.out.write_text(json.dumps(summed, indent=1) + "\n", encoding="utf-8")
+    write_result(given.out, summed, Path(__file__), [given.records, *given.tables])
     for name, row in [*summed["methods"].items(), *summed["differences"].items()]:
         print(name, row)
 

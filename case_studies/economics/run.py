@@ -1,17 +1,18 @@
 """What advice is worth when pilots and the full run are paid out of one purse.
 
-    python case_studies/economics/run.py TABLE.jsonl[.gz]... [--out economics.json] [--records FILE]
+    python case_studies/economics/run.py TABLE.jsonl[.gz]... --records FILE
 
 Every method gets the same optimizer steps for all that it trains, as many as a run of the table
 has. What pilots take, the full run is shorter by; regret is against the best run of the table had
 all of the purse gone into it. Tables hold runs that were really trained: a pilot is the beginning
-of one, a full run its first part.
+of one, a full run its first part. `rivals.py` scores the records beside searches.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,27 +20,23 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "replay"), str(HERE.parent)]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import numpy as np  # noqa: E402
-from advise import fit_runs  # noqa: E402
-from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
-from manifest import manifest  # noqa: E402
-from methods import RECIPES, best_pilot, nearest, score, tried_by_tpe  # noqa: E402
-from tables import World, read_worlds  # noqa: E402
+import numpy as np
+from engine_flags import add_engine_flags, on_engine, results
+from tables import World, read_worlds
 
-import advisor  # noqa: E402
-from advisor.advice import plan  # noqa: E402
-from advisor.advice.pilot_choice import FEWEST_RUNS  # noqa: E402
-from advisor.advice.pilot_plan import VARIED  # noqa: E402
-from advisor.common import Item, digest_of  # noqa: E402
-from advisor.errors import InputError  # noqa: E402
-from advisor.forecast import Forecaster, Target, stability  # noqa: E402
-from advisor.model import Posterior  # noqa: E402
-from advisor.runs import Settings  # noqa: E402
+import advisor
+from advisor.advice import plan
+from advisor.advice.pilot_choice import FEWEST_RUNS
+from advisor.advice.pilot_plan import VARIED
+from advisor.common import Item, digest_of
+from advisor.errors import AdvisorError, InputError
+from advisor.forecast import Forecaster, Target, fit, stability
+from advisor.model import Posterior, Priors, Sampling
+from advisor.runs import PilotRun, Settings
 
-COUNTS = (1, 2, 3, 5, 8)
+COUNTS = (3, 5, 8)
 PROJECTS = (1, 2)
 """From how few other worlds a constant may be known; else it is from all of them."""
 
@@ -48,19 +45,8 @@ WHEN_KNOWN = 5
 
 ADVISOR, CONSTANT = "advisor", "best constant of other worlds"
 OWN_PLAN = "advisor, its own plan"
-BEST_OF_LADDER, TPE = "best of the ladder", "TPE from the constant"
-COMPARED: dict[tuple[str, int], tuple[tuple[str, int], ...]] = {
-    (ADVISOR, count): ((CONSTANT, 0), (BEST_OF_LADDER, count), (TPE, count)) for count in (3, 5, 8)
-} | {
-    (f"{ADVISOR}, {projects} worlds known", WHEN_KNOWN): (
-        (f"constant of {projects} worlds", 0),
-        (f"{BEST_OF_LADDER}, {projects} worlds known", WHEN_KNOWN),
-    )
-    for projects in PROJECTS
-}
-"""Methods and their numbers of pilots whose regrets are compared world by world."""
-
-BOOTSTRAPS = 2000
+RECIPES = {"recipe: TRL": (1e-6, 8, 1), "recipe: verl": (1e-6, 5, 4)}
+"""Learning rate, group size and refresh interval of common defaults; the nearest run is taken."""
 
 SHARE = 0.2
 """Of the purse that pilots may cost."""
@@ -86,7 +72,7 @@ class Purse(NamedTuple):
 
     def reward(self, index: int, steps: int) -> float:
         """Mean train reward of the last steps of a full run."""
-        return float(np.mean(self.world.rows[index]["reward"][:steps][-AVERAGED:]))
+        return score(self.world, index, steps)
 
     def outcome(self, index: int, pilots: Pilots) -> tuple[float, bool]:
         """What a launched run comes to with what pilots leave, and whether it had collapsed.
@@ -177,13 +163,12 @@ def _rungs(purse: Purse, base: int, count: int) -> list[tuple[float, float, floa
     ]
 
 
-def planned(purse: Purse, base: int, projects: int, *, vary_all: bool = True) -> Pilots:
+def planned(purse: Purse, base: int, projects: int) -> Pilots:
     """Pilots that `advisor plan` names, or none where it says: run."""
     settings, target = purse.world.settings(base), purse.world.target
     target = Target("task", target.model, target.parameters)
     try:
-        asked_of = {"share": SHARE, "vary_all": vary_all, "projects": projects}
-        found = plan(settings, purse.total, target, **asked_of)
+        found = plan(settings, purse.total, target, share=SHARE, vary_all=True, projects=projects)
     except InputError:  # the purse has no room for two pilots
         return NONE
     if found.kind == "run":
@@ -193,12 +178,6 @@ def planned(purse: Purse, base: int, projects: int, *, vary_all: bool = True) ->
         for own in (one.settings for one in found.pilots)
     ]
     return _taken(purse, asked, found.pilots[0].steps)
-
-
-def at_random(purse: Purse, count: int, rng: np.random.Generator) -> Pilots:
-    """So many runs of the table, drawn without replacement."""
-    runs = rng.choice(len(purse.world.runs), count, replace=False).tolist()
-    return Pilots.of(runs, purse.shared(count))
 
 
 def _taken(purse: Purse, settings: Sequence[tuple[float, float, float]], steps: int) -> Pilots:
@@ -211,15 +190,37 @@ def _taken(purse: Purse, settings: Sequence[tuple[float, float, float]], steps: 
     return Pilots.of(runs, steps)
 
 
-def same_in(world: World, purse: Purse, index: int) -> int:
-    """Run of a world that is nearest in its settings to one of a purse."""
-    own = purse.world.runs[index].hyperparameters
-    every = list(range(len(world.runs)))
-    return nearest(world, every, own.learning_rate, own.group_size, own.refresh_interval)
-
-
 def all_runs(purse: Purse) -> list[int]:
     return list(range(len(purse.world.runs)))
+
+
+def nearest(world: World, candidates: list[int], rate: float, group: float, k: float) -> int:
+    """Run with the nearest settings, in decades of rate and doublings of the rest."""
+
+    def distance(index: int) -> float:
+        settings = world.runs[index].hyperparameters
+        return (
+            3 * abs(math.log10(settings.learning_rate / rate))
+            + abs(math.log2(settings.group_size / group))
+            + 0.5 * abs(math.log2(settings.refresh_interval / k))
+        )
+
+    return min(candidates, key=distance)
+
+
+def score(world: World, index: int, steps: int) -> float:
+    """Mean train reward of a run's last steps up to ``steps``."""
+    return float(np.mean(world.rows[index]["reward"][max(0, steps - AVERAGED) : steps]))
+
+
+def fit_runs(runs: list[PilotRun], priors: Priors | None = None) -> Posterior | None:
+    """Posterior of runs; None where they do not fit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return fit(runs, priors=priors, sampling=Sampling(seed=1))
+        except AdvisorError:
+            return None
 
 
 class Advice(NamedTuple):
@@ -230,12 +231,11 @@ class Advice(NamedTuple):
     said: dict[int, float]
 
 
-def fitted(purse: Purse, pilots: Pilots, seed: int) -> Posterior | None:
+def fitted(purse: Purse, pilots: Pilots) -> Posterior | None:
     """Posterior of pilots; None where they are too few for advice or do not fit."""
     runs = [purse.world.pilot(index, steps) for index, steps in pilots.steps_of.items()]
     # Of fewer the advisor names no configuration, only the next pilot.
-    posterior = fit_runs(runs, None, seed) if len(runs) >= FEWEST_RUNS else "too few"
-    return None if isinstance(posterior, str) else posterior
+    return fit_runs(runs) if len(runs) >= FEWEST_RUNS else None
 
 
 def advised(
@@ -286,40 +286,10 @@ def _place(settings: Any) -> tuple[object, ...]:
     return tuple(getattr(settings, name) for name in names)
 
 
-def _searched_from(purse: Purse, base: int, count: int, repeat: int) -> Pilots:
-    """The constant and its two neighbours first, then what TPE draws."""
-    steps, first = purse.shared(count), ladder(purse, base, 3).runs
-    tried = tried_by_tpe(purse.world, first, count, steps, repeat)
-    return Pilots.of(tried, steps)
-
-
-def halved(
-    purse: Purse, count: int, rng: np.random.Generator, known: Sequence[int] = ()
-) -> tuple[int, Pilots]:
-    """Successive halving from twice as many runs: the better half goes on for twice as long.
-
-    Runs that are ``known`` to be good come first, the rest is drawn.
-    """
-    first = min(2 * count, len(purse.world.runs))
-    drawn = [index for index in rng.permutation(all_runs(purse)).tolist() if index not in known]
-    alive = [*known, *drawn][:first]
-    rungs = max(1, int(np.ceil(np.log2(first))))
-    done = dict.fromkeys(alive, 0)
-    for _ in range(rungs):
-        steps = int(SHARE * purse.total / rungs / len(alive))
-        if steps:
-            for index in alive:
-                done[index] += steps
-            alive.sort(key=lambda index: -score(purse.world, index, done[index]))
-        alive = alive[: max(1, len(alive) // 2)]
-    return alive[0], Pilots(done)
-
-
 class Ledger(NamedTuple):
-    """What methods come to in one world, for one draw of chance."""
+    """What methods come to in one world."""
 
     purse: Purse
-    repeat: int
     records: list[dict[str, Any]]
 
     def record(
@@ -336,7 +306,6 @@ class Ledger(NamedTuple):
             {
                 "world": self.purse.world.name,
                 "task": self.purse.world.target.task,
-                "repeat": self.repeat,
                 "method": method,
                 "pilots": len(pilots.runs),
                 "spent": pilots.cost / self.purse.total,
@@ -349,27 +318,21 @@ class Ledger(NamedTuple):
             }
         )
 
-    def look(self, method: str, pilots: Pilots) -> None:
-        """Launch the best pilot as it stands."""
-        purse = self.purse
-        best = best_pilot(purse.world, all_runs(purse), pilots.runs, pilots.steps)
-        self.record(method, best, pilots)
-
     def ask(self, method: str, pilots: Pilots, known: int, projects: int) -> None:
         """Launch what the advisor names."""
-        posterior = fitted(self.purse, pilots, self.repeat)
+        posterior = fitted(self.purse, pilots)
         found = advised(self.purse, pilots, known, projects, posterior)
         self.record(method, found.run, pilots, found.p_stable, found.said)
 
 
-def study(task: tuple[list[Purse], int, int]) -> list[dict[str, Any]]:
-    """Every method in one world, for one draw of chance."""
-    purses, number, repeat = task
+def study(task: tuple[list[Purse], int]) -> list[dict[str, Any]]:
+    """Every method in one world."""
+    purses, number = task
     warnings.simplefilter("ignore")
-    purse, ledger = purses[number], Ledger(purses[number], repeat, [])
+    purse, ledger = purses[number], Ledger(purses[number], [])
     # A world on the same task, of another size or start, would give the constant away.
     others = [p for p in purses if p.world.target.task != purse.world.target.task]
-    rng = np.random.default_rng([number, repeat])
+    rng = np.random.default_rng([number, 0])
     base = launched(purse, others)
     worlds = len({one.world.target.task for one in others})
     ledger.record(CONSTANT, base, NONE)
@@ -377,21 +340,17 @@ def study(task: tuple[list[Purse], int, int]) -> list[dict[str, Any]]:
         ledger.record(name, nearest(purse.world, all_runs(purse), *recipe), NONE)
     ledger.ask(OWN_PLAN, planned(purse, base, worlds), base, worlds)
     for count in COUNTS:
-        pilots = ladder(purse, base, count)
-        ledger.look(BEST_OF_LADDER, pilots)
-        if count > 2:
-            ledger.ask(ADVISOR, varied(purse, base, count), base, worlds)
-            ledger.ask("advisor on a ladder of rates", pilots, base, worlds)
-            ledger.look(TPE, _searched_from(purse, base, count, repeat))
-        ledger.look("best of random pilots", at_random(purse, count, rng))
+        ledger.ask(ADVISOR, varied(purse, base, count), base, worlds)
+        ledger.ask("advisor on a ladder of rates", ladder(purse, base, count), base, worlds)
+    for count in (1, 2, *COUNTS):
+        # Random pilots were drawn here once: which worlds are known must not change.
+        rng.choice(len(purse.world.runs), count, replace=False)
         if count > 1:
-            ledger.record("successive halving", *halved(purse, count, rng))
+            rng.permutation(len(purse.world.runs))
     for projects in PROJECTS:
         drawn = rng.choice(len(others), projects, replace=False)
         few = launched(purse, [others[place] for place in drawn])
         ledger.record(f"constant of {projects} worlds", few, NONE)
-        pilots = ladder(purse, few, WHEN_KNOWN)
-        ledger.look(f"{BEST_OF_LADDER}, {projects} worlds known", pilots)
         pilots = varied(purse, few, WHEN_KNOWN)
         ledger.ask(f"{ADVISOR}, {projects} worlds known", pilots, few, projects)
         own = planned(purse, few, projects)
@@ -400,35 +359,21 @@ def study(task: tuple[list[Purse], int, int]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Read, replay, sum up."""
+    """Read, ask, keep the records."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("tables", nargs="+", type=Path)
-    parser.add_argument("--repeats", type=int, default=1)
     add_engine_flags(parser)
-    parser.add_argument("--records", type=Path, help="write them here, as JSON lines")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--records", type=Path, required=True, help="JSON lines, written here")
     given = parser.parse_args()
     purses = [Purse(world) for world in read_all(given.tables)]
     data = digest_of([[run.digest for run in purse.world.runs] for purse in purses])
     items = [
-        Item(
-            f"{purses[number].world.name}, repeat {repeat}",
-            (purses, number, repeat),
-            (data, digest_of(number, repeat)),
-        )
-        for repeat in range(given.repeats)
-        for number in range(len(purses))
+        Item(purse.world.name, (purses, number), (data, digest_of(number)))
+        for number, purse in enumerate(purses)
     ]
     found = results(study, items, "Spending purses", on_engine(given))
-    done = [record for records in found for record in records]
-    if given.records is not None:
-        given.records.write_text("".join(json.dumps(one) + "\n" for one in done), encoding="utf-8")
-    told = summary(done)
-    told["manifest"] = manifest(Path(__file__), seeds=given.repeats, checks={}, inputs=given.tables)
-    text = json.dumps(told, indent=1)
-    if given.out is not None:
-        given.out.write_text(text + "\n", encoding="utf-8")
-    print(text)
+    lines = "".join(json.dumps(one) + "\n" for records in found for one in records)
+    given.records.write_text(lines, encoding="utf-8")
 
 
 def read_all(paths: Sequence[Path]) -> list[World]:
@@ -439,80 +384,6 @@ def read_all(paths: Sequence[Path]) -> list[World]:
         for world in worlds
         if len({run.hyperparameters.prompts_per_step for run in world.runs}) == 1
     ]
-
-
-def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Regret by method and number of pilots; a world counts once, whatever its repeats."""
-    worlds = sorted({one["world"] for one in records})
-    told: dict[str, Any] = {"worlds": len(worlds), "methods": {}}
-    for method in dict.fromkeys(one["method"] for one in records):
-        own = [one for one in records if one["method"] == method]
-        counts = [None] if method.startswith(OWN_PLAN) else sorted({one["pilots"] for one in own})
-        for count in counts:
-            part = [one for one in own if count is None or one["pilots"] == count]
-            by_world = [
-                float(np.mean([one["regret"] for one in part if one["world"] == world]))
-                for world in worlds
-                if any(one["world"] == world for one in part)
-            ]
-            key = method if count is None else f"{method}, {count} pilots"
-            told["methods"][key] = {
-                "regret_mean": round(float(np.mean(by_world)), 4),
-                "regret_p90": round(float(np.quantile(by_world, 0.9)), 4),
-                "spent": round(float(np.mean([one["spent"] for one in part])), 3),
-                "collapsed": sum(one["collapsed"] for one in part),
-                "distinct_runs": len({(one["world"], one["run"]) for one in part}),
-                "pieces": len(part),
-                "worlds": len(by_world),
-            }
-    told["guard"] = guard(records)
-    told["differences"] = differences(records)
-    return told
-
-
-def differences(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Mean difference of regret in the same worlds, with a 95 % interval that resamples tasks."""
-    regrets: dict[tuple[str, int], dict[str, float]] = {}
-    for one in records:
-        regrets.setdefault((one["method"], one["pilots"]), {})[one["world"]] = one["regret"]
-    task_of = {one["world"]: one["task"] for one in records if "task" in one}
-    found: dict[str, Any] = {}
-    for own, others in COMPARED.items():
-        for other in (one for one in others if own in regrets and one in regrets):
-            by_task: dict[str, list[float]] = {}
-            for world in regrets[own].keys() & regrets[other].keys():
-                gap = regrets[own][world] - regrets[other][world]
-                by_task.setdefault(task_of[world], []).append(gap)
-            parts = [np.array(by_task[task]) for task in sorted(by_task)]
-            rng = np.random.default_rng(0)
-            drawn = rng.integers(0, len(parts), (BOOTSTRAPS, len(parts)))
-            means = [np.concatenate([parts[at] for at in row]).mean() for row in drawn]
-            low, high = np.quantile(means, [0.025, 0.975])
-            name = f"{own[0]}, {own[1]} pilots - {other[0]}, {other[1]} pilots"
-            found[name] = {
-                "mean": round(float(np.concatenate(parts).mean()), 4),
-                "low": round(float(low), 4),
-                "high": round(float(high), 4),
-                "tasks": len(parts),
-            }
-    return found
-
-
-def guard(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Share of advised deaths where at least ``LEVEL`` was said, by distinct runs and worlds."""
-    own = [
-        one
-        for one in records
-        if one["method"].startswith("advisor") and (one["p_stable"] or 0.0) >= LEVEL
-    ]
-    distinct = {(one["world"], one["run"]): one["collapsed"] for one in own}
-    return {
-        "pieces": len(own),
-        "distinct_runs": len(distinct),
-        "worlds": len({world for world, _ in distinct}),
-        "pieces_that_died": sum(one["collapsed"] for one in own),
-        "distinct_runs_that_died": sum(distinct.values()),
-    }
 
 
 if __name__ == "__main__":

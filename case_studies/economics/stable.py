@@ -1,12 +1,12 @@
 """Is P(stable) right in worlds that shaped nothing? Of every configuration that was not piloted.
 
-    python case_studies/economics/stable.py RECORDS.jsonl[.gz] TABLE.jsonl.gz... \
+    python case_studies/economics/stable.py RECORDS.jsonl.gz TABLE.jsonl.gz... \
         --replayed PREDICTIONS.jsonl.gz TABLE.jsonl... [--out stable.json]
 
-with the records that ``run.py --records`` wrote on the same tables, and the predictions that
-``replay/run.py --predictions`` wrote on older ones. What the model says, and what a line learned
-on the other worlds makes of it, are set beside what became of the trained runs. The line of all
-of them is what the preset ``small_models`` ships.
+with the records that ``run.py`` wrote on the same tables, and ``predictions.jsonl.gz``, which an
+earlier release made of eight pilots each on older tables. What the model says, and what a line
+learned on the other worlds makes of it, are set beside what became of the trained runs. The line of
+all of them is what the preset ``small_models`` ships.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
+from manifest import write_result  # noqa: E402
 from recalibration import Line, learn_line  # noqa: E402
-from run import LEVEL, Purse, manifest, read_all  # noqa: E402
-from scipy.stats import beta  # noqa: E402
+from run import Purse, read_all  # noqa: E402
 from tables import World, read_worlds  # noqa: E402
 
 from advisor.forecast import log_update_norm  # noqa: E402
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("records", type=Path)
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--replayed", nargs="+", type=Path, required=True)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=HERE / "stable.json")
     given = parser.parse_args()
     lines = lines_of(given.records)
     new = of_records(lines, read_all(given.tables))
@@ -79,20 +79,20 @@ def main() -> None:
     is_new = np.isin(both.world, new.world)
     # A line knows nothing of other optimizers, whose updates have another norm.
     of_line = np.isfinite(by_line)
-    found: dict[str, Any] = {}
-    for name, part in (("worlds", is_new), ("older tables", ~is_new)):
-        own, line = both.where(part & of_line), by_line[part & of_line]
-        base = np.array([own.lived[own.world != w].mean() for w in own.world])
-        methods = {"model": own.said, "line of the others": line, "base rate of the others": base}
-        found[name] = {
+    part = is_new & of_line
+    own, line = both.where(part), by_line[part]
+    base = np.array([own.lived[own.world != w].mean() for w in own.world])
+    methods = {"model": own.said, "line of the others": line, "base rate of the others": base}
+    found: dict[str, Any] = {
+        "worlds": {
             "forecasts": own.said.size,
             "runs": np.unique(own.run).size,
             "worlds": np.unique(own.world).size,
             "lived": round(float(own.lived.mean()), 4),
             "methods": {key: scores(p, own) for key, p in methods.items()},
-            "brier_by_world": {str(w): by_world(own, line, w) for w in np.unique(own.world)},
-            "classes": {key: classes(methods[key], own) for key in ("model", "line of the others")},
+            "classes": classes(line, own),
         }
+    }
     known = both.where(of_line)
     found["line"] = {
         **{key: round(value, 3) for key, value in learned(known)._asdict().items()},
@@ -100,19 +100,13 @@ def main() -> None:
         "runs": np.unique(known.run).size,
     }
     found["advised"] = advised(lines)
-    inputs = [*given.tables, *given.replayed]
-    found["manifest"] = manifest(Path(__file__), seeds=1, checks={}, inputs=inputs)
-    written = json.dumps(found, indent=1)
-    if given.out is not None:
-        given.out.write_text(written + "\n", encoding="utf-8")
-    print(written)
+    print(json.dumps(found, indent=1))
+    write_result(given.out, found, Path(__file__), [*given.tables, *given.replayed])
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """JSON lines of a file that may be compressed."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as text:
-        return [json.loads(line) for line in text]
+    """JSON lines of a packed file."""
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
 def of_records(lines: list[dict[str, Any]], worlds: list[World]) -> Forecasts:
@@ -198,12 +192,6 @@ def scores(p: FloatArray, own: Forecasts) -> dict[str, Any]:
     }
 
 
-def by_world(own: Forecasts, line: FloatArray, world: str) -> list[float]:
-    """Brier scores of the model and of the line in one world."""
-    here = own.world == world
-    return [round(float(np.mean((p - own.lived)[here] ** 2)), 4) for p in (own.said, line)]
-
-
 def classes(p: FloatArray, own: Forecasts) -> list[dict[str, Any]]:
     """What lived where so much was said, by forecasts and distinct runs."""
     told = []
@@ -224,21 +212,10 @@ def classes(p: FloatArray, own: Forecasts) -> list[dict[str, Any]]:
 
 
 def advised(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """Runs that were advised, each once, at the level asked for and at a higher one."""
-    told = {}
-    for level in (LEVEL, SURE):
-        sure = [one for one in lines if (one["p_stable"] or 0.0) >= level]
-        fate = {(one["world"], one["run"]): one["collapsed"] for one in sure}
-        died = sum(fate.values())
-        told[str(level)] = {
-            "pieces": len(sure),
-            "runs": len(fate),
-            "worlds": len({world for world, _ in fate}),
-            "died": died,
-            "lived": round(1 - died / len(fate), 4),
-            "at_least": round(float(beta.ppf(0.05, len(fate) - died, died + 1)), 4),
-        }
-    return told
+    """Runs that were advised as surely stable, each once."""
+    sure = [one for one in lines if (one["p_stable"] or 0.0) >= SURE]
+    fate = {(one["world"], one["run"]): one["collapsed"] for one in sure}
+    return {str(SURE): {"runs": len(fate), "died": sum(fate.values())}}
 
 
 if __name__ == "__main__":

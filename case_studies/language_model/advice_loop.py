@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 from figures import draw_loops
-from manifest import manifest
+from manifest import write_result
 from run_plan import LADDER, STEPS, Configuration, Planned
 from run_store import FILES, RUNS, TABLES, write_run
 from trained_runs import Trained, configuration_of, cut, sidecar, trained
@@ -30,8 +30,6 @@ PILOT_STEPS = 12
 ADVISED_SEEDS = (2, 3, 4)
 SEARCH_SEED = 7
 TRL_DEFAULT = Configuration(1e-6)
-VERL = Configuration(1e-6, group=5, minibatches=4, kl=0.001, completions=30)
-"""verl's example: rate 1e-6, five completions a prompt, four mini-batches, a KL loss of 0.001."""
 
 SPACE = {"rate": (1e-6, 1e-3), "group": (4, 8, 16), "refresh": (1, 2, 4)}
 """Where the searches look; with as many steps as the pilots took."""
@@ -179,7 +177,6 @@ def methods(task: str, tasks: Sequence[str]) -> dict[str, Configuration]:
     """What each of the others launches; the searches once their trials are trained."""
     return {
         "TRL's default": TRL_DEFAULT,
-        "verl's example": VERL,
         "best pilot": best_pilot(task),
         "best constant of the other tasks": constant_of_others(task, tasks),
         **searched(task),
@@ -188,7 +185,7 @@ def methods(task: str, tasks: Sequence[str]) -> dict[str, Configuration]:
 
 def recipes(task: str, tasks: Sequence[str]) -> list[Planned]:
     """Runs of what is known beforehand, or from the pilots alone."""
-    return _full(task, [VERL, best_pilot(task), constant_of_others(task, tasks)])
+    return _full(task, [best_pilot(task), constant_of_others(task, tasks)])
 
 
 def chosen(task: str, tasks: Sequence[str]) -> list[Planned]:
@@ -301,10 +298,7 @@ def best_of(task: str) -> tuple[float, str]:
 def write(found: Sequence[dict[str, Any]], out: Path) -> None:
     """Keep the result beside what made it."""
     document = {"summary": summary(found), "tasks": found}
-    document["manifest"] = manifest(
-        Path(__file__), seeds=len(ADVISED_SEEDS), checks={}, inputs=sorted(TABLES.glob("*.gz"))
-    )
-    out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_result(out, document, Path(__file__), sorted(TABLES.glob("*.gz")))
 
 
 def draw_all(out: Path) -> None:

@@ -32,6 +32,7 @@ KEPT = {
 }
 """Kind of run: where its forecasts are kept, and the preset that ships for it."""
 
+RIVALS = ("last rows", "own exponential")
 Forecast = Mapping[str, Any]
 
 
@@ -52,10 +53,11 @@ def groups(found: Sequence[Forecast]) -> dict[str, list[Forecast]]:
 
 
 def with_and_without_deaths(part: Sequence[Forecast]) -> dict[str, Any]:
-    """Scores of piloted settings over the runs that lived, and over all."""
+    """Scores of piloted settings over the runs that lived, and over all; of all, also rivals'."""
     piloted = [one for one in part if one["piloted"]]
     lived = [one for one in piloted if one["died"] is None]
-    return {name: scores(of, "advisor") for name, of in (("lived", lived), ("all", piloted))}
+    rivals = {method: scores(piloted, method) for method in RIVALS}
+    return {"lived": scores(lived, "advisor"), "all": scores(piloted, "advisor"), **rivals}
 
 
 def difference(mine: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
@@ -100,6 +102,13 @@ def at_best_checkpoint(found: Sequence[Forecast]) -> list[Forecast]:
         for run in trained(unpack(places.get(task, task)))
     }
     return [{**one, "came": best[one["task"], one["run"]]} for one in found]
+
+
+def without_task(table: Any, task: str) -> Any:
+    """Finished runs elsewhere but those of a task; a cell of another model on it tells no less."""
+    tasks = np.array([name.partition(": ")[2] for name in table.repository])
+    kept = ~np.isin(tasks, (task, f"cells/{task}"))
+    return type(table)(*(column[kept] for column in table))
 
 
 def brier(part: Sequence[Forecast]) -> dict[str, Any]:

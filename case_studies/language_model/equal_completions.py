@@ -10,6 +10,7 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
+from compared import difference
 from later_tasks import LATER_TASKS
 from run_plan import LARGE, STEPS
 from run_store import unpack
@@ -43,22 +44,18 @@ def ends_by_split(tasks: tuple[str, ...]) -> dict[Split, dict[float, dict[str, T
     return found
 
 
-def compared(ends: dict[str, float], others: dict[str, float]) -> dict[str, float]:
-    """Mean difference over tasks, with its standard error."""
-    apart = np.array([ends[task] - others[task] for task in ends])
-    error = apart.std(ddof=1) / np.sqrt(apart.size)
-    return {"difference": round(float(apart.mean()), 4), "standard_error": round(float(error), 4)}
-
-
 def told(runs: dict[str, Trained], others: dict[str, Trained]) -> dict[str, Any]:
     """What the runs of one split and rate came to, beside those of the usual split at that rate."""
-    ends, usual = ({task: run.final for task, run in one.items()} for one in (runs, others))
+    ends = {task: run.final for task, run in runs.items()}
+    less = difference(ends, {task: others[task].final for task in ends})
     return {
         "mean": round(float(np.mean(list(ends.values()))), 4),
         "held_out": round(float(np.mean([run.evaluations()[1][-1] for run in runs.values()])), 4),
         "died": sum(run.died_at is not None for run in runs.values()),
         "by_task": {task: round(end, 4) for task, end in ends.items()},
-    } | compared(ends, usual)
+        "difference": less["difference"],
+        "standard_error": less["standard_error"],
+    }
 
 
 def result() -> dict[str, Any]:

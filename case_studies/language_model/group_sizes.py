@@ -25,12 +25,8 @@ Pair = tuple[Trained, Trained]
 """Runs with the smaller group and with the larger one."""
 
 
-def fluctuation(run: Trained) -> tuple[float, float] | None:
-    """Variance, and covariance of neighbouring steps, about the curve; in units of p(1 - p).
-
-    What prompts and answers add by chance is new at each step: only the covariance can be a policy
-    that strays. None of a run without spread.
-    """
+def fluctuation(run: Trained) -> float | None:
+    """Variance about the curve in units of p(1 - p); None of a run without spread."""
     _, reward = run.rewards
     if reward.size < LEAST_ROWS:
         return None
@@ -42,9 +38,7 @@ def fluctuation(run: Trained) -> tuple[float, float] | None:
     if spread < SPREAD:
         return None
     free = reward.size - DEGREE - 1
-    return float((left**2).sum() / free / spread), float(
-        (left[1:] * left[:-1]).sum() / free / spread
-    )
+    return float((left**2).sum() / free / spread)
 
 
 def pairs(runs: Iterable[tuple[str, Trained]], same: str) -> dict[tuple[int, int], list[Pair]]:
@@ -97,12 +91,8 @@ def compared(of: Sequence[Pair]) -> dict[str, Any]:
         powers = []
         for a, b, x, y in moving:
             doublings = np.log(b.configuration.group / a.configuration.group)
-            powers.append(float(np.log(y[0] / x[0]) / (doublings or 1)))
+            powers.append(float(np.log(y / x) / (doublings or 1)))
         told["variance_power"] = _mean(powers)
-        told["covariance"] = {
-            "smaller": _mean([x[1] for *_, x, _ in moving]),
-            "larger": _mean([y[1] for *_, y in moving]),
-        }
     return told
 
 

@@ -20,7 +20,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
 from cell_plan import CONSTANT  # noqa: E402
-from compared import difference  # noqa: E402
+from compared import difference, without_task  # noqa: E402
 from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
 from later_tasks import LATER_TASKS  # noqa: E402
 from manifest import write_result  # noqa: E402
@@ -38,9 +38,7 @@ TABLE = elsewhere.shipped_outcomes()
 
 def leave_out(task: str) -> None:
     """From here on P(stable) counts no run of a task."""
-    tasks = np.array([name.partition(": ")[2] for name in TABLE.repository])
-    kept = ~np.isin(tasks, (task, f"cells/{task}"))
-    others = elsewhere.Outcomes(*(column[kept] for column in TABLE))
+    others = without_task(TABLE, task)
     elsewhere._of_others.cache_clear()
     elsewhere.shipped_outcomes = lambda: others
 

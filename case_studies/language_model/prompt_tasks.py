@@ -24,8 +24,6 @@ class Task(NamedTuple):
     Attributes
     ----------
     name : str
-    shape : str
-        What is special about its reward.
     draw : callable
         A generator of random numbers -> question and right answer.
     reward : callable
@@ -37,7 +35,6 @@ class Task(NamedTuple):
     """
 
     name: str
-    shape: str
     draw: Callable[[random.Random], tuple[str, str]]
     reward: Callable[[str, str, str], float]
     longest: int
@@ -139,39 +136,11 @@ def _last_word(generator: random.Random) -> tuple[str, str]:
 TASKS = {
     task.name: task
     for task in (
-        Task("sums", "starts near 0", _sum, exact, 6, ("31 + 25 = ?", "56")),
-        Task(
-            "largest",
-            "starts at a tenth",
-            _largest,
-            exact,
-            6,
-            ("Largest of 31, 64, 12, 50?", "64"),
-        ),
-        Task(
-            "larger",
-            "starts in the middle",
-            _larger,
-            exact,
-            6,
-            ("Which is larger, 31 or 64?", "64"),
-        ),
-        Task("sorting", "graded", _sorted, share_of_places, 10, ("Sort 6 3 8 1", "1 3 6 8")),
-        Task(
-            "tags",
-            "format first, then correctness",
-            _in_tags,
-            tagged,
-            12,
-            ("21 + 5 = ?", "<answer>26</answer>"),
-        ),
-        Task(
-            "last_word",
-            "can be hacked",
-            _last_word,
-            contains,
-            12,
-            ("Last word of: fish road gold hat", "hat"),
-        ),
+        Task("sums", _sum, exact, 6, ("31 + 25 = ?", "56")),
+        Task("largest", _largest, exact, 6, ("Largest of 31, 64, 12, 50?", "64")),
+        Task("larger", _larger, exact, 6, ("Which is larger, 31 or 64?", "64")),
+        Task("sorting", _sorted, share_of_places, 10, ("Sort 6 3 8 1", "1 3 6 8")),
+        Task("tags", _in_tags, tagged, 12, ("21 + 5 = ?", "<answer>26</answer>")),
+        Task("last_word", _last_word, contains, 12, ("Last word of: fish road gold hat", "hat")),
     )
 }

@@ -24,7 +24,6 @@ RIDGE = 0.01
 """Of the slopes: six tasks can be told apart without an error."""
 
 DRAWS = 300
-POWERS = {"the rate alone": 0.0, "the paper's product of rate and interval": 1.0}
 
 
 class Row(NamedTuple):
@@ -97,43 +96,17 @@ def drawn_powers(rows: Sequence[Row]) -> dict[str, list[float]]:
     }
 
 
-def log_losses(rows: Sequence[Row]) -> dict[str, Any]:
-    """Log loss of each task by the others' runs: the power set, less that of the rate alone."""
-    losses: dict[str, list[float]] = {name: [] for name in POWERS}
-    for name, of in POWERS.items():
-        columns = np.array([(row.rate + of * row.interval, *row[3:5]) for row in rows])
-        for task in TASKS:
-            own = np.array([row.task == task for row in rows])
-            failed = np.array([row.failed for row in rows])
-            beta = fitted(columns[~own], failed[~own])
-            wrong = np.where(failed[own], -1.0, 1.0) * (beta[0] + columns[own] @ beta[1:])
-            losses[name].append(float(np.logaddexp(0.0, wrong).mean()))
-    first, second = (np.array(of) for of in losses.values())
-    less = second - first
-    return {name: round(float(np.mean(of)), 4) for name, of in losses.items()} | {
-        "difference": round(float(less.mean()), 4),
-        "standard_error": round(float(less.std(ddof=1) / less.size**0.5), 4),
-    }
-
-
 def result() -> dict[str, Any]:
-    """Power, its intervals, log losses, and how many failed by interval."""
+    """Power and its intervals."""
     runs = {task: trained(unpack(task)) for task in TASKS}
     by_gain = {
         gained: [row for task in TASKS for row in rows_of(task, runs[task], gained)]
         for gained in GAINED
     }
     rows = by_gain[GAINED[0]]
-    by_interval = {
-        f"{10**interval:.0f}": [len(own), sum(row.failed for row in own)]
-        for interval in sorted({row.interval for row in rows})
-        if (own := [row for row in rows if row.interval == interval])
-    }
     return {
         "runs": len(rows),
         "failed": sum(row.failed for row in rows),
-        "runs and failed by interval": by_interval,
         "power": {f"{gained:g}": round(power(own), 2) for gained, own in by_gain.items()},
         "power_80": drawn_powers(rows),
-        "log_loss": log_losses(rows),
     }

@@ -1,8 +1,7 @@
-"""Train a language model with TRL: planned runs, a file of TRL's, the closed loop.
+"""Train a language model with TRL: planned runs, the closed loop.
 
     python case_studies/language_model/run.py model              # weights, from the registry
     python case_studies/language_model/run.py table [--workers 2] [--seconds 3000] [--also FILE]
-    python case_studies/language_model/run.py file trl_config.yaml --task sums --seed 2 --name NAME
     python case_studies/language_model/run.py loop [--task NAME...] [--presets FOLDER] [--out FILE]
     python case_studies/language_model/run.py pack               # the runs of the cache, to commit
 
@@ -22,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from cell_plan import CELLS  # noqa: E402
-from later_tasks import ALL_TASKS, EVERY_TASK  # noqa: E402
+from later_tasks import ALL_TASKS  # noqa: E402
 from model_weights import MODELS  # noqa: E402
 from run_store import pack, packed_places, unpack  # noqa: E402
 from workers import ENVIRONMENT, start, train_file, train_one, work  # noqa: E402
@@ -67,11 +66,6 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--seconds", type=float, default=1e6, help="no run begins after these")
     table.add_argument("--model", nargs="+", choices=MODELS, default=list(MODELS))
     table.add_argument("--also", type=Path, help="runs that come before the plan, one a line")
-    file = commands.add_parser("file", help="train from a file of TRL's arguments")
-    file.add_argument("config", type=Path)
-    file.add_argument("--task", choices=EVERY_TASK, required=True)
-    file.add_argument("--seed", type=int, default=1)
-    file.add_argument("--name", required=True)
     loops = commands.add_parser("loop", help="pilots, advice, the full run as advised, and others")
     loops.add_argument(
         "--presets",
@@ -81,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     loops.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(ALL_TASKS))
     loops.add_argument("--out", type=Path, default=HERE / "loop.json")
-    for command in (table, file, loops):
+    for command in (table, loops):
         command.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     return parser
 
@@ -89,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Do what the command says."""
     asked = _parser().parse_args()
-    if asked.command in ("table", "file", "loop") and not os.environ.keys() >= ENVIRONMENT.keys():
+    if asked.command in ("table", "loop") and not os.environ.keys() >= ENVIRONMENT.keys():
         for place in packed_places():
             unpack(place)
         sys.exit(start(sys.argv, asked.workers if asked.command == "table" else 1))
@@ -100,8 +94,6 @@ def main() -> None:
             print(model_folder(MODELS[key]))
     elif asked.command == "pack":
         print(f"{pack()} runs packed")
-    elif asked.command == "file":
-        print(train_file(asked.config, asked.task, asked.seed, asked.name, asked.device))
     elif asked.command == "table":
         cells = [one for one in CELLS if one.model in asked.model]
         work(cells, asked.also, asked.device, time.time() + asked.seconds)

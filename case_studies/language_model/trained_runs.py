@@ -153,7 +153,7 @@ def cut(run: Trained, steps: int, folder: Path) -> Path:
     """Leave the first steps of a run as a pilot of that length leaves them.
 
     The learning rate is constant and the seed the run's, so that a pilot trained anew has the same
-    rows (`run.py file` shows it).
+    rows.
     """
     state = run.state | {
         "log_history": [row for row in run.state["log_history"] if row["step"] <= steps],

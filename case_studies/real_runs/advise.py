@@ -17,7 +17,7 @@ import json
 import sys
 import warnings
 from collections.abc import Sequence
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,6 @@ BINS = (1.0, 3.0, 6.0, 12.0)
 """Edges of how many times longer than its pilots a run is."""
 
 METHODS = ("advisor", "last rows", "own exponential")
-
-SURELY = 0.8  # P(better) from which a comparison of two runs counts as sure
 
 
 def study(task: tuple[Sequence[Run], float, Priors, Corpus, bool]) -> list[dict[str, Any]]:
@@ -164,41 +162,6 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return told
 
 
-def ordered(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """How well P says which of two siblings ends higher: draws of each its own, or of one rank."""
-    cohorts: dict[tuple[str, float], list[dict[str, Any]]] = {}
-    for one in found:
-        cohorts.setdefault((one["cohort"], one["seen"]), []).append(one)
-    rows, weights = [], []
-    for members in cohorts.values():
-        pairs = list(combinations(members, 2))
-        for one, other in pairs:
-            own, its = (np.array(each["said"][METHODS[0]]) for each in (one, other))
-            came = np.heaviside(one["came"] - other["came"], 0.5)
-            rows.append((_above(own[:, None], its), _above(own, its), came))
-            weights.append(1 / len(pairs))
-    told: dict[str, Any] = {"pairs": len(rows), "cohorts and looks": round(sum(weights))}
-    *chances, came = np.array(rows).T
-    for name, chance in zip(("draws of its own", "of the same rank"), chances, strict=True):
-        truth = np.where(came >= 0.5, chance, 1 - chance)
-        sure = np.maximum(chance, 1 - chance) >= SURELY
-        right = np.where(chance >= 0.5, came, 1 - came)
-        told[name] = {
-            "brier": round(float(np.average((chance - came) ** 2, weights=weights)), 4),
-            "log score": round(
-                float(-np.average(np.log(np.maximum(truth, 0.01)), weights=weights)), 4
-            ),
-            "surely": int(sure.sum()),
-            "of these right": round(float(right[sure].mean()), 4) if sure.any() else None,
-        }
-    return told
-
-
-def _above(own: Any, its: Any) -> float:
-    """Share of draws that lie above others, ties by half."""
-    return float(np.mean(np.heaviside(own - its, 0.5)))
-
-
 def main() -> None:
     """Read, fit, forecast, score."""
     given = asked_for(__doc__)
@@ -216,7 +179,6 @@ def main() -> None:
     found = [one for part in results(study, items, "Advising", on_engine(given)) for one in part]
     document = {
         **summary(found),
-        "which sibling ends higher": ordered(found),
         "runs": len({one["run"] for one in found}),
         "repositories": len({one["repository"] for one in found}),
         "runs read": len(runs),

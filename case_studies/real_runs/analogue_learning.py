@@ -50,17 +50,10 @@ DIGITS = 4
 
 
 def learned_corpus(runs: Mapping[str, Sequence[PilotRun]]) -> Corpus:
-    """Learn a corpus of analogues from finished runs.
+    """Learn a corpus of analogues from finished runs by repository.
 
-    Parameters
-    ----------
-    runs : mapping of repository to sequence of PilotRun
-
-    Returns
-    -------
-    corpus : Corpus
-        Its reaches minimise the mean CRPS, in shares of the range logged, of every run forecast
-        from the runs of the other repositories; every repository counts by the root of its runs.
+    Its reaches minimise the mean CRPS, in shares of the range logged, of every run forecast from
+    the runs of the other repositories; every repository counts by the root of its runs.
 
     Raises
     ------

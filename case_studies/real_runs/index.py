@@ -26,15 +26,9 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True)
 class IndexedRun:
-    """One run of an index.
+    """One run of an index, and its line there.
 
-    Attributes
-    ----------
-    id, repository : str
-    row : mapping of str to str
-        Its line of the index.
-    step, reward : ndarray of shape (rows,)
-        Finite rewards in the order of the steps; a step written twice keeps its last row.
+    Rewards are finite and in the order of the steps; a step written twice keeps its last row.
     """
 
     id: str

@@ -14,10 +14,9 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from cohort_fits import History, read_history
-from engine_flags import here
 from learned_priors import PastStudy
 
-from advisor.common import EngineSettings, progress_of
+from advisor.common import EngineSettings, progress_of, usable_jobs
 from advisor.model import NormalPrior, Priors, load_priors
 from advisor.runs import PilotRun
 
@@ -35,7 +34,7 @@ def interim_studies(
     cohorts: Sequence[Sequence[PilotRun]], folder: Path, on: EngineSettings | None = None
 ) -> list[tuple[int, PastStudy]]:
     """What every cohort that teaches something says, with its number; kept in a folder."""
-    where: Any = {**(on or here()), "keep": folder}
+    where: Any = {**(on or {"jobs": usable_jobs()}), "keep": folder}
     found: History = read_history(
         [(f"cohort {number}", runs) for number, runs in enumerate(cohorts)],
         load_priors(INTERIM),

@@ -31,7 +31,7 @@ from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
 
 from advisor.backtesting.cases import is_lora
 from advisor.forecast.analogues import NAME
-from advisor.model import NormalPrior, Priors, load_priors, prior_entries
+from advisor.model import Priors, load_priors
 from advisor.runs import PilotRun
 
 ROOT = Path(__file__).parents[2]
@@ -86,19 +86,6 @@ def write_preset(runs: list[Run], interim: Path | None) -> None:
     print(f"preset: {preset.evidence}")
     together = sum(bool(study.information) for _, study in found.values())
     print(f"{together} of {len(found)} fits hold their matrix; the others were kept without it")
-    print("\n".join(changes(shipped, preset)))
-
-
-def changes(before: Priors, after: Priors) -> list[str]:
-    """Rows of a table: mean and sd of every entry that moves by a tenth of its sd, or a tenth."""
-    rows = ["| entry | mean | sd | was | was |", "|---|---|---|---|---|"]
-    for entry, old in prior_entries(before).items():
-        new = getattr(after, entry)
-        if not isinstance(old, NormalPrior):
-            continue
-        if abs(new.mean - old.mean) > 0.1 * old.sd or abs(np.log(new.sd / old.sd)) > 0.1:
-            rows.append(f"| {entry} | {new.mean:g} | {new.sd:g} | {old.mean:g} | {old.sd:g} |")
-    return rows
 
 
 def write_presets_without_a_task(runs: list[Run], interim: Path | None, folder: Path) -> None:

@@ -29,10 +29,10 @@ class Asked(NamedTuple):
     Attributes
     ----------
     run, repository : str
-    case : Case or None
-        What is seen, what is asked and what it came to; None of a run that has not begun.
+    case : Case
+        What is seen, what is asked and what it came to.
     step, reward : ndarray of shape (rows,)
-        Seen; none of a run that has not begun.
+        Seen.
     steps : ndarray of shape (times,)
         Whose mean reward is asked.
     end : float
@@ -50,7 +50,7 @@ class Asked(NamedTuple):
 
     run: str
     repository: str
-    case: Case | None
+    case: Case
     step: FloatArray
     reward: FloatArray
     steps: FloatArray
@@ -63,9 +63,8 @@ class Asked(NamedTuple):
 
     @property
     def unit(self) -> float:
-        """Range of what is seen, of the run or else of its siblings."""
-        seen = [self.reward] if self.reward.size > 1 else [reward for _, reward in self.siblings]
-        span = float(np.median([np.ptp(values) for values in seen])) if seen else 0.0
+        """Range of what is seen."""
+        span = float(np.ptp(self.reward))
         return span if span > LEAST_SPAN else max(self.bounds[1] - self.bounds[0], LEAST_SPAN)
 
 
@@ -86,16 +85,13 @@ def siblings_gain(asked: Asked) -> float:
     """Last value plus the median of what the siblings still gained after that share of a run."""
     if not asked.siblings:
         return last_third(asked)
-    share = asked.step[-1] / asked.end if asked.step.size else 0.0
+    share = asked.step[-1] / asked.end
     gains = []
     for step, reward in asked.siblings:
         end = reward[step > 0.9 * step[-1]].mean()
-        if not asked.step.size:
-            gains.append(end)
-            continue
         begun = reward[step <= max(share * step[-1], step[min(2, step.size - 1)])]
         gains.append(end - begun[-max(3, begun.size // 5) :].mean())
-    return float(np.median(gains)) + (last_value(asked) if asked.step.size else 0.0)
+    return float(np.median(gains)) + last_value(asked)
 
 
 RULES: dict[str, Callable[[Asked], float]] = {
@@ -127,7 +123,6 @@ stands beside it under that paper's name for the shape."""
 
 def curves(asked: Asked) -> dict[str, FloatArray]:
     """Draws of every family, of all by their information criterion, and of a wandering level."""
-    assert asked.case is not None
     seen, steps = asked.case.seen, asked.case.steps
     rng = np.random.default_rng(0)
     fits = {

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from run import Run, corpora, first_part, load, presets
@@ -30,10 +30,8 @@ from advisor.forecast import (
     Corpus,
     Forecaster,
     Target,
-    final_reward,
     final_rows,
     fitted_or_none,
-    stability,
 )
 from advisor.model import Priors
 
@@ -41,14 +39,6 @@ SEEN = 0.25
 PILOTS = 4
 LEAST_SETTINGS = 3
 Key = tuple[float | None, int | None, int | None]
-
-
-class Said(NamedTuple):
-    """What is said of one setting before anything but the pilots is known."""
-
-    reward: float
-    stable: float
-    piloted: bool
 
 
 def key_of(run: Run) -> Key:
@@ -85,19 +75,18 @@ def died(run: Run) -> bool:
     return find_final_fall(run.pilot.step, run.pilot.reward, run.bounds[0])[0].unstable
 
 
-def asked_of_advisor(
+def named_by_advisor(
     members: Sequence[Run], pilots: Sequence[Run], priors: Priors, corpus: Corpus
-) -> tuple[Key, dict[Key, Said]] | None:
-    """Setting that `advise` names, and what it says of every one; None where no curve is pooled."""
+) -> Key | None:
+    """Setting that `advise` names; None where no curve is pooled."""
     posterior, _ = fitted_or_none([first_part(run.pilot, SEEN) for run in pilots], priors)
     if posterior is None:
         return None
     own, settings = posterior.meta.runs[0], {}
-    steps = int(np.median([run.pilot.step[-1] for run in members]))
     for run in members:
         settings.setdefault(key_of(run), run.pilot.hyperparameters.completed())
     request = Request(
-        steps=steps,
+        steps=int(np.median([run.pilot.step[-1] for run in members])),
         task=own.task,
         model=own.model,
         parameters=own.parameters,
@@ -109,15 +98,7 @@ def asked_of_advisor(
     forecaster = Forecaster(posterior, target, corpus=corpus)
     question = replace(prepare(posterior, request, Search(), silent), forecaster=forecaster)
     named = place_of(choose(question).chosen.settings)
-    found = {}
-    for key, one in settings.items():
-        planned = one.or_planned_over(steps)
-        found[key] = Said(
-            float(final_reward(forecaster, planned, steps).mean()),
-            stability(forecaster, planned, steps).probability,
-            key in {key_of(run) for run in pilots},
-        )
-    return next(key for key, one in settings.items() if place_of(one) == named), found
+    return next(key for key, one in settings.items() if place_of(one) == named)
 
 
 def named_by_rule(pilots: Sequence[Run]) -> Key:
@@ -161,23 +142,13 @@ def main() -> None:
         rng, rows = np.random.default_rng(0), []
         for _ in range(given.subsets):
             pilots = [members[i] for i in rng.choice(len(members), PILOTS, replace=False)]
-            answer = asked_of_advisor(members, pilots, priors, corpus_of[repository])
             by = {"best pilot": named_by_rule(pilots)}
-            by["advisor"], said = answer or (by["best pilot"], None)
-            row: dict[str, Any] = {"curve": said is not None}
+            answer = named_by_advisor(members, pilots, priors, corpus_of[repository])
+            by["advisor"] = answer or by["best pilot"]
+            row: dict[str, Any] = {"curve": answer is not None}
             for method, key in by.items():
                 regret, dead = scored(members, key)
                 row[method] = {"setting": key, "regret": regret, "died": dead}
-            if said is not None:
-                row["said"] = [
-                    {
-                        "setting": key,
-                        **one._asdict(),
-                        "ended": float(np.mean([ended(r) for r in members if key_of(r) == key])),
-                        "died": float(np.mean([died(r) for r in members if key_of(r) == key])),
-                    }
-                    for key, one in sorted(said.items(), key=str)
-                ]
             rows.append(row)
         anything = [scored(members, key) for key in keys(members)]
         document[name] = {

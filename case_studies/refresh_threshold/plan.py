@@ -1,18 +1,30 @@
-"""Which runs the study makes."""
+"""Which runs the study makes, and how finished ones reach the advisor."""
 
 from __future__ import annotations
 
 import itertools
+import json
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from job import Job
+from config import GrpoConfig
+from records import Run
 
-GROUP = 8
+from advisor.runs import PilotRun, read_runs
+
+GROUP, PROMPTS, MOMENTUM = 8, 16, 0.9
+UNCLIPPED = {"clip_low": 1.0, "clip_high": 1e9}  # no ratio is negative, none as large as this
+Row = dict[str, Any]
 
 
 class Cell(NamedTuple):
-    """Place of a sweep; fields as in `Job`."""
+    """Place of a sweep: learning rate, steps per refresh, age at a refresh, correction for it.
+
+    A ratio that is clipped is so to 1 +- 0.2.
+    """
 
     rate: float
     interval: int
@@ -59,23 +71,31 @@ class Setup:
         """For tables and figures."""
         return f"{self.optimizer}, {self.task}"
 
-    def job(self, rate: float, seed: int, **changed: Any) -> Job:
-        """Make a job of this setup; on policy with a ratio unless said otherwise."""
-        values = {"group": GROUP, "interval": 1, "ratio": True, "steps": self.steps, **changed}
-        return Job(
-            rate,
-            seed=seed,
+    def run(self, cell: Cell, seed: int, group: int = GROUP, steps: int | None = None) -> Run:
+        """Run of this setup at a cell."""
+        config = GrpoConfig(
+            cell.rate,
+            group,
+            PROMPTS,
+            cell.interval,
+            lag=cell.lag,
+            momentum=MOMENTUM,
             optimizer=self.optimizer,
-            task=self.task,
-            size=self.size,
-            **values,
+            importance_ratio=cell.ratio,
+            **({} if cell.clipped else UNCLIPPED),
+            steps=steps or self.steps,
+            seed=seed,
         )
+        return Run(self.task, self.size, config)
 
-    def pilots(self) -> list[Job]:
+    def pilots(self) -> list[Run]:
         """On policy, short."""
         grid = [(r, g, 50) for r, g in itertools.product(self.pilot_rates, (8, 16))]
         again = [(r, 8, 51) for r in self.pilot_rates[1:]]
-        return [self.job(r, s, group=g, steps=self.pilot_steps) for r, g, s in grid + again]
+        return [
+            self.run(Cell(rate, 1, 0, True), seed, group, self.pilot_steps)
+            for rate, group, seed in grid + again
+        ]
 
     def cells(self) -> list[Cell]:
         """Every cell of the sweeps."""
@@ -84,13 +104,28 @@ class Setup:
         found = [Cell(*place, ratio) for ratio in (False, True) for place in places]
         return found + [Cell(*place, True, clipped=False) for place in self.unclipped]
 
-    def sweeps(self, seeds: int) -> list[Job]:
+    def sweeps(self, seeds: int) -> list[Run]:
         """Every cell with every seed."""
-        return [
-            self.job(**cell._asdict(), seed=seed)
-            for seed in range(1, seeds + 1)
-            for cell in self.cells()
-        ]
+        return [self.run(cell, seed) for seed in range(1, seeds + 1) for cell in self.cells()]
+
+
+def as_runs(runs: Sequence[Run], rows: Sequence[Row]) -> list[PilotRun]:
+    """Read rows of one optimizer as anybody's logs are read, with the rate that is effective.
+
+    AdamW averages gradients, torch's SGD sums them, so the latter moves 1 / (1 - momentum) times
+    as far (docs/theory, T2). A row contains neither lag nor optimizer: the former is added to it,
+    the latter given to the reader, as a user would by a flag.
+    """
+    (optimizer,) = {run.config.optimizer for run in runs}
+    reach = 1 / (1 - MOMENTUM) if optimizer == "sgd" else 1.0
+    told = [
+        row | {"lr": reach * run.config.learning_rate, "lag": run.config.lag}
+        for run, row in zip(runs, rows, strict=True)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in told), encoding="utf-8")
+        return read_runs([path], overrides={"optimizer": optimizer})
 
 
 SETUPS = (

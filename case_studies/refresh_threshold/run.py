@@ -1,6 +1,6 @@
 """Does the refresh threshold show in a network? Uncorrected GRPO through the predicted limit.
 
-python case_studies/refresh_threshold/run.py [--workers 1]       # forty minutes of one core
+python case_studies/refresh_threshold/run.py [--jobs 1]       # forty minutes of one core
 python case_studies/refresh_threshold/run.py --quick --out quick.json
 
 Pilots are on policy (K = 1) and say nothing of staleness; from them alone the posterior tells how
@@ -12,40 +12,96 @@ momentum. Finished runs are kept in .cache.
 from __future__ import annotations
 
 import argparse
-import json
-import os
+import itertools
 import sys
-import time
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context
+import warnings
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tiny_transformer")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "tiny_transformer")]
 
-from manifest import manifest  # noqa: E402
-from plan import QUICK, SETUPS, Setup  # noqa: E402
-from training import made  # noqa: E402
-from verdict import Rows, cells_of, posterior_of, reliability  # noqa: E402
+import numpy as np  # noqa: E402
+from engine_flags import add_engine_flags, on_engine  # noqa: E402
+from manifest import write_result  # noqa: E402
+from plan import QUICK, SETUPS, Row, Run, Setup, as_runs  # noqa: E402
+from pretrain import pretrain  # noqa: E402
+from table import TASKS, train_row, trained_rows  # noqa: E402
 
-from advisor.model import Sampling  # noqa: E402
+from advisor.diagnosis import diagnose  # noqa: E402
+from advisor.forecast import fit, refresh_margin  # noqa: E402
+from advisor.model import Posterior, Sampling  # noqa: E402
+from advisor.runs import read_runs  # noqa: E402
+
+PILOTS = HERE.parent / "tiny_transformer" / "pilots"
+Rows = dict[Run, Row]
 
 HASTY = 30
-"""Steps of pre-training for ``--quick``."""
+"""Steps of pre-training for ``--quick``, of which nothing is kept."""
 
 
-@contextmanager
-def workers(count: int) -> Iterator[Any]:
-    """Yield a ``map``; with one worker nothing is started."""
-    if count == 1:
-        yield map
-        return
-    executor: Executor
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as executor:
-        yield executor.map
+def posterior_of(setup: Setup, rows: Rows, sampling: Sampling) -> Posterior:
+    """Fit the pilots of a setup, and nothing else."""
+    runs = setup.pilots()
+    pilots = as_runs(runs, [rows[run] for run in runs]) if runs else read_runs([PILOTS])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(pilots, sampling=sampling)
+
+
+def cells_of(setup: Setup, posterior: Posterior, rows: Rows, seeds: int) -> list[dict[str, Any]]:
+    """Forecast and outcome of every cell of a setup."""
+    cells = setup.cells()
+    runs_of = {cell: [setup.run(cell, seed) for seed in range(1, seeds + 1)] for cell in cells}
+    finals_of = {cell: [rows[run]["final_eval"] for run in runs_of[cell]] for cell in cells}
+    found = []
+    for cell in cells:
+        alike = [one for one in cells if one[:3] == (cell.rate, 1, 0)]
+        best = float(np.mean([finals_of[one] for one in alike]))
+        own, finals = runs_of[cell], finals_of[cell]
+        runs = as_runs(own, [rows[run] for run in own])
+        margin = refresh_margin(posterior, runs[0])
+        assert margin is not None
+        found.append(
+            {
+                "learning_rate": cell.rate,
+                "interval": cell.interval,
+                "lag": cell.lag,
+                "importance_ratio": cell.ratio,
+                "clipped": cell.clipped,
+                "p_diverges": float((margin.stiffness >= 1).mean()),
+                "collapsed": sum(diagnose(run).collapse_step is not None for run in runs),
+                "lost_a_third": sum(value < 2 / 3 * best for value in finals),
+                "runs": len(own),
+                "final": round(float(np.mean(finals)), 4),
+                "on_policy": round(best, 4),
+            }
+        )
+    return found
+
+
+def reliability(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """Forecast probabilities of cells against the share of their runs that was lost."""
+    chance = np.array([cell["p_diverges"] for cell in cells])
+    runs = np.array([cell["runs"] for cell in cells])
+    lost = np.array([cell["lost_a_third"] for cell in cells])
+    edges = (0.0, 0.1, 0.5, 0.9, 1.0 + 1e-9)
+    bins = []
+    for low, high in itertools.pairwise(edges):
+        inside = (chance >= low) & (chance < high)
+        if inside.any():
+            bins.append(
+                {
+                    "from": low,
+                    "to": round(high, 6),
+                    "forecast": float(np.average(chance[inside], weights=runs[inside])),
+                    "lost": int(lost[inside].sum()),
+                    "runs": int(runs[inside].sum()),
+                }
+            )
+    share = lost.sum() / runs.sum()
+    score = float((lost * (1 - chance) ** 2 + (runs - lost) * chance**2).sum() / runs.sum())
+    return {"bins": bins, "brier": score, "brier_of_the_share": float(share * (1 - share))}
 
 
 def _is_stale(cell: dict[str, Any]) -> bool:
@@ -73,45 +129,24 @@ def studied(setup: Setup, rows: Rows, seeds: int, sampling: Sampling) -> dict[st
     }
 
 
-def checks(found: list[dict[str, Any]]) -> dict[str, bool]:
-    """What the README claims."""
-    beats: dict[str, list[bool]] = {"adamw": [], "sgd": []}
-    for s in found:
-        score = s["without_ratio"]["p_diverges"]
-        beats[s["optimizer"]].append(score["brier"] < score["brier_of_the_share"])
-    corrected = [c for s in found for c in s["cells"] if c["importance_ratio"] and _is_stale(c)]
-    unclipped = [c for c in corrected if not c["clipped"]]
-    return {
-        "AdamW: forecasts from on-policy pilots beat the share of lost runs": all(beats["adamw"]),
-        "SGD: they do not, runs are lost below the limit foretold": not any(beats["sgd"]),
-        "with a ratio runs are lost all the same": any(c["lost_a_third"] for c in corrected),
-        "clipped or not": any(c["lost_a_third"] for c in unclipped),
-    }
-
-
 def main() -> None:
     """Make pilots and runs, fit the pilots, set forecast beside outcome."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=HERE / "refresh_threshold.json")
     parser.add_argument("--quick", action="store_true", help="tiny, writes to --out alone")
+    add_engine_flags(parser)
     asked = parser.parse_args()
-    started = time.perf_counter()
     setups, seeds = (QUICK, 1) if asked.quick else (SETUPS, asked.seeds)
-    hasty = HASTY if asked.quick else None
-    jobs = [job for setup in setups for job in (*setup.pilots(), *setup.sweeps(seeds))]
-    with workers(asked.workers) as mapped:
-        rows = dict(zip(jobs, mapped(made, jobs, [hasty] * len(jobs)), strict=True))
+    runs = [run for setup in setups for run in (*setup.pilots(), *setup.sweeps(seeds))]
+    if asked.quick:
+        made = [train_row(run, pretrain(TASKS[run.task], run.size, HASTY)) for run in runs]
+    else:
+        made = trained_rows(runs, {**on_engine(asked), "keep": asked.keep or HERE / ".cache"})
+    rows = dict(zip(runs, made, strict=True))
     sampling = Sampling(seed=2 if asked.quick else 1)  # the one that needs fewer attempts
     found = [studied(setup, rows, seeds, sampling) for setup in setups]
-    result = {
-        "setups": found,
-        "manifest": manifest(Path(__file__), seeds=seeds, checks=checks(found)),
-        "wall_seconds": round(time.perf_counter() - started),
-    }
-    asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(result["manifest"]["checks"], indent=1))
+    write_result(asked.out, {"setups": found}, Path(__file__), [])
 
 
 if __name__ == "__main__":

@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import training as loop
-from plan import Plan, parameters
+from plan import PROMPTS, Plan, parameters
 
 from advisor.advice import advise
-from advisor.errors import InputError
-from advisor.model import Posterior
+from advisor.errors import AdvisorError, InputError
+from advisor.forecast import fit
+from advisor.model import Posterior, Sampling
+from advisor.runs import PartialSettings, PilotRun, read_runs
+
+LOOKED_AT = 10
+Row = dict[str, Any]
+
+
+def as_runs(rows: Iterable[Row]) -> list[PilotRun]:
+    """Read rows as anybody's logs are read."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pilots.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return read_runs([path])
+
+
+def fitted(rows: Iterable[Row], seed: int) -> Posterior | None:
+    """Posterior of pilots, or None where there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return fit(as_runs(rows), sampling=Sampling(seed=seed + 1))
+        except AdvisorError:
+            return None
 
 
 def quantiles(draws: Any) -> list[float]:
@@ -31,20 +57,25 @@ def exponents(posterior: Posterior | None) -> dict[str, Any]:
 
 
 def advised(
-    plan: Plan, task: str, sizes: tuple[str, ...], draw: int, rows: list[loop.Trained]
+    plan: Plan, task: str, sizes: tuple[str, ...], draw: int, rows: Sequence[Row]
 ) -> Iterator[dict[str, Any]]:
     """Advice for every target after these pilots."""
-    posterior = loop.fitted(loop.as_runs(rows), draw)
-    best = max(rows, key=lambda row: row.seen)
+    posterior = fitted(rows, draw)
+    best = max(rows, key=lambda row: np.mean(row["reward"][-LOOKED_AT:]))
     for size in plan.targets:
         asked = {"task": task, "pilots": "+".join(sizes), "draw": draw, "target": size}
         asked |= {"factor": round(parameters(size) / max(parameters(s) for s in sizes), 1)}
-        asked |= {"best_pilot_rate": best.row["lr"], **exponents(posterior)}
+        asked |= {"best_pilot_rate": best["lr"], **exponents(posterior)}
         if posterior is None:
             yield asked | {"kind": "no fit"}
             continue
         choices = [
-            loop.settings((rate, plan.group, 1)).model_copy(update={"planned_steps": plan.steps})
+            PartialSettings(
+                learning_rate=rate,
+                group_size=plan.group,
+                prompts_per_step=PROMPTS,
+                planned_steps=plan.steps,
+            ).completed()
             for rate in plan.rates
         ]
         try:
@@ -72,8 +103,6 @@ def advised(
                 "lower": found.reward.low,
                 "upper": found.reward.high,
             },
-            "cautions": list(found.cautions),
             # Only what the reader of the text sees counts as a warning.
             "says_outside": found.outside is not None and found.outside in found.text,
-            "says_not_piloted": f"No pilot ran tiny-{size} on {task}" in found.text,
         }

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from judge import means
 from matplotlib.figure import Figure
-from measure import means
 
 COLOURS = ("#c6dbef", "#6baed6", "#2171b5", "#f16913", "#a63603")
 MARKS = ("o", "s", "^", "D")

@@ -1,31 +1,35 @@
-"""Advice beside what came of it: regret, warnings, and the checks.
-
-    python case_studies/size_transfer/judge.py RESULT.json    # judge stored answers again
+"""Advice beside what came of it: regret and warnings, and what full runs show of size.
 
 Many answers name one configuration, which was trained once: what is counted are configurations.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from collections import defaultdict
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from measure import means
-from scipy.stats import hypergeom
+from scipy import stats
 
 Row = dict[str, Any]
 
+SLOW_RATE = 1e-4
+"""Learning rate at which speeds are compared: every size rises and none is hot."""
+
+WINDOW, RISEN, INTERVAL = 10, 0.75, 0.8
 FAILURE = 0.05
 """Regret from which advice has failed; set before any advice was seen."""
 
-LEVEL = 0.05
-"""Chance below which a result speaks against what was said."""
+
+def means(runs: Sequence[Row], task: str, size: str) -> dict[float, float]:
+    """Mean final reward by learning rate."""
+    finals: dict[float, list[float]] = defaultdict(list)
+    for run in runs:
+        if (run["task"], run["size"]) == (task, size):
+            finals[run["learning_rate"]].append(run["final"])
+    return {rate: float(np.mean(finals[rate])) for rate in sorted(finals)}
 
 
 def judged(advice: Row, runs: Sequence[Row]) -> Row:
@@ -35,10 +39,6 @@ def judged(advice: Row, runs: Sequence[Row]) -> Row:
     near = min(final, key=lambda rate: abs(math.log(rate / advice["best_pilot_rate"])))
     out = advice | {
         "regret_of_best_pilot": round(top - final[near], 4),
-        "regret_at_random": round(top - float(np.mean(list(final.values()))), 4),
-        "warned": advice.get("says_outside", False)
-        or advice.get("says_not_piloted", False)
-        or advice["kind"] != "recommendation",
     }
     if advice.get("learning_rate") is None:
         return out
@@ -60,7 +60,7 @@ def judged(advice: Row, runs: Sequence[Row]) -> Row:
 
 
 def table(advice: Sequence[Row]) -> list[Row]:
-    """Regret and warnings by pilots and target."""
+    """Regret by pilots and target."""
     cells: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for one in advice:
         if "regret" in one:
@@ -73,41 +73,13 @@ def table(advice: Sequence[Row]) -> list[Row]:
             "n": len(own),
             "regret_mean": _mean(own, "regret"),
             "regret_worst": max(one["regret"] for one in own),
-            "p_stable": _mean(own, "p_stable"),
             "collapsed": sum(one["collapsed"] for one in own),
             "regret_of_best_pilot": _mean(own, "regret_of_best_pilot"),
-            "regret_at_random": _mean(own, "regret_at_random"),
             "inside_80": sum(one["inside"] for one in own),
             "failed": sum(one["failed"] for one in own),
-            "says_outside": sum(one["says_outside"] for one in own),
-            "says_not_piloted": sum(one["says_not_piloted"] for one in own),
-            "no_recommendation": sum(one["kind"] != "recommendation" for one in own),
-            "failed_and_says_outside": sum(one["failed"] and one["says_outside"] for one in own),
-            "failed_and_silent": sum(one["failed"] and not one["warned"] for one in own),
         }
         for (pilots, target), own in cells.items()
     ]
-
-
-def by_warning(advice: Sequence[Row]) -> list[Row]:
-    """Regret of the answers that called themselves outside the evidence, and of the others."""
-    out = []
-    for says in (True, False):
-        own = [one for one in advice if "regret" in one and one["says_outside"] == says]
-        out.append(
-            {
-                "says_outside": says,
-                "n": len(own),
-                "runs": len(by_run(own)),
-                "failed": sum(one["failed"] for one in own),
-                "failed_runs": sum(rows[0]["failed"] for rows in by_run(own)),
-                "collapsed": sum(one["collapsed"] for one in own),
-                "missed_by_the_interval": sum(not one["inside"] for one in own),
-                "regret_mean": _mean(own, "regret"),
-                "regret_worst": max((one["regret"] for one in own), default=None),
-            }
-        )
-    return out
 
 
 def by_run(advice: Sequence[Row]) -> list[list[Row]]:
@@ -123,73 +95,21 @@ def by_run(advice: Sequence[Row]) -> list[list[Row]]:
 
 
 def counted(advice: Sequence[Row]) -> Row:
-    """What stands behind the answers, and how surely the checks of them can fail.
+    """Answers, configurations that were trained, worlds (a task and a target), and failures.
 
-    Returns
-    -------
-    counted : dict
-        Answers, distinct configurations that were trained, and worlds (a task and a target);
-        ``chance_of_collapses`` that as many configurations or more collapse if P(stable) is right,
-        and ``collapses_that_refute`` it at ``LEVEL``; ``chance_of_warned`` that as many failed
-        configurations or more were named outside the evidence if that said nothing of failure.
+    ``outside_runs`` were named outside the evidence; ``failed_outside_runs`` of these failed.
     """
     told = [one for one in advice if "regret" in one]
     runs = by_run(told)
-    fallen = sum(rows[0]["collapsed"] for rows in runs)
-    at_least = _at_least([1 - _mean(rows, "p_stable") for rows in runs])
-    warned = [any(one["says_outside"] for one in rows) for rows in runs]
-    failed = [rows[0]["failed"] for rows in runs]
-    both = sum(w and f for w, f in zip(warned, failed, strict=True))
+    outside = [rows for rows in runs if any(one["says_outside"] for one in rows)]
     return {
         "answers": len(told),
         "runs": len(runs),
         "worlds": len({(one["task"], one["target"]) for one in told}),
-        "collapsed_runs": fallen,
-        "chance_of_collapses": round(at_least[fallen], 4),
-        "collapses_that_refute": next(
-            (count for count, chance in enumerate(at_least) if chance < LEVEL), None
-        ),
-        "failed_runs": sum(failed),
-        "chance_of_warned": round(
-            float(hypergeom.sf(both - 1, len(runs), sum(warned), sum(failed))), 4
-        ),
-    }
-
-
-def _at_least(chances: Sequence[float]) -> list[float]:
-    """Probability that at least 0, 1, ... of unlike independent events happen."""
-    exactly = np.ones(1)
-    for chance in chances:
-        exactly = np.convolve(exactly, [1 - chance, chance])
-    return [float(value) for value in np.cumsum(exactly[::-1])[::-1]]
-
-
-def checks(found: Row) -> dict[str, bool]:
-    """What the study hopes for; each holds or fails by what was trained, not by definition."""
-    told = [one for one in found["advice"] if "regret" in one]
-    behind = counted(told)
-    held = [
-        own["curvature_exponent"][0] <= truth[1] <= own["curvature_exponent"][2]
-        for pilots, own in found["exponents"]["learned_on_all_tasks"].items()
-        if (truth := found["exponents"]["measured_on_full_runs"]["speed"]["pooled"])
-        and own["curvature_exponent"]
-        and "+" in pilots
-    ]
-    inside = [_mean(rows, "inside") for rows in by_run(told)]
-    return {
-        "every request was answered": len(told) == len(found["advice"]),
-        "the words 'outside the evidence' tell failures apart": behind["chance_of_warned"] < LEVEL,
-        "mean regret is below that of the best pilot's rate": _mean(told, "regret")
-        < _mean(told, "regret_of_best_pilot"),
-        "advice failed nowhere": behind["failed_runs"] == 0,
-        "the 80 % interval of every exponent learned from two sizes holds the measured one": bool(
-            held
-        )
-        and all(held),
-        "no more configurations collapsed than P(stable) allows": behind["chance_of_collapses"]
-        >= LEVEL,
-        "80 % intervals hold at least 70 %, each trained configuration counted once": bool(inside)
-        and float(np.mean(inside)) >= 0.7,
+        "collapsed_runs": sum(rows[0]["collapsed"] for rows in runs),
+        "failed_runs": sum(rows[0]["failed"] for rows in runs),
+        "outside_runs": len(outside),
+        "failed_outside_runs": sum(rows[0]["failed"] for rows in outside),
     }
 
 
@@ -197,17 +117,72 @@ def _mean(rows: Sequence[Row], name: str) -> float:
     return round(float(np.mean([row[name] for row in rows])), 4) if rows else math.nan
 
 
-def judge_again(path: Path) -> None:
-    """Judge the answers of a stored result by what was trained, with the checks as they are now."""
-    found = json.loads(path.read_text(encoding="utf-8"))
-    found["by_pilots_and_target"] = table(found["advice"])
-    found["by_warning"] = by_warning(found["advice"])
-    found["counted"] = counted(found["advice"])
-    found["manifest"]["checks"] = checks(found)
-    found["manifest"]["judged_again"] = f"python case_studies/size_transfer/judge.py {path.name}"
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps({**found["counted"], **found["manifest"]["checks"]}, indent=1))
+def best_rate(finals: dict[float, float]) -> float:
+    """Learning rate at the top of a parabola through the best final and its neighbours.
+
+    At the edge of the grid it is that edge, so a slope over such points is too flat.
+    """
+    rates = sorted(finals)
+    at = max(range(len(rates)), key=lambda place: finals[rates[place]])
+    if at in (0, len(rates) - 1):
+        return rates[at]
+    x = np.log(rates[at - 1 : at + 2])
+    bend, tilt, _ = np.polyfit(x - x[1], [finals[rate] for rate in rates[at - 1 : at + 2]], 2)
+    return rates[at] if bend == 0 else math.exp(x[1] - tilt / (2 * bend))
 
 
-if __name__ == "__main__":
-    judge_again(Path(sys.argv[1]))
+def speed(rewards: Sequence[float], start: float) -> float | None:
+    """Mean rate per step at which what is missing to 1 shrinks, until 0.75 is reached.
+
+    None where the reward did not rise.
+    """
+    smooth = np.convolve(rewards, np.full(WINDOW, 1 / WINDOW), mode="valid")
+    risen = np.flatnonzero(smooth >= RISEN)
+    last = int(risen[0]) if len(risen) else len(smooth) - 1
+    if smooth[last] - start < 1e-6:
+        return None
+    return math.log((1 - start) / (1 - smooth[last])) / (last + (WINDOW - 1) / 2)
+
+
+def slope(points: Sequence[tuple[Hashable, float, float]]) -> list[float] | None:
+    """Slope of y on x common to groups of points (group, x, y): lower end, estimate, upper end.
+
+    The interval is one of 80 %; None where the points leave no freedom.
+    """
+    groups: dict[Hashable, list[tuple[float, float]]] = defaultdict(list)
+    for group, x, y in points:
+        groups[group].append((x, y))
+    centred = np.concatenate([np.array(own) - np.mean(own, axis=0) for own in groups.values()])
+    freedom = len(centred) - len(groups) - 1
+    x, y = centred.T
+    if freedom < 1 or not x @ x:
+        return None
+    estimate = x @ y / (x @ x)
+    error = math.sqrt(((y - estimate * x) ** 2).sum() / freedom / (x @ x))
+    reach = error * stats.t.ppf(0.5 + INTERVAL / 2, freedom)
+    return [round(float(value), 3) for value in (estimate - reach, estimate, estimate + reach)]
+
+
+def measured(runs: Sequence[Row]) -> dict[str, Any]:
+    """Exponents of size that the full runs show, by task and pooled.
+
+    ``speed`` is what the curvature exponent claims to be; ``best_rate`` is what a user wants of it.
+    """
+    speeds, best, places = [], [], []
+    for run in runs:
+        found = speed(run["reward"], run["base"])
+        if run["learning_rate"] == SLOW_RATE and found is not None:
+            speeds.append((run["task"], math.log(run["parameters"]), math.log(found)))
+    sizes = {(run["task"], run["size"]): run["parameters"] for run in runs}
+    for (task, size), parameters in sizes.items():
+        rate = best_rate(means(runs, task, size))
+        best.append((task, math.log(parameters), math.log(rate)))
+        places.append({"task": task, "size": size, "best_rate": float(f"{rate:.3g}")})
+    tasks = dict.fromkeys(run["task"] for run in runs)
+    return {
+        name: {
+            "pooled": slope(points),
+            **{task: slope([point for point in points if point[0] == task]) for task in tasks},
+        }
+        for name, points in (("speed", speeds), ("best_rate", best))
+    } | {"best_rates": places}

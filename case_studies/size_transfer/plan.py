@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-import training as loop
+from config import GrpoConfig
 from pretrain import pretrain
+from records import Run
 from tasks import Task
 from torch import Tensor
 from transformer import Transformer
 
-Job = tuple[str, str, loop.Place, int, int]
-"""Task, size, configuration, seed, steps."""
+Place = tuple[float, int, int]
+"""Learning rate, group size, mini-batches per refresh."""
+
+PILOT_GRID: list[Place] = list(
+    itertools.product((3e-5, 1e-4, 3e-4, 1e-3, 3e-3), (4, 8, 16, 32), (1, 2, 4, 8, 16))
+)
+PROMPTS = 16
 
 REPEATED = 3
 """Learning rates of a target that get all the seeds."""
@@ -41,36 +49,39 @@ class Plan:
         """Every size, piloted ones first."""
         return (*dict.fromkeys(size for sizes in self.pilot_sets for size in sizes), *self.targets)
 
-    def pilot_jobs(self, task: str, sizes: tuple[str, ...], draw: int) -> list[Job]:
+    def pilots_of(self, task: str, sizes: tuple[str, ...], draw: int) -> list[Run]:
         """Pilots at random, shared out among the sizes."""
-        places = random.Random(f"{task} {draw}").sample(loop.PILOT_GRID, self.pilots)
+        places = random.Random(f"{task} {draw}").sample(PILOT_GRID, self.pilots)
         return [
-            (task, sizes[at % len(sizes)], place, 100 + draw, self.cut)
+            run_of(task, sizes[at % len(sizes)], place, 100 + draw, self.cut)
             for at, place in enumerate(places)
         ]
 
-    def full_jobs(self) -> list[Job]:
+    def full_runs(self) -> list[Run]:
         """One full run per rate of every size; the piloted sizes show what moves with size."""
         return [
-            (task, size, (rate, self.group, 1), 0, self.steps)
+            run_of(task, size, (rate, self.group, 1), 0, self.steps)
             for size in self.sizes
             for task in self.tasks
             for rate in self.rates
         ]
 
-    def repeated(self, runs: Sequence[loop.Trained]) -> list[Job]:
+    def repeated(self, rows: Sequence[dict[str, Any]]) -> list[Run]:
         """Other seeds of a target's best rates: between the others no second seed can decide."""
-        done = sorted(zip(self.full_jobs(), runs, strict=True), key=lambda both: -both[1].final)
-        ranked = [job for job, _ in done]
+        ranked = sorted(rows, key=lambda row: -row["final_eval"])
         return [
-            (task, size, place, seed, self.steps)
+            run_of(task, size, (row["lr"], self.group, 1), seed, self.steps)
             for seed in range(1, self.seeds)
-            for own_size in self.targets
-            for own_task in self.tasks
-            for task, size, place, *_ in [job for job in ranked if job[:2] == (own_task, own_size)][
-                :REPEATED
-            ]
+            for size in self.targets
+            for task in self.tasks
+            for row in [r for r in ranked if (r["task"], r["size"]) == (task, size)][:REPEATED]
         ]
+
+
+def run_of(task: str, size: str, place: Place, seed: int, steps: int) -> Run:
+    """A run of the trainer."""
+    rate, group, refresh = place
+    return Run(task, size, GrpoConfig(rate, group, PROMPTS, refresh, 1, steps=steps, seed=seed))
 
 
 QUICK = Plan(("sort",), (("xs", "s"),), ("m",), (1e-4, 1e-3), 4, 24, 32, 6, 1, 1)

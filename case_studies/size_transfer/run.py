@@ -1,6 +1,6 @@
 """Pilots on small models only, advice for models 10 and 30 times as large, and what came of it.
 
-python case_studies/size_transfer/run.py [--seeds 2] [--workers 2] [--quick]
+python case_studies/size_transfer/run.py [--seeds 2] [--jobs 2] [--quick]
 
 Advice is asked for before any of the runs that judge it is made. Training runs are kept in the
 study's .cache and not repeated: an interrupted command goes on where it was.
@@ -10,149 +10,100 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import tempfile
-import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-for folder in (HERE, HERE.parent):
-    sys.path.insert(0, str(folder))
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "tiny_transformer")]
 
-import torch  # noqa: E402
-import training as loop  # noqa: E402
-from ask import advised, exponents  # noqa: E402
+import table as trainer  # noqa: E402
+from ask import advised, as_runs, exponents, fitted  # noqa: E402
+from engine_flags import add_engine_flags, on_engine  # noqa: E402
 from figure import draw  # noqa: E402
-from judge import by_warning, checks, counted, judged, table  # noqa: E402
-from manifest import manifest  # noqa: E402
-from measure import measured  # noqa: E402
-from plan import QUICK, Job, Plan, quick_base  # noqa: E402
+from judge import counted, judged, measured, table  # noqa: E402
+from manifest import write_result  # noqa: E402
+from plan import QUICK, Plan, Run, quick_base  # noqa: E402
 
+from advisor.common import EngineSettings  # noqa: E402
 from advisor.diagnosis import diagnose  # noqa: E402
 
 
-def train(job: Job) -> loop.Trained:
-    """Make one run, or take it from the cache."""
-    torch.set_num_threads(1)
-    return loop.trained(*job)
-
-
-def trained(jobs: list[Job], workers: int) -> Iterator[loop.Trained]:
-    """Make runs in order, saying how far it is."""
-    started, pool = time.perf_counter(), None
-    if workers > 1:
-        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    for done, run in enumerate((pool.map if pool else map)(train, jobs), start=1):
-        task, size, place, seed, steps = jobs[done - 1]
-        spent = time.perf_counter() - started
-        say = f"{done}/{len(jobs)} {task} {size} {place} seed {seed}, {steps} steps ({spent:.0f} s)"
-        print(say, file=sys.stderr, flush=True)
-        yield run
-    if pool:
-        pool.shutdown()
-
-
-def described(job: Job, run: loop.Trained) -> dict[str, Any]:
+def described(run: Run, row: dict[str, Any]) -> dict[str, Any]:
     """What the study keeps of a full run."""
     return {
-        "task": job[0],
-        "size": job[1],
-        "parameters": run.row["params"],
-        "learning_rate": job[2][0],
-        "seed": job[3],
-        "base": run.row["base_acc"],
-        "final": run.final,
-        "collapse_step": diagnose(loop.as_runs([run])[0]).collapse_step,
-        "seconds": run.seconds,
-        "reward": run.row["reward"],
+        "task": run.task,
+        "size": run.size,
+        "parameters": row["params"],
+        "learning_rate": run.config.learning_rate,
+        "seed": run.config.seed,
+        "base": row["base_acc"],
+        "final": row["final_eval"],
+        "collapse_step": diagnose(as_runs([row])[0]).collapse_step,
+        "seconds": row["seconds"],
+        "reward": row["reward"],
     }
 
 
-def study(plan: Plan, workers: int) -> dict[str, Any]:
+def study(plan: Plan, where: EngineSettings) -> dict[str, Any]:
     """Pilots, then advice, then the runs that judge it."""
     for task in plan.tasks:
         for size in plan.sizes:
-            print(f"base of {task} {size}", file=sys.stderr, flush=True)
-            loop.pretrain(loop.TASKS[task], size)
+            trainer.pretrain(trainer.TASKS[task], size)
     asked = [
         (task, sizes, draw)
         for sizes in plan.pilot_sets
         for task in plan.tasks
         for draw in range(1, plan.draws + 1)
     ]
-    jobs = list(dict.fromkeys(job for one in asked for job in plan.pilot_jobs(*one)))
-    pilots = dict(zip(jobs, trained(jobs, workers), strict=True))
-    started, advice = time.perf_counter(), []
+    runs = list(dict.fromkeys(run for one in asked for run in plan.pilots_of(*one)))
+    pilots = dict(zip(runs, trainer.trained_rows(runs, where), strict=True))
+    advice = []
     for one in asked:
-        advice += advised(plan, *one, [pilots[job] for job in plan.pilot_jobs(*one)])
-        spent = time.perf_counter() - started
-        print(f"advice {one} ({spent:.0f} s)", file=sys.stderr, flush=True)
+        advice += advised(plan, *one, [pilots[run] for run in plan.pilots_of(*one)])
     pooled = {}
     for sizes in plan.pilot_sets:
         # One draw: a fit of all 72 pilots takes many minutes.
-        own = [job for task in plan.tasks for job in plan.pilot_jobs(task, sizes, 1)]
-        posterior = loop.fitted(loop.as_runs([pilots[job] for job in own]), 0)
+        own = [run for task in plan.tasks for run in plan.pilots_of(task, sizes, 1)]
+        posterior = fitted([pilots[run] for run in own], 0)
         pooled["+".join(sizes)] = exponents(posterior) | {"pilots": len(own)}
-        spent = time.perf_counter() - started
-        print(f"all tasks {sizes} ({spent:.0f} s)", file=sys.stderr, flush=True)
-    spent = time.perf_counter() - started
-    jobs = plan.full_jobs()
-    full = list(trained(jobs, workers))
-    again = plan.repeated(full)
-    full += trained(again, workers)
-    runs = [described(*both) for both in zip(jobs + again, full, strict=True)]
-    own = measured(runs)
-    for run in runs:
+    runs = plan.full_runs()
+    rows = trainer.trained_rows(runs, where)
+    again = plan.repeated(rows)
+    rows += trainer.trained_rows(again, where)
+    full = [described(*both) for both in zip(runs + again, rows, strict=True)]
+    shown = measured(full)
+    for run in full:
         del run["reward"]
-    told = [judged(one, runs) for one in advice]
+    told = [judged(one, full) for one in advice]
     return {
-        "runs": runs,
+        "runs": full,
         "advice": told,
         "by_pilots_and_target": table(told),
-        "by_warning": by_warning(told),
         "counted": counted(told),
-        "exponents": {
-            "learned_by_task": [
-                {name: one[name] for name in ("task", "pilots", "draw", "curvature_exponent")}
-                for one in told
-                if one["target"] == plan.targets[0]
-            ],
-            "learned_on_all_tasks": pooled,
-            "measured_on_full_runs": own,
-        },
-        "advice_seconds": round(spent),
-        "core_seconds_of_training": round(
-            sum(run["seconds"] for run in runs) + sum(run.seconds for run in pilots.values())
-        ),
+        "exponents": {"learned_on_all_tasks": pooled, "measured_on_full_runs": shown},
     }
 
 
 def main() -> None:
     """Run all, write and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tasks", nargs="+", default=Plan.tasks, choices=list(loop.TASKS))
+    parser.add_argument("--tasks", nargs="+", default=Plan.tasks, choices=list(trainer.TASKS))
     parser.add_argument("--seeds", type=int, default=2, help="of the best rates of a target")
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--quick", action="store_true", help="one task, tiny runs, no cache")
     parser.add_argument("--out", type=Path, default=HERE / "size_transfer.json")
+    add_engine_flags(parser)
     asked = parser.parse_args()
-    plan, workers = replace(Plan(), tasks=tuple(asked.tasks), seeds=asked.seeds), asked.workers
-    with tempfile.TemporaryDirectory() as folder:
-        if asked.quick:
-            plan, workers = QUICK, 1
-            loop.CACHE = Path(folder)
-            loop.pretrain = quick_base
-        found = study(plan, workers)
-    found["manifest"] = manifest(Path(__file__), seeds=plan.seeds, checks=checks(found))
-    asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    plan = replace(Plan(), tasks=tuple(asked.tasks), seeds=asked.seeds)
+    where: EngineSettings = {**on_engine(asked), "keep": asked.keep or HERE / ".cache"}
+    if asked.quick:
+        plan, where = QUICK, {"jobs": 1}
+        trainer.pretrain = quick_base
+    found = study(plan, where)
+    write_result(asked.out, found, Path(__file__), [])
     draw(found, asked.out.with_suffix(".svg"))
-    print(json.dumps({"table": found["by_pilots_and_target"], **found["manifest"]["checks"]}))
+    print(json.dumps({"table": found["by_pilots_and_target"], **found["counted"]}))
 
 
 if __name__ == "__main__":

@@ -7,14 +7,12 @@ Seeds are trained side by side: every array leads with them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
 from advisor.theory import FloatArray
 
 FEATURES, ACTIONS, CONTEXTS, ELSEWHERE = 6, 6, 24, 200
-SPREAD_FLOOR = 1e-4
 MOST_LOGIT = 1e3
 """Parameters beyond this have diverged and are held: their policy no longer changes."""
 
@@ -28,31 +26,28 @@ class Task:
     features : ndarray of shape (contexts, features)
     success : ndarray of shape (contexts, actions)
         Chance that the trained-on reward is 1.
-    held_out : dict of str to (ndarray, ndarray)
-        Features and expected true rewards of evaluations.
+    held_out : (ndarray, ndarray)
+        Features and expected true rewards of the evaluation.
     start : ndarray of shape (actions,)
         Logits of the policy before training, the same in every context.
     """
 
     features: FloatArray
     success: FloatArray
-    held_out: dict[str, tuple[FloatArray, FloatArray]]
+    held_out: tuple[FloatArray, FloatArray]
     start: FloatArray = field(default_factory=lambda: np.zeros(ACTIONS))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a task is trained."""
+    """How a task is trained, by SGD on samples that are held for an interval."""
 
     learning_rate: float
     steps: int
     momentum: float = 0.9
     interval: int = 1
-    samples: Literal["held", "corrected"] = "held"
     contexts_per_step: int = 8
     group_size: int = 8
-    scaling: Literal["leave_one_out", "group"] = "leave_one_out"
-    optimizer: Literal["sgd", "adamw"] = "sgd"
     kl_coefficient: float = 0.1
     warmup_steps: int = 0
 
@@ -67,7 +62,7 @@ class Record:
     entropy: FloatArray
     gradient: FloatArray
     weights: FloatArray
-    evaluated: dict[str, FloatArray]
+    evaluated: FloatArray
 
 
 def softmax(logits: FloatArray) -> FloatArray:
@@ -77,60 +72,49 @@ def softmax(logits: FloatArray) -> FloatArray:
 
 
 def linear_task(seed: int = 0) -> Task:
-    """Task whose success is logistic in the features; three evaluations off the train contexts."""
+    """Task whose success is logistic in the features; evaluated off the train contexts."""
     rng = np.random.default_rng(seed)
     worth = rng.standard_normal((FEATURES, ACTIONS))
 
     def contexts(count: int) -> FloatArray:
         return np.column_stack([rng.standard_normal((count, FEATURES - 1)), np.ones(count)])
 
-    def success(features: FloatArray, of: FloatArray) -> FloatArray:
-        return np.asarray(1 / (1 + np.exp(-(features @ of - 1))))
+    def success(features: FloatArray) -> FloatArray:
+        return np.asarray(1 / (1 + np.exp(-(features @ worth - 1))))
 
-    here, same, far = contexts(CONTEXTS), contexts(ELSEWHERE), contexts(ELSEWHERE)
-    far[:, 0] += 2.0
-    other = worth + 0.7 * rng.standard_normal(worth.shape)
-    return Task(
-        here,
-        success(here, worth),
-        {
-            "held-out contexts": (same, success(same, worth)),
-            "shifted contexts": (far, success(far, worth)),
-            "other rewards": (same, success(same, other)),
-        },
-    )
+    here, elsewhere = contexts(CONTEXTS), contexts(ELSEWHERE)
+    return Task(here, success(here), (elsewhere, success(elsewhere)))
 
 
 def train(task: Task, plan: Plan, seeds: int, *, evaluate_every: int = 20, seed: int = 0) -> Record:
     """Train ``seeds`` runs side by side by GRPO with real sampling."""
     rng = np.random.default_rng(seed)
     shape = (seeds, task.features.shape[1], task.start.size)
-    weights, velocity, second = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    weights, velocity = np.zeros(shape), np.zeros(shape)
     rows: dict[str, list[FloatArray]] = {
         name: [] for name in ("reward", "spread", "silent", "entropy", "gradient")
     }
-    evaluated: dict[str, list[FloatArray]] = {name: [] for name in task.held_out}
+    evaluated: list[FloatArray] = []
+    held, worth = task.held_out
     place = np.arange(seeds)[:, None, None]
     for step in range(plan.steps):
         if step % plan.interval == 0:
             chosen = rng.integers(task.features.shape[0], size=(seeds, plan.contexts_per_step))
             features = task.features[chosen]
             old = softmax(features @ weights + task.start)
-            at_snapshot = old
             uniform = rng.random((seeds, plan.contexts_per_step, plan.group_size))
             actions = (uniform[..., None] > old.cumsum(axis=-1)[:, :, None, :-1]).sum(axis=-1)
             chance = task.success[chosen[:, :, None], actions]
             rewards = (rng.random(chance.shape) < chance).astype(float)
-            advantages = _advantages(rewards, plan)
+            centred = rewards - rewards.mean(axis=-1, keepdims=True)
+            advantages = centred * plan.group_size / (plan.group_size - 1)
             group = np.arange(plan.contexts_per_step)[None, :, None]
         policy = softmax(features @ weights + task.start)
-        seen = policy if plan.samples == "corrected" else at_snapshot
-        weight = (seen / old)[place, group, actions] * advantages
         pull = np.zeros_like(policy)
-        np.add.at(pull, (place, group, actions), weight)
-        pull = (pull - weight.sum(axis=-1)[..., None] * policy) / plan.group_size
-        surprise = task.start - task.start.max() - np.log(np.maximum(seen, 1e-300))
-        penalty = seen * (surprise - (seen * surprise).sum(axis=-1, keepdims=True))
+        np.add.at(pull, (place, group, actions), advantages)
+        pull = (pull - advantages.sum(axis=-1)[..., None] * policy) / plan.group_size
+        surprise = task.start - task.start.max() - np.log(np.maximum(old, 1e-300))
+        penalty = old * (surprise - (old * surprise).sum(axis=-1, keepdims=True))
         gradient = (
             np.einsum("spf,spa->sfa", features, pull + plan.kl_coefficient * penalty)
             / plan.contexts_per_step
@@ -143,27 +127,13 @@ def train(task: Task, plan: Plan, seeds: int, *, evaluate_every: int = 20, seed:
         )
         rows["gradient"].append(np.sqrt((gradient**2).sum(axis=(1, 2))))
         if step % evaluate_every == 0:
-            for name, (held, worth) in task.held_out.items():
-                chosen_there = softmax(held @ weights + task.start)
-                evaluated[name].append((chosen_there * worth).sum(axis=-1).mean(axis=-1))
+            chosen_there = softmax(held @ weights + task.start)
+            evaluated.append((chosen_there * worth).sum(axis=-1).mean(axis=-1))
         velocity = plan.momentum * velocity + (1 - plan.momentum) * gradient
-        moved = velocity
-        if plan.optimizer == "adamw":
-            second = 0.999 * second + 0.001 * gradient**2
-            scale = np.sqrt(second / (1 - 0.999 ** (step + 1))) + 1e-8
-            moved = velocity / (1 - plan.momentum ** (step + 1)) / scale
         warm = min(1.0, (step + 1) / plan.warmup_steps) if plan.warmup_steps else 1.0
-        weights = np.clip(weights + plan.learning_rate * warm * moved, -MOST_LOGIT, MOST_LOGIT)
+        weights = np.clip(weights + plan.learning_rate * warm * velocity, -MOST_LOGIT, MOST_LOGIT)
     return Record(
         **{name: np.stack(values, axis=1) for name, values in rows.items()},
         weights=weights,
-        evaluated={name: np.stack(values, axis=1) for name, values in evaluated.items()},
+        evaluated=np.stack(evaluated, axis=1),
     )
-
-
-def _advantages(rewards: FloatArray, plan: Plan) -> FloatArray:
-    centred = rewards - rewards.mean(axis=-1, keepdims=True)
-    if plan.scaling == "group":
-        spread = rewards.std(axis=-1, ddof=1, keepdims=True)
-        return np.asarray(centred / (spread + SPREAD_FLOOR))
-    return np.asarray(centred * plan.group_size / (plan.group_size - 1))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from contexts import Record, train
-from scenarios import EVERY, HELD, Scenario, scenarios
+from scenarios import EVERY, Scenario, scenarios
 
 from advisor.diagnosis import MODES, diagnose
 from advisor.runs import PartialSettings, PilotRun
@@ -31,7 +31,7 @@ def logged(scenario: Scenario, record: Record, seed: int) -> PilotRun:
         name: values[seed, : ROWS * width].reshape(-1, width).mean(axis=1)
         for name, values in names.items()
     }
-    truth = record.evaluated[HELD][seed]
+    truth = record.evaluated[seed]
     at = np.linspace(0, truth.size - 1, EVALUATIONS).astype(int)
     return PilotRun(
         id=f"{scenario.name}-{seed}",
@@ -74,7 +74,7 @@ def failures(seeds: int = 20) -> list[dict[str, Any]]:
                     mode: sum(one.card(mode).status in FLAGGED for one in found) for mode in MODES
                 },
                 "reward_at_end": round(float(record.reward[:, -50:].mean()), 3),
-                "true_reward_at_end": round(float(record.evaluated[HELD][:, -3:].mean()), 3),
+                "true_reward_at_end": round(float(record.evaluated[:, -3:].mean()), 3),
                 "entropy_left": round(
                     float(record.entropy[:, -50:].mean() / record.entropy[:, :5].mean()), 3
                 ),

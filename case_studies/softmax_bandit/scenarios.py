@@ -17,8 +17,6 @@ from advisor.theory import BoolArray, FloatArray, stiffness_limit
 EVERY = 20
 """Steps between evaluations."""
 
-HELD = "held-out contexts"
-
 
 @dataclass(frozen=True)
 class Scenario:
@@ -39,13 +37,13 @@ def scenarios() -> list[Scenario]:
 def _hacking() -> list[Scenario]:
     """A rare action that scores without being right, found late."""
     base = linear_task()
-    features, worth = base.held_out[HELD]
-    held = {HELD: (features, np.column_stack([worth, np.zeros(len(worth))]))}
+    features, worth = base.held_out
+    held = features, np.column_stack([worth, np.zeros(len(worth))])
     start = np.append(np.zeros(ACTIONS), -2.5)
     plan = Plan(2.0, 2000, kl_coefficient=0.002)
 
     def lost(record: Record) -> BoolArray:
-        true = record.evaluated[HELD]
+        true = record.evaluated
         return np.asarray(true[:, -3:].mean(axis=1) < 2 / 3 * true.max(axis=1))
 
     return [
@@ -62,7 +60,7 @@ def _hacking() -> list[Scenario]:
 def _degeneracy() -> list[Scenario]:
     """Prompts that hardly ever, or nearly always and hardly ever, succeed, in small groups."""
     base = linear_task()
-    features, worth = base.held_out[HELD]
+    features, worth = base.held_out
     hopeless = np.full_like(base.success, 0.002)
     mixed = hopeless.copy()
     mixed[::2] = 0.998
@@ -73,7 +71,7 @@ def _degeneracy() -> list[Scenario]:
 
     def task(success: FloatArray) -> Task:
         there = np.resize(success[:, :1], (len(features), 1)) * np.ones_like(worth)
-        return replace(base, success=success, held_out={HELD: (features, there)})
+        return replace(base, success=success, held_out=(features, there))
 
     return [
         Scenario("hopeless prompts, groups of 4", "advantage_degeneracy", task(hopeless), plan,
@@ -89,20 +87,18 @@ def _concentration() -> list[Scenario]:
     """A policy that favours a middling action, and steps too large to find the best in time."""
     base = linear_task()
     worth = np.array([0.55, 0.95, 0.3, 0.3, 0.3, 0.3])
-    features = base.held_out[HELD][0]
+    features = base.held_out[0]
     task = Task(
         base.features,
         np.tile(worth, (len(base.features), 1)),
-        {HELD: (features, np.tile(worth, (len(features), 1)))},
+        (features, np.tile(worth, (len(features), 1))),
         np.array([2.0, -2.5, 0.0, 0.0, 0.0, 0.0]),
     )
     rash = Plan(20.0, 1600, contexts_per_step=2, group_size=4, kl_coefficient=0.0)
 
     def stuck(record: Record) -> BoolArray:
         entropy, first = record.entropy[:, -100:].mean(axis=1), record.entropy[:, :5].mean(axis=1)
-        return np.asarray(
-            (entropy < 0.1 * first) & (record.evaluated[HELD][:, -3:].mean(axis=1) < 0.7)
-        )
+        return np.asarray((entropy < 0.1 * first) & (record.evaluated[:, -3:].mean(axis=1) < 0.7))
 
     return [
         Scenario("no penalty, large steps on small batches", "policy_concentration", task, rash,
@@ -118,7 +114,6 @@ def _concentration() -> list[Scenario]:
 def _instability() -> list[Scenario]:
     """Held samples and a rate that warms up beyond what the refresh map stands."""
     base, interval, penalty = linear_task(), 16, 0.3
-    base = replace(base, held_out={HELD: base.held_out[HELD]})
     limit = float(stiffness_limit(0.9, interval, 1.0)) / stiffest(base, penalty)
 
     def plan(times: float, steps: int) -> Plan:
@@ -133,7 +128,7 @@ def _instability() -> list[Scenario]:
         )
 
     def spread(record: Record) -> FloatArray:
-        true = record.evaluated[HELD]
+        true = record.evaluated
         return np.asarray(true[:, -(true.shape[1] // 4) :].std(axis=1))
 
     out = []

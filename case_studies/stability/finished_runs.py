@@ -7,7 +7,6 @@ row by row where the rewards agree.
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,7 @@ sys.path[:0] = [str(STUDIES / name) for name in ("real_runs", "language_model", 
 
 import numpy as np  # noqa: E402
 from run import LEAST_REWARDS, load  # noqa: E402
-from run_store import TABLES, unpack  # noqa: E402
-from trained_runs import pilots_of, trained  # noqa: E402
-from trained_tasks import runs_of_tasks  # noqa: E402
+from trained_tasks import runs_of_cells, runs_of_tasks  # noqa: E402
 from visible import LEAST_SHARE, SAME, compare  # noqa: E402
 
 from advisor.diagnosis.collapse import (  # noqa: E402
@@ -123,20 +120,16 @@ def _trained() -> Iterator[Finished]:
         dead = dead_from_the_start(members, 0.0)
         at = f"{OWN} {members[0].model}: {name.removeprefix(OWN).strip('/')}"
         yield from (finished(run, at, is_dead=run.id in dead) for run in members)
-    for table in sorted(TABLES.glob("*/*.jsonl.gz")):
-        place = f"{table.parent.name}/{table.name.removesuffix('.jsonl.gz')}"
+    for name, members in runs_of_cells().items():
+        place = name.removeprefix(OWN).strip("/")
         by_length = defaultdict(list)
-        for run in trained(unpack(place)):
-            if run.steps >= LEAST_STEPS_OF_CELLS:
-                by_length[run.steps].append(run)
-        for steps, members in by_length.items():
-            with tempfile.TemporaryDirectory() as folder:
-                runs = pilots_of(members, steps, place, Path(folder))
-            dead = dead_from_the_start(runs, 0.0)
-            for run in runs:
-                renamed = run.with_updates(id=f"{place}/{run.id}")
-                at = f"{OWN} {run.model}: cells/{table.name.removesuffix('.jsonl.gz')}"
-                yield finished(renamed, at, is_dead=run.id in dead)
+        for run in members:
+            if run.step[-1] >= LEAST_STEPS_OF_CELLS:
+                by_length[float(run.step[-1])].append(run)
+        for alike in by_length.values():
+            dead = dead_from_the_start(alike, 0.0)
+            at = f"{OWN} {alike[0].model}: cells/{place.split('/')[1]}"
+            yield from (finished(run, at, is_dead=run.id in dead) for run in alike)
 
 
 def finished(

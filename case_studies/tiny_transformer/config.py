@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 
@@ -13,7 +12,7 @@ class GrpoConfig:
     Attributes
     ----------
     learning_rate : float
-        Peak learning rate.
+        Constant.
     group_size : int
         Completions per prompt.
     prompts_per_step : int
@@ -29,18 +28,10 @@ class GrpoConfig:
         moves by about learning_rate / (1 - momentum) per unit of gradient).
     optimizer : {"adamw", "sgd"}
         Without weight decay and without gradient clipping.
-    schedule : {"constant", "linear", "cosine"}
-        Decay after the warm-up; the last two end at zero.
-    warmup_steps : int
-        Steps of linear warm-up from zero.
-    kl_coefficient : float
-        Weight of the divergence from the base policy.
     clip_low, clip_high : float
         The importance ratio is clipped to [1 - clip_low, 1 + clip_high].
     importance_ratio : bool
         False uses the rollouts as if they were on-policy.
-    advantage_scaling : {"group", "batch", "none"}
-        Which standard deviation divides the centred rewards.
     steps : int
         Optimizer steps.
     seed : int
@@ -55,24 +46,12 @@ class GrpoConfig:
     lag: int = 0
     momentum: float = 0.9
     optimizer: str = "adamw"
-    schedule: str = "constant"
-    warmup_steps: int = 0
-    kl_coefficient: float = 0.0
     clip_low: float = 0.2
     clip_high: float = 0.2
     importance_ratio: bool = True
-    advantage_scaling: str = "group"
     steps: int = 200
     seed: int = 0
 
     def learning_rate_at(self, step: int) -> float:
         """Learning rate of the update that follows `step` finished ones."""
-        if step < self.warmup_steps:
-            return self.learning_rate * step / self.warmup_steps
-        progress = (step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
-        factor = {
-            "constant": 1.0,
-            "linear": 1.0 - progress,
-            "cosine": 0.5 + 0.5 * math.cos(math.pi * progress),
-        }
-        return self.learning_rate * factor[self.schedule]
+        return self.learning_rate

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import time
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from config import GrpoConfig
@@ -41,25 +43,10 @@ class Rollouts:
     advantages: Tensor
 
 
-def advantages(rewards: Tensor, scaling: str) -> Tensor:
-    """Centre rewards within groups and scale them.
-
-    Parameters
-    ----------
-    rewards : Tensor
-        Shape (groups, group_size).
-    scaling : {"group", "batch", "none"}
-        Which standard deviation divides the result.
-
-    Returns
-    -------
-    Tensor
-        Shape of `rewards`.
-    """
+def advantages(rewards: Tensor) -> Tensor:
+    """Rewards, shape (groups, group_size), centred within groups and over their deviation."""
     centred = rewards - rewards.mean(dim=1, keepdim=True)
-    if scaling == "group":
-        return centred / (rewards.std(dim=1, keepdim=True) + SPREAD_FLOOR)
-    return centred / (rewards.std() + SPREAD_FLOOR) if scaling == "batch" else centred
+    return centred / (rewards.std(dim=1, keepdim=True) + SPREAD_FLOOR)
 
 
 def roll_out(
@@ -73,31 +60,12 @@ def roll_out(
         prompts = task.prompts(index)
         samples = sample(policy, prompts, MAX_COMPLETION_LENGTH, generator)
         rewards = task.verify(index, samples.tokens).view(-1, config.group_size)
-        parts.append(
-            Rollouts(prompts, samples, rewards, advantages(rewards, config.advantage_scaling))
-        )
+        parts.append(Rollouts(prompts, samples, rewards, advantages(rewards)))
     return parts
 
 
-def surrogate(
-    policy: Transformer, reference: Transformer, batch: Rollouts, config: GrpoConfig
-) -> tuple[Tensor, Row]:
-    """Compute the clipped surrogate loss, averaged over all tokens of the minibatch.
-
-    Parameters
-    ----------
-    policy, reference : Transformer
-        The policy in training and its start.
-    batch : Rollouts
-        The minibatch.
-    config : GrpoConfig
-        Clipping and divergence settings.
-
-    Returns
-    -------
-    tuple of Tensor and dict
-        Loss, and the quantities that are logged with it.
-    """
+def surrogate(policy: Transformer, batch: Rollouts, config: GrpoConfig) -> tuple[Tensor, Row]:
+    """Clipped surrogate loss, averaged over all tokens of the minibatch, and what is logged."""
     tokens, mask = batch.samples.tokens, batch.samples.mask
     log_probabilities, entropy = completion_statistics(policy, batch.prompts, tokens)
     # Against itself the ratio is 1 in value and keeps its gradient: the uncorrected case.
@@ -114,13 +82,6 @@ def surrogate(
         "entropy": float((entropy * mask).sum() / total),
         "clip_ratio/region_mean": float((outside * mask).sum() / total),
     }
-    if config.kl_coefficient > 0:
-        with torch.no_grad():
-            start, _ = completion_statistics(reference, batch.prompts, tokens)
-        gap = start - log_probabilities
-        divergence = gap.exp() - gap - 1
-        token_loss = token_loss + config.kl_coefficient * divergence
-        row["kl"] = float((divergence.detach() * mask).sum() / total)
     return (token_loss * mask).sum() / total, row
 
 
@@ -162,26 +123,12 @@ def make_optimizer(policy: Transformer, config: GrpoConfig) -> torch.optim.Optim
 
 def take_step(
     policy: Transformer,
-    reference: Transformer,
     batch: Rollouts,
     config: GrpoConfig,
     optimizer: torch.optim.Optimizer,
 ) -> tuple[float, float, Row]:
-    """Make one optimizer step.
-
-    Parameters
-    ----------
-    policy, reference, batch, config
-        As in `surrogate`.
-    optimizer : torch.optim.Optimizer
-        Of the policy; its learning rate is that of the step.
-
-    Returns
-    -------
-    tuple of float, float and dict
-        Loss and gradient norm before the step, and the quantities that are logged with them.
-    """
-    loss, row = surrogate(policy, reference, batch, config)
+    """Make one step; loss and gradient norm before it, and what is logged with them."""
+    loss, row = surrogate(policy, batch, config)
     optimizer.zero_grad()
     loss.backward()
     gradients = [parameter.grad for parameter in policy.parameters()]
@@ -190,48 +137,42 @@ def take_step(
     return loss.item(), float(norm), row
 
 
-def train(
-    base: Transformer,
+class Step(NamedTuple):
+    """What one optimizer step did; ``fresh`` are the minibatches that it drew, at a refresh."""
+
+    number: int
+    rate: float
+    loss: float
+    gradient_norm: float
+    logged: Row
+    sampler: Transformer
+    fresh: list[Rollouts]
+
+
+def steps_of(
+    policy: Transformer,
     task: Task,
     config: GrpoConfig,
     change: tuple[int, GrpoConfig] | None = None,
-) -> list[Row]:
-    """Run GRPO from a copy of `base`.
+) -> Iterator[Step]:
+    """Train a policy in place, step by step.
 
     Parameters
     ----------
-    base : Transformer
-        Start of the policy, and the reference of the divergence.
+    policy : Transformer
     task : Task
         Source of prompts and rewards.
     config : GrpoConfig
-        Hyperparameters.
     change : (int, GrpoConfig), optional
         Finished steps after which the run goes on with other hyperparameters, of which the
         optimizer, the number of steps and the seed do not count.
-
-    Returns
-    -------
-    list of dict
-        Log rows in TRL's order: an evaluation before the first step, one row per optimizer step,
-        an evaluation every 20 steps, and a summary.
     """
-    policy, behaviour = copy.deepcopy(base), copy.deepcopy(base)
-    optimizer = make_optimizer(policy, config)
+    behaviour, optimizer = copy.deepcopy(policy), make_optimizer(policy, config)
     generator = torch.Generator().manual_seed(config.seed)
-    # Evaluation draws from its own stream, so that it cannot change the training run.
-    evaluation_generator = torch.Generator().manual_seed(config.seed + 1_000_000)
     snapshots: deque[dict[str, Tensor]] = deque(maxlen=config.lag + 1)
     rollout_batch: list[Rollouts] = []
-    seen_tokens = seen_prompts = 0
-    loss_sum, started = 0.0, time.perf_counter()
-    training_prompts = task.number_of_prompts - task.number_held_out
-    rows: list[Row] = [
-        {"eval_reward": evaluate(policy, task, evaluation_generator), "epoch": 0, "step": 0}
-    ]
-    steps, begun = config.steps, 0
-    for step in range(steps):
-        step_started = time.perf_counter()
+    begun = 0
+    for step in range(config.steps):
         if change is not None and step == change[0]:
             begun, config = change
         snapshots.append({name: value.clone() for name, value in policy.state_dict().items()})
@@ -239,40 +180,66 @@ def train(
         if within == 0:
             behaviour.load_state_dict(snapshots[0])
             rollout_batch = roll_out(behaviour, task, config, generator)
-            seen_prompts += config.prompts_per_step * config.minibatches_per_refresh
-            seen_tokens += sum(
-                part.prompts.numel() + int(part.samples.mask.sum()) for part in rollout_batch
-            )
         batch = rollout_batch[within % config.minibatches_per_refresh]
         rate = config.learning_rate_at(step)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        loss, gradient_norm, update_row = take_step(policy, base, batch, config, optimizer)
-        loss_sum += loss
+        loss, norm, update = take_step(policy, batch, config, optimizer)
+        logged = {**reward_row(batch), **update}
+        fresh = rollout_batch if within == 0 else []
+        yield Step(step + 1, rate, loss, norm, logged, behaviour, fresh)
+
+
+def train(
+    base: Transformer,
+    task: Task,
+    config: GrpoConfig,
+    change: tuple[int, GrpoConfig] | None = None,
+) -> list[Row]:
+    """Log rows of GRPO from a copy of a base, in TRL's order.
+
+    An evaluation before the first step, one row per optimizer step, an evaluation every 20 steps,
+    and a summary; ``change`` as in `steps_of`.
+    """
+    policy = copy.deepcopy(base)
+    # Evaluation draws from its own stream, so that it cannot change the training run.
+    evaluation_generator = torch.Generator().manual_seed(config.seed + 1_000_000)
+    seen_tokens = seen_prompts = 0
+    loss_sum, started = 0.0, time.perf_counter()
+    training_prompts = task.number_of_prompts - task.number_held_out
+    rows: list[Row] = [
+        {"eval_reward": evaluate(policy, task, evaluation_generator), "epoch": 0, "step": 0}
+    ]
+    step_started = time.perf_counter()
+    for step in steps_of(policy, task, config, change):
+        for part in step.fresh:
+            seen_prompts += len(part.rewards)
+            seen_tokens += part.prompts.numel() + int(part.samples.mask.sum())
+        loss_sum += step.loss
         epoch = seen_prompts / training_prompts
         rows.append(
             {
-                "loss": loss,
-                "grad_norm": gradient_norm,
-                "learning_rate": rate,
+                "loss": step.loss,
+                "grad_norm": step.gradient_norm,
+                "learning_rate": step.rate,
                 "num_tokens": seen_tokens,
-                **reward_row(batch),
-                **update_row,
+                **step.logged,
                 "step_time": round(time.perf_counter() - step_started, 4),
                 "epoch": epoch,
-                "step": step + 1,
+                "step": step.number,
             }
         )
-        if (step + 1) % EVALUATION_INTERVAL == 0:
+        if step.number % EVALUATION_INTERVAL == 0:
             accuracy = evaluate(policy, task, evaluation_generator)
-            rows.append({"eval_reward": accuracy, "epoch": epoch, "step": step + 1})
+            rows.append({"eval_reward": accuracy, "epoch": epoch, "step": step.number})
+        step_started = time.perf_counter()
     rows.append(
         {
             "train_runtime": round(time.perf_counter() - started, 2),
-            "train_loss": loss_sum / steps,
+            "train_loss": loss_sum / config.steps,
             "total_flos": 0,
             "epoch": epoch,
-            "step": steps,
+            "step": config.steps,
         }
     )
     return rows

@@ -26,19 +26,7 @@ LEARNING_RATE = {"xs": 4e-3, "s": 3e-3, "m": 2e-3, "ml": 1e-3, "l": 1e-3, "xl": 
 def pretrain(task: Task, size: str, steps: int | None = None) -> Transformer:
     """Train a base on the supervised mixture, or load it from the cache.
 
-    Parameters
-    ----------
-    task : Task
-        Source of the demonstrations.
-    size : str
-        Model size.
-    steps : int, optional
-        Train this many steps and leave the cache alone.
-
-    Returns
-    -------
-    Transformer
-        The base policy.
+    With a number of steps these are trained, and the cache is left alone.
     """
     path = CACHE / f"{task.name}_{size}.pt"
     model = Transformer(size)

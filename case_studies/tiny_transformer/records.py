@@ -12,20 +12,19 @@ from tasks import MAX_COMPLETION_LENGTH
 from transformer import Transformer
 
 # What every committed run has in common, as the sidecar states it.
-SHARED = GrpoConfig()
-SHARED_FIELDS = (
-    "optimizer",
-    "momentum",
-    "schedule",
-    "warmup_steps",
-    "prompts_per_step",
-    "kl_coefficient",
-    "clip_low",
-    "clip_high",
-    "importance_ratio",
-    "advantage_scaling",
-    "lag",
-)
+SHARED = {
+    "optimizer": "adamw",
+    "momentum": 0.9,
+    "schedule": "constant",
+    "warmup_steps": 0,
+    "prompts_per_step": 16,
+    "kl_coefficient": 0.0,
+    "clip_low": 0.2,
+    "clip_high": 0.2,
+    "importance_ratio": True,
+    "advantage_scaling": "group",
+    "lag": 0,
+}
 # The fields that may differ between committed runs.
 VARIED_FIELDS = (
     "learning_rate",
@@ -56,21 +55,10 @@ class Run:
 
 
 def trainer_state(rows: list[Row], config: GrpoConfig, logging_steps: int = 1) -> str:
-    """Lay log rows out as TRL's trainer_state.json, one row per line.
+    """Lay log rows of `grpo.train` out as TRL's trainer_state.json, one row per line.
 
-    Parameters
-    ----------
-    rows : list of dict
-        What `grpo.train` returned.
-    config : GrpoConfig
-        Only the counters that TRL itself writes are taken from it.
-    logging_steps : int
-        Optimizer steps per row: like TRL, a row then holds means, and the last count of tokens.
-
-    Returns
-    -------
-    str
-        The file's text. Numbers keep five significant digits.
+    Of more than one optimizer step per row, like TRL, a row has means, and the last count of
+    tokens. Numbers keep five significant digits.
     """
     last = rows[-1]
     state: dict[str, object] = {
@@ -133,7 +121,7 @@ def sidecar(runs: list[Run]) -> str:
         "[defaults]",
     ]
     lines += ['task = "sort"', 'adapter = "full"']
-    lines += [f"{name} = {json.dumps(getattr(SHARED, name))}" for name in SHARED_FIELDS]
+    lines += [f"{name} = {json.dumps(value)}" for name, value in SHARED.items()]
     lines += [f"max_completion_length = {MAX_COMPLETION_LENGTH}"]
     lines += ["reward_floor = 0.0", "reward_ceiling = 1.0"]
     for run in runs:

@@ -6,10 +6,10 @@ Runs that are already finished are skipped, so an interrupted command can be rep
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,7 +19,7 @@ from pretrain import pretrain
 from records import Run, sidecar, trainer_state
 from table import TABLES, write_table
 from tasks import TASKS
-from transformer import SIZES, Transformer
+from transformer import Transformer
 
 HERE = Path(__file__).resolve().parent
 
@@ -111,67 +111,45 @@ def execute_all(runs: list[Run], folder: Path, logging_steps: int = 1) -> None:
     (folder / "pilots.toml").write_text(sidecar(runs), encoding="utf-8")
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Describe the command line; `one` has an option for every field of `GrpoConfig`."""
-    parser = argparse.ArgumentParser(description="Train tiny transformers with GRPO on a CPU.")
-    parser.add_argument("--quick", action="store_true", help="five steps into a temporary folder")
-    commands = parser.add_subparsers(dest="command")
-    commands.add_parser("pretrain", help="make the base checkpoints")
-    commands.add_parser("pilots", help="make pilots/")
-    commands.add_parser("seeds", help="make seeds/")
-    commands.add_parser("demo", help="make demo/: short pilots, and full runs after them")
-    commands.add_parser("advised", help="make advised/: what the pilots' answer names, trained")
-    table = commands.add_parser("table", help="make a table in case_studies/replay/tables/")
-    table.add_argument("name", choices=sorted(TABLES))
-    one = commands.add_parser("one", help="train one run")
-    one.add_argument("--task", choices=sorted(TASKS), default="sort")
-    one.add_argument("--size", choices=sorted(SIZES), default="s")
-    one.add_argument("--out", type=Path, required=True)
-    for field in dataclasses.fields(GrpoConfig):
-        option = "--" + field.name.replace("_", "-")
-        if isinstance(field.default, bool):
-            one.add_argument(option, action=argparse.BooleanOptionalAction, default=field.default)
-        else:
-            one.add_argument(option, type=type(field.default), default=field.default)
-    return parser
+def quick() -> None:
+    """Five steps into a temporary folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run("sort", "s", GrpoConfig(steps=5, minibatches_per_refresh=2))
+        execute(run, Path(folder) / run.name, pretrain(TASKS["sort"], "s", steps=20))
 
 
-def main() -> int:
+def bases() -> None:
+    """The base checkpoints."""
+    for task in (TASKS["sort"], TASKS["mod"]):
+        for size in ("s", "m"):
+            started = time.perf_counter()
+            pretrain(task, size)
+            print(f"{task.name} {size}: {time.perf_counter() - started:.1f} s", flush=True)
+
+
+def demo() -> None:
+    """Short pilots, and full runs after them."""
+    execute_all(DEMO_PILOTS, HERE / "demo" / "pilots")
+    execute_all(FULL_RUNS, HERE / "demo" / "full_runs", FULL_RUN_LOGGING_STEPS)
+
+
+COMMANDS: dict[str, Callable[[], None]] = {
+    "quick": quick,
+    "pretrain": bases,
+    "pilots": lambda: execute_all(PILOTS, HERE / "pilots"),
+    "seeds": lambda: execute_all(SEEDS, HERE / "seeds"),
+    "demo": demo,
+    "advised": lambda: execute_all(ADVISED, HERE / "advised"),
+} | {name: partial(write_table, name) for name in TABLES}
+
+
+def main() -> None:
     """Run the command line."""
     torch.set_num_threads(1)
-    parser = build_parser()
-    options = parser.parse_args()
-    if options.quick:
-        with tempfile.TemporaryDirectory() as folder:
-            base = pretrain(TASKS["sort"], "s", steps=20)
-            run = Run("sort", "s", GrpoConfig(steps=5, minibatches_per_refresh=2))
-            execute(run, Path(folder) / run.name, base)
-    elif options.command == "pretrain":
-        for task in (TASKS["sort"], TASKS["mod"]):
-            for size in ("s", "m"):
-                started = time.perf_counter()
-                pretrain(task, size)
-                print(f"{task.name} {size}: {time.perf_counter() - started:.1f} s", flush=True)
-    elif options.command in ("pilots", "seeds"):
-        runs = PILOTS if options.command == "pilots" else SEEDS
-        execute_all(runs, HERE / options.command)
-    elif options.command == "demo":
-        execute_all(DEMO_PILOTS, HERE / "demo" / "pilots")
-        execute_all(FULL_RUNS, HERE / "demo" / "full_runs", FULL_RUN_LOGGING_STEPS)
-    elif options.command == "advised":
-        execute_all(ADVISED, HERE / "advised")
-    elif options.command == "table":
-        write_table(options.name)
-    elif options.command == "one":
-        fields = {
-            field.name: getattr(options, field.name) for field in dataclasses.fields(GrpoConfig)
-        }
-        execute(Run(options.task, options.size, GrpoConfig(**fields)), options.out)
-    else:
-        parser.print_help()
-        return 2
-    return 0
+    parser = argparse.ArgumentParser(description="Train tiny transformers with GRPO on a CPU.")
+    parser.add_argument("what", choices=COMMANDS, help="bases, data of this folder, a table")
+    COMMANDS[parser.parse_args().what]()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

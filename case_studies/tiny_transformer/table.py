@@ -1,25 +1,33 @@
-"""Tables of finished runs, one JSON object per line: what backtests and calibrations replay."""
+"""Rows of finished runs, one JSON object each: tables, and what other studies train."""
 
 from __future__ import annotations
 
 import copy
 import itertools
 import json
+import math
 import random
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import torch
 from config import GrpoConfig
-from grpo import Rollouts, make_optimizer, reward_row, roll_out, take_step
-from pretrain import pretrain
+from engine_flags import results
+from grpo import Rollouts, steps_of
+from pretrain import CACHE, pretrain
 from records import Run
 from tasks import MAX_COMPLETION_LENGTH, TASKS, Task, _shuffled
 from torch import Tensor
 from transformer import Transformer, completion_statistics, sample
 
-FOLDER = Path(__file__).resolve().parent.parent / "replay" / "tables"
+from advisor.common import EngineSettings, Item, digest_of, usable_jobs
+
+FOLDER = Path(__file__).resolve().parent / "tables"
 STEPS = 200
 EVALUATION_PROMPTS = 2048
 BASE_EVALUATION_SEED = 1_000_000
@@ -59,82 +67,57 @@ TABLES = {
 
 
 def write_table(name: str) -> None:
-    """Append the runs that a table's file does not hold yet, each as soon as it is done.
+    """Train the runs of a table, or go on where it was broken off, and write its file."""
+    rows = trained_rows(TABLES[name], {"jobs": usable_jobs(), "keep": CACHE})
+    text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+    (FOLDER / f"{name}.jsonl").write_text(text, encoding="utf-8")
 
-    Parameters
-    ----------
-    name : str
-        Key of `TABLES`, and stem of the file.
-    """
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    path, runs, started = FOLDER / f"{name}.jsonl", TABLES[name], time.perf_counter()
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    finished = {_configuration(json.loads(line)) for line in lines}
-    for position, run in enumerate(runs, start=1):
-        if _configuration(_head(run)) in finished:
-            continue
-        row = train_row(run, pretrain(TASKS[run.task], run.size))
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row, allow_nan=False) + "\n")
-        print(
-            f"{name} {position}/{len(runs)} {run.name}: base {row['base_acc']:.2f}, "
-            f"final {row['final_eval']:.2f} ({time.perf_counter() - started:.0f} s)",
-            file=sys.stderr,
-            flush=True,
-        )
+
+def trained_rows(runs: Sequence[Run], where: EngineSettings) -> list[dict[str, object]]:
+    """Train runs from the bases that are kept; those of which a row is kept are not repeated."""
+    items = [Item(f"{run.task} {run.name}", run, (digest_of(asdict(run)),)) for run in runs]
+    return results(_trained, items, "Training", where)
+
+
+def _trained(run: Run) -> dict[str, object]:
+    torch.set_num_threads(1)
+    return train_row(run, pretrain(TASKS[run.task], run.size))
 
 
 def train_row(run: Run, base: Transformer) -> dict[str, object]:
-    """Train one run and lay it out as a row.
+    """Train one run from a copy of a base and lay it out as a row.
 
-    The same steps as `grpo.train` for on-policy refreshes, one pass and a constant rate, so the
-    rewards are the same numbers; here the entropy is that of the whole rollout batch when it was
-    sampled, and the only evaluations are those of the base and of the last policy.
-
-    Parameters
-    ----------
-    run : Run
-        Task, size and hyperparameters.
-    base : Transformer
-        Start of the policy.
-
-    Returns
-    -------
-    dict
-        Settings, accuracies of base and last policy, seconds, and a list per logged series with
-        one entry per optimizer step, rounded to five decimals.
+    Settings, accuracies of base and last policy, seconds of the processor, and a list per logged
+    series with one entry per optimizer step, rounded to five decimals. The entropy is that of the
+    whole rollout batch when it was sampled.
     """
-    started = time.perf_counter()
+    started = time.process_time()
     task, config, policy = TASKS[run.task], run.config, copy.deepcopy(base)
-    optimizer = make_optimizer(policy, config)
-    generator = torch.Generator().manual_seed(config.seed)
-    steps: list[dict[str, float]] = []
-    for step in range(config.steps):
-        within = step % config.minibatches_per_refresh
-        if within == 0:
-            rollout_batch = roll_out(policy, task, config, generator)
-            entropy = entropy_at_generation(policy, rollout_batch)
-        batch = rollout_batch[within]
-        _, norm, update = take_step(policy, base, batch, config, optimizer)
-        rewards = reward_row(batch)
-        steps.append(
-            {
-                "reward": rewards["reward"],
-                "reward_std": rewards["reward_std"],
-                "frac_reward_zero_std": rewards["frac_reward_zero_std"],
-                "entropy": entropy,
-                "grad_norm": norm,
-                "clip_ratio": update["clip_ratio/region_mean"],
-            }
-        )
+    series: dict[str, list[float | None]] = {}
+    for step in steps_of(policy, task, config):
+        if step.fresh:
+            entropy = entropy_at_generation(step.sampler, step.fresh)
+        for name in ("reward", "reward_std", "frac_reward_zero_std"):
+            series.setdefault(name, []).append(_rounded(step.logged[name]))
+        for name, value in (
+            ("entropy", entropy),
+            ("grad_norm", step.gradient_norm),
+            ("clip_ratio", step.logged["clip_ratio/region_mean"]),
+        ):
+            series.setdefault(name, []).append(_rounded(value))
     return {
         **_head(run),
         "base_acc": accuracy(base, task, BASE_EVALUATION_SEED),
         # The same offset as in grpo.train: training and evaluation share no random numbers.
         "final_eval": accuracy(policy, task, BASE_EVALUATION_SEED + config.seed),
-        "seconds": round(time.perf_counter() - started, 2),
-        **{name: [round(row[name], 5) for row in steps] for name in steps[0]},
+        "seconds": round(time.process_time() - started, 2),
+        **series,
     }
+
+
+def _rounded(value: float) -> float | None:
+    """A diverged run has no finite gradient, and JSON has no name for that."""
+    return round(value, 5) if math.isfinite(value) else None
 
 
 @torch.no_grad()
@@ -171,8 +154,3 @@ def _head(run: Run) -> dict[str, object]:
         "beta1": config.momentum,
         "use_is": config.importance_ratio,
     }
-
-
-def _configuration(row: dict[str, object]) -> tuple[object, ...]:
-    """Return what tells a row of a table from the others."""
-    return tuple(row[name] for name in ("task", "size", "lr", "G", "K"))

@@ -57,22 +57,7 @@ class Task:
         return 6 if self.is_modular else 7
 
     def draw(self, count: int, generator: torch.Generator, held_out: bool = False) -> Tensor:
-        """Draw prompt indices with replacement.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-        generator : torch.Generator
-            Source of randomness.
-        held_out : bool
-            Draw from the evaluation part instead of the training part.
-
-        Returns
-        -------
-        Tensor
-            Indices, shape (count,).
-        """
+        """Draw so many prompt indices with replacement, of the training or the evaluation part."""
         order = _shuffled(self.number_of_prompts)
         part = order[: self.number_held_out] if held_out else order[self.number_held_out :]
         return part[torch.randint(len(part), (count,), generator=generator)]
@@ -102,20 +87,7 @@ class Task:
         return torch.stack([total // 10, total % 10], dim=1)
 
     def verify(self, index: Tensor, completions: Tensor) -> Tensor:
-        """Score completions: 1 where one is the right answer, ended at once, else 0.
-
-        Parameters
-        ----------
-        index : Tensor
-            Prompt indices, shape (n,).
-        completions : Tensor
-            Sampled tokens, shape (n, length).
-
-        Returns
-        -------
-        Tensor
-            Rewards, shape (n,).
-        """
+        """Score completions: 1 where one is the right answer, ended at once, else 0."""
         wanted = _terminated(self.answers(index))
         if completions.shape[1] < wanted.shape[1]:
             return torch.zeros(len(index))
@@ -131,20 +103,7 @@ class Task:
         return torch.sigmoid(0.28 * self._digits(index)[:, 0].float() + offset)
 
     def demonstrations(self, index: Tensor, generator: torch.Generator) -> Tensor:
-        """Draw supervised targets: right with `right_probability`, else in a wrong style.
-
-        Parameters
-        ----------
-        index : Tensor
-            Prompt indices, shape (n,).
-        generator : torch.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        Tensor
-            Target tokens, each row ended by EOS.
-        """
+        """Draw targets ended by EOS: right with `right_probability`, else in a wrong style."""
         right = self.answers(index)
         wrong = torch.stack(
             [

@@ -89,19 +89,9 @@ class Transformer(nn.Module):
     def forward(
         self, tokens: Tensor, past: list[Cache] | None = None
     ) -> tuple[Tensor, list[Cache]]:
-        """Compute next-token logits.
+        """Next-token logits, shape (batch, length, vocabulary), and the extended cache.
 
-        Parameters
-        ----------
-        tokens : Tensor
-            Tokens, shape (batch, length); length 1 where `past` is given.
-        past : list of Cache, optional
-            Keys and values of the tokens before, one entry per block.
-
-        Returns
-        -------
-        tuple of Tensor and list of Cache
-            Logits, shape (batch, length, vocabulary), and the extended cache.
+        Tokens have shape (batch, length), of length 1 where the cache of those before is given.
         """
         start = 0 if past is None else past[0][0].shape[2]
         x = self.token(tokens) + self.position.weight[start : start + tokens.shape[1]]
@@ -138,23 +128,9 @@ class Samples:
 def sample(
     model: Transformer, prompts: Tensor, max_length: int, generator: torch.Generator
 ) -> Samples:
-    """Sample one completion per prompt at temperature 1.
+    """Sample one completion per prompt of shape (n, prompt_length), at temperature 1.
 
-    Parameters
-    ----------
-    model : Transformer
-        The policy.
-    prompts : Tensor
-        Prompt tokens of one common length, shape (n, prompt_length).
-    max_length : int
-        Longest completion, EOS included.
-    generator : torch.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    Samples
-        The completions.
+    The longest may have ``max_length`` tokens, EOS included.
     """
     running = torch.ones(len(prompts), dtype=torch.bool)
     columns: list[tuple[Tensor, Tensor, Tensor]] = []
@@ -180,17 +156,8 @@ def completion_statistics(
 ) -> tuple[Tensor, Tensor]:
     """Log-probability of each completion token, and the entropy where it was chosen.
 
-    Parameters
-    ----------
-    model : Transformer
-        The policy.
-    prompts, completions : Tensor
-        Tokens, shapes (n, prompt_length) and (n, length).
-
-    Returns
-    -------
-    tuple of Tensor
-        Log-probabilities (differentiable) and entropies (not), both of shape (n, length).
+    Prompts and completions have shapes (n, prompt_length) and (n, length). Both results
+    have the shape of the completions; log-probabilities are differentiable.
     """
     logits, _ = model(torch.cat([prompts, completions[:, :-1]], dim=1))
     log_probabilities = logits[:, prompts.shape[1] - 1 :].log_softmax(dim=-1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simulated_runs import Plan
 
 from advisor.advice import Budget, Cost, Evaluation, Objective, curve_steps, stacked
-from advisor.advice.answer import _cheapest_equal
+from advisor.advice.answer import _cheapest_equal, limiting_factor
 from advisor.advice.evaluate import steps_to_share
 from advisor.forecast import Stability, stability_draws
 
@@ -58,7 +58,8 @@ def option(group_size, reward, probability):
     same = dict.fromkeys(("probability", "low", "high", "by_model", "tolerance"), probability)
     chance = Stability(**same, refresh=1.0, fluctuation=1.0, error=0.0)
     price = Cost(steps=100, completions=1600.0 * group_size, tokens=None, gpu_hours=None)
-    return Evaluation(settings, settings, reward, chance, price, reward, chance.least)
+    worth = np.full(4, reward)
+    return Evaluation(settings, settings, reward, chance, price, reward, chance.least, worth)
 
 
 def asked(tried, objective=None, span=1.0, budget=None):
@@ -98,6 +99,20 @@ def test_nothing_is_equal_where_rewards_alone_count_or_a_price_is_sought():
     assert _cheapest_equal(asked(tried), best, 0.9, 0.0) is best
     fastest = Objective(kind="fastest", goal=0.9)
     assert _cheapest_equal(asked(tried, fastest), best, 0.9, 0.01) is best
+
+
+@pytest.mark.parametrize(
+    ("known", "unstable", "kind"), [(0.9, 0.95, "stability"), (0.95, 0.9, "known")]
+)
+def test_an_answer_is_limited_by_what_would_give_most(known, unstable, kind):
+    chosen, safe, risky = option(8, 0.8, 0.95), option(16, known, 0.95), option(32, unstable, 0.5)
+    evaluate = asked([chosen, safe, risky])
+    evaluate.goal = None
+    meta = SimpleNamespace(priors=SimpleNamespace(known_optimum=object()))
+    evaluate.forecaster.posterior = SimpleNamespace(meta=meta)
+    limit = limiting_factor(evaluate, None, chosen, 0.9)
+    assert limit.kind == kind
+    assert limit.gain == pytest.approx(0.15)
 
 
 def test_configurations_evaluated_together_have_the_numbers_of_each_alone(posterior):

@@ -27,8 +27,7 @@ def exported(monkeypatch):
 
 
 def test_what_is_missing_is_told_with_its_reason(exported, tmp_path):
-    configs = answers.trainer_configs(exported)
-    missing = answers.missing_configs(exported)
+    configs, missing = answers.trainer_configs(exported)
     assert set(configs) == {"trl", "openrlhf"}
     assert missing == {"verl": "verl's FSDP trainer has no linear schedule. Use a cosine."}
     _write_configs(configs, missing, tmp_path)
@@ -72,8 +71,8 @@ def test_a_run_is_whole_batches_of_rollouts():
 
 def test_configs_of_other_trainers_are_written_where_they_are_asked_for(exported):
     own = SimpleNamespace(trainer="prime-rl")
-    assert set(answers.trainer_configs(own)) == {"trl", "openrlhf", "prime-rl"}
-    assert "prime-rl" not in answers.trainer_configs(exported)
+    assert set(answers.trainer_configs(own)[0]) == {"trl", "openrlhf", "prime-rl"}
+    assert "prime-rl" not in answers.trainer_configs(exported)[0]
 
 
 # Settings that no number depends on ---------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from decisions import DEADLY, STEPS, changed, decision
 from simulated_runs import Plan, made_up_posterior
 
-from advisor.advice import Budget, advise
+from advisor.advice import Budget, Lattice, advise
 from advisor.advice.pilot_choice import (
     choose_pilot,
     is_first_contact,
@@ -55,7 +55,7 @@ def test_a_cheap_pilot_must_bring_half_of_the_largest_gain(
     evaluate, lattice, (dear, cheap) = pilots(uncertain, {"group_size": 64}, {"group_size": 8})
     gains = iter([share, 1.0])  # the cheapest of a rate comes first
     monkeypatch.setattr("advisor.advice.pilot_choice.information_gain", lambda *_: next(gains))
-    found = choose_pilot(evaluate, lattice, steps=30, candidates=[dear, cheap])
+    found = choose_pilot(evaluate, lattice, steps=30, candidates=Lattice([dear, cheap]))
     assert found.settings == (cheap if is_chosen else dear)
 
 
@@ -64,16 +64,16 @@ def test_deadly_pilot_is_not_chosen_however_much_it_tells(uncertain):
         uncertain, {"learning_rate": 1e-1, "epochs_per_refresh": 8}, {"learning_rate": 1e-4}
     )
     assert stability(evaluate.forecaster, deadly, 30).by_model < PILOT_LEVEL
-    found = choose_pilot(evaluate, lattice, candidates=[deadly, safe])
+    found = choose_pilot(evaluate, lattice, candidates=Lattice([deadly, safe]))
     assert found.settings == safe
-    with pytest.raises(CannotTellError, match="No configuration offered is likely to survive"):
-        choose_pilot(evaluate, lattice, candidates=[deadly])
+    with pytest.raises(CannotTellError, match="No configuration offered is new and likely"):
+        choose_pilot(evaluate, lattice, candidates=Lattice([deadly]))
 
 
 def test_no_pilot_of_a_language_model_is_hotter_than_what_is_stable():
     plans = [Plan(rate, steps=30, parameters=1.5e9) for rate in (1e-6, 3e-6, 3e-5)]
     evaluate, lattice = decision(
-        made_up_posterior(plans, draws=1000), budget=Budget(steps=90), learning_rates=(1e-6, 3e-6)
+        made_up_posterior(plans, draws=1000), budget=Budget(steps=90), learning_rates=(1.5e-6, 4e-6)
     )
     gentle, hot = lattice
     assert choose_pilot(evaluate, lattice, seed=0).settings == hot
@@ -93,10 +93,12 @@ def test_chosen_pilot_tells_most_for_its_price_among_those_that_tell_enough():
         ),
         {"learning_rate": 1e-12, "group_size": 4, "epochs_per_refresh": 8},
     )
-    alone = {one: choose_pilot(evaluate, lattice, steps=60, candidates=[one]) for one in offered}
+    alone = {
+        one: choose_pilot(evaluate, lattice, steps=60, candidates=Lattice([one])) for one in offered
+    }
     most = max(found.gain for found in alone.values())
     worth = {one: found.gain / found.cost.paid for one, found in alone.items()}
-    chosen = alone[choose_pilot(evaluate, lattice, steps=60, candidates=offered).settings]
+    chosen = alone[choose_pilot(evaluate, lattice, steps=60, candidates=Lattice(offered)).settings]
     # Simulated once more, gains differ by chance; half of the most is asked for.
     assert chosen.gain > 0.4 * most
     assert worth[chosen.settings] > 0.7 * max(
@@ -117,7 +119,7 @@ def test_results_are_simulated_with_luck_of_their_own(uncertain, monkeypatch):
         return shown(forecaster, pilot, steps, stable, rng, **known)
 
     monkeypatch.setattr("advisor.advice.pilot_choice.shown", spied)
-    choose_pilot(evaluate, lattice, steps=30, candidates=offered, seed=DEFAULT_SEED)
+    choose_pilot(evaluate, lattice, steps=30, candidates=Lattice(offered), seed=DEFAULT_SEED)
     assert len(lucks) == 7
     apart = np.corrcoef(lucks) - np.eye(len(lucks))
     assert np.abs(apart).max() < 0.2
@@ -132,7 +134,7 @@ def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, pl
         [Plan(9e-3, collapse=20), Plan(2e-2, collapse=9)], width=1.0, draws=500
     )
     evaluate, lattice, offered = pilots(posterior, {"learning_rate": rate, "group_size": 32})
-    found = choose_pilot(evaluate, lattice, candidates=offered)
+    found = choose_pilot(evaluate, lattice, candidates=Lattice(offered))
     assert found.gain >= 0.001
     least = f"Every pilot collapsed, the gentlest at learning rate 0.009. {place}."
     assert f"{least} No pilot ran group size 32." in found.reason
@@ -187,7 +189,9 @@ def test_first_pilot_where_nothing_survives():
     assert found.binding == "No learning rate tried keeps P(stable) at 90 %."
     assert found.next_pilot is None
     (why,) = [line for line in found.assumptions if "survive" in line]
-    assert why.startswith("No configuration offered is likely to survive even a short pilot")
+    assert why.startswith(
+        "No configuration offered is new and likely to survive even a short pilot"
+    )
 
 
 @pytest.mark.parametrize(
@@ -215,3 +219,27 @@ def test_next_pilot_is_named_beside_an_advice_only_where_it_is_worth_it(posterio
     assert said.kind == "recommendation"
     assert said.next_pilot.gain >= 0.005
     assert advise(wide, level=0.5, weigh_pilots=False).next_pilot is None
+
+
+FLAT = (1e-6, 3e-6, 1e-5, 3e-5)
+
+
+@pytest.mark.parametrize("offered", [None, FLAT], ids=["free", "what ran"])
+def test_a_next_pilot_is_of_another_rate_or_longer(offered):
+    plans = [Plan(rate, steps=40, parameters=1.5e9) for rate in FLAT]
+    posterior = made_up_posterior(plans, draws=1000)
+    choices = {} if offered is None else {"learning_rates": offered}
+    evaluate, lattice = decision(posterior, budget=Budget(steps=90), **choices)
+    found = choose_pilot(evaluate, lattice)
+    is_piloted = found.settings.learning_rate in FLAT
+    assert is_piloted == (offered is not None)
+    assert found.steps == (80 if is_piloted else found.steps)
+    assert ("ran 40 steps; this pilot is longer" in found.reason) == is_piloted
+    # One that ran for fewer steps may be asked for again, at the length of the others.
+    short = [Plan(3e-6, steps=20, parameters=1.5e9), plans[0], *plans[2:]]
+    evaluate, lattice = decision(made_up_posterior(short, draws=1000), learning_rates=[3e-6])
+    assert choose_pilot(evaluate, lattice).steps == 40
+    # No run is longer than what was planned.
+    evaluate, lattice = decision(posterior, budget=Budget(steps=40), learning_rates=FLAT)
+    with pytest.raises(CannotTellError, match="No configuration offered is new"):
+        choose_pilot(evaluate, lattice)

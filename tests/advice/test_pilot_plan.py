@@ -73,7 +73,10 @@ def test_text_says_how_far_the_answer_will_extrapolate(plan, settings):
     assert "extrapolate" not in near.text
 
 
-@pytest.mark.parametrize("damage", [{"reach": 0.99}, {"reach": 1e-320}, {"projects": 10**400}])
+DAMAGES = [{"reach": 0.99}, {"reach": 1e-320}, {"projects": 10**400}, {"steps": 10**400}]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_plan_of_impossible_numbers_is_refused(plan, damage, tmp_path):
     damaged = plan.model_copy(update=damage)
     (tmp_path / "plan.json").write_text(damaged.model_dump_json())
@@ -158,6 +161,8 @@ def test_what_is_missing_or_wrong_is_named(settings):
         plan_pilots(settings, 500, BIG, share=1.5)
     with pytest.raises(InputError, match="0 projects"):
         plan_pilots(settings, 500, BIG, projects=0)
+    with pytest.raises(InputError, match=r"steps. Give 1 to 1,000,000"):
+        plan_pilots(settings, 10**400, BIG)
 
 
 def test_pilots_of_a_design_have_seeds_of_their_own(monkeypatch, settings):

@@ -7,7 +7,7 @@ import pytest
 from simulated_runs import made_up_posterior
 
 from advisor import advise
-from advisor.advice import evidence_text, trade_offs
+from advisor.advice import say_of_answer, trade_offs
 
 POWERS = (0.8, 1.25)
 
@@ -31,7 +31,7 @@ def test_priors_that_are_the_same_at_every_draw_decide_nothing(posterior, monkey
         assert check.stability == pytest.approx(advice.stability.probability)
         assert check.best == advice.settings
         assert check.pareto_k == 0.0
-    assert evidence_text(advice).count("the choice stays.") == 2
+    assert say_of_answer("shares", advice).count("the choice stays.") == 2
 
 
 @pytest.mark.evidence

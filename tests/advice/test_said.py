@@ -16,8 +16,8 @@ from advisor.advice import (
     gpu_time,
     launch_notes,
     percent,
+    say_of_answer,
 )
-from advisor.advice.wording import _say
 from advisor.common import Kind, Note, note, stated
 
 # Probabilities beside the level ----------------------------------------------------------------
@@ -86,7 +86,9 @@ def test_what_is_left_is_priced_from_the_step_that_is_named():
     said = SimpleNamespace(
         kind="recommendation", steps=300, steps_to_95=262.97, cost=cost, checkpoints=()
     )
-    assert "by step 263; the steps after that cost 4,736 completions." in _say("rest", said)
+    assert "by step 263; the steps after that cost 4,736 completions." in say_of_answer(
+        "rest", said
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from decisions import LEVEL, STEPS, again, decision
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import CostModel
-from advisor.advice.trade_offs import advised_goal, best_piloted, trade_offs
+from advisor.advice.trade_offs import best_piloted, trade_offs
 
 TIMED = CostModel(fixed=5.0, generated=0.1, trained=0.05, source="made up")
 
@@ -19,7 +19,17 @@ TIMED = CostModel(fixed=5.0, generated=0.1, trained=0.05, source="made up")
 
 
 def goal_of(evaluate, planned):
-    return advised_goal(evaluate.forecaster.outcome(planned, [0, STEPS]).mean(axis=0))
+    start, end = evaluate.forecaster.outcome(planned, [0, STEPS]).mean(axis=0)
+    return start + 0.95 * (end - start)
+
+
+def named_beside(evaluate, chosen, other, level):
+    """What is named where one other configuration was tried."""
+    parts = ("forecaster", "steps_to", "seconds_to", "prepare_curves", "cost")
+    given = {name: getattr(evaluate, name) for name in parts}
+    asked = SimpleNamespace(tried=[chosen, other], **given)
+    goal = goal_of(evaluate, chosen.planned)
+    return [one.name for one in trade_offs(asked, chosen, level, goal)]
 
 
 @pytest.fixture(scope="module", params=range(6))
@@ -67,21 +77,11 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
         return replace(chosen, stability=stable, least=stable.least, cost=cost, reward=reward)
 
     other, chosen = twin(chance, paid, reward), twin(0.92, 100)
-    asked = SimpleNamespace(
-        tried=[chosen, other],
-        forecaster=evaluate.forecaster,
-        steps_to=evaluate.steps_to,
-        seconds_to=evaluate.seconds_to,
-        prepare_curves=evaluate.prepare_curves,
-        cost=evaluate.cost,
-    )
-    goal = goal_of(evaluate, chosen.planned)
-    found = trade_offs(asked, chosen, LEVEL, goal)
-    assert {one.name for one in found} == named
+    assert set(named_beside(evaluate, chosen, other, LEVEL)) == named
 
 
 @pytest.mark.parametrize(("factor", "is_named"), [(0.79, True), (0.81, False)])
-def test_terms_of_the_faster_one(posterior, factor, is_named):
+def test_terms_of_the_faster_one(factor, is_named):
     # The same curve at steps that take less time: half as many prompts, which do nothing here.
     still = made_up_posterior(moved={"rate.prompts_per_step": 0.0, "plateau_loss.batch": 0.0})
     evaluate, lattice = decision(still, cost=CostModel(fixed=0.0, generated=1.0, source="made up"))
@@ -90,17 +90,7 @@ def test_terms_of_the_faster_one(posterior, factor, is_named):
     less = settings.model_copy(update={"prompts_per_step": factor * settings.prompts_per_step})
     # Of the same reward, price and chance, so that time alone is weighed.
     other = replace(chosen, settings=less, planned=evaluate(less).planned)
-    asked = SimpleNamespace(
-        tried=[chosen, other],
-        forecaster=evaluate.forecaster,
-        steps_to=evaluate.steps_to,
-        seconds_to=evaluate.seconds_to,
-        prepare_curves=evaluate.prepare_curves,
-        cost=evaluate.cost,
-    )
-    goal = goal_of(evaluate, evaluate(settings).planned)
-    found = trade_offs(asked, chosen, 0.0, goal)
-    assert [one.name for one in found] == (["faster"] if is_named else [])
+    assert named_beside(evaluate, chosen, other, 0.0) == (["faster"] if is_named else [])
 
 
 # The best pilot --------------------------------------------------------------------------------

@@ -27,10 +27,11 @@ def test_one_log_passes_few_modules():
     assert walk["switches"] <= MOST_SWITCHES, walk["switches_by_pair"]
 
 
-MOST_SWITCHES_OF_AN_ANSWER = 1_050
+MOST_SWITCHES_OF_AN_ANSWER = 950
 """Configurations that were evaluated one after the other made 30,547, those of each refresh
 interval by themselves 7,520; with a table that the search looks up, laws that are computed once
-for a configuration, and array functions that are passed on, 1,032."""
+for a configuration, and array functions that are passed on, 1,032; and since the worth of a run is
+kept with it, 911."""
 
 
 @pytest.mark.evidence

@@ -29,7 +29,7 @@ def result() -> dict[str, Any]:
 def test_gradient_climbs_the_expected_reward(study: dict[str, Any]) -> None:
     contexts = study["contexts"]
     task = contexts.linear_task()
-    task = replace(task, held_out={"train": (task.features, task.success)})
+    task = replace(task, held_out=(task.features, task.success))
     plan = contexts.Plan(1.0, 1, momentum=0.0, contexts_per_step=64, group_size=4)
     plan = replace(plan, kl_coefficient=0.0)
     moved = contexts.train(task, plan, 600).weights.mean(axis=0)

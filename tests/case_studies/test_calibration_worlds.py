@@ -62,10 +62,10 @@ def test_lines_of_another_model_or_preset_are_refused(tmp_path: Path, name: str)
 def record(number: int, places: dict[str, float]) -> dict[str, Any]:
     """A simulation with the truth at such places."""
     rng = np.random.default_rng(number)
-    one = {"off": 0.1, "width": 0.4, "halved": places["halved"], "place": places["place"]}
+    one = {"off": 0.1, "halved": places["halved"], "place": places["place"]}
     lived = bool(rng.random() < places["stable"])
-    stable = {"predicted": places["stable"], "true": places["stable"], "came": lived}
-    own = {"number": number, "fitted": True, "swapped": False, "collapsed": 0}
+    stable = {"predicted": places["stable"], "came": lived}
+    own = {"number": number, "fitted": True}
     own |= {"ends": {"new run": {"forecast": one}}, "stable": {"new run": {"forecast": stable}}}
     return own | {"levels": {name: {"place": 0.5, "left": 0.2} for name in predicted.BY_LEVEL}}
 

@@ -9,7 +9,7 @@ import cohort_fits
 import numpy as np
 import pytest
 from cohort_fits import History, read_history
-from learned_priors import PastStudy, learn_from_studies, learn_priors, past_study
+from learned_priors import PastStudy, learn_from_studies, past_study
 from past_studies import past
 from preset_files import write_preset
 from simulated_runs import Plan, simulate_runs
@@ -46,8 +46,9 @@ def team_of(count, population=TEAM, seed=0):
 def test_a_summary_as_json_teaches_what_the_posterior_does_to_the_last_digit():
     posteriors = [past("a", {"log_slope": (-5.0, 0.1)}), past("b", TEAM), past("c")]
     posteriors.append(past("d", groups=(("sort", "s"), ("sort", "m"), ("mod", "s"))))
-    read = [PastStudy.model_validate_json(past_study(p).model_dump_json()) for p in posteriors]
-    assert learn_from_studies(read, base=BASE) == learn_priors(posteriors)
+    studies = [past_study(posterior) for posterior in posteriors]
+    read = [PastStudy.model_validate_json(study.model_dump_json()) for study in studies]
+    assert learn_from_studies(read, base=BASE) == learn_from_studies(studies, base=BASE)
 
 
 def with_squares_that_wander(posterior, name):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from learned_priors import MODEL_SPREADS, learn_priors
+from learned_priors import MODEL_SPREADS, learn_from_studies, past_study
 from past_studies import REFERENCE, parameters, past
 from preset_files import write_preset
 from prior_predictive import prior_predictive
@@ -20,6 +20,10 @@ from advisor.model import (
 )
 
 BASE = load_priors("small_models")
+
+
+def learned_from(posteriors, base=BASE, name="team"):
+    return learn_from_studies([past_study(one) for one in posteriors], base=base, name=name)
 
 
 def moments(priors):
@@ -48,7 +52,7 @@ def test_every_level_of_the_model_can_be_learned():
 def test_only_what_the_data_say_is_learned(entry):
     prior = getattr(BASE, entry)
     target = prior.mean + prior.sd
-    learned = learn_priors(
+    learned = learned_from(
         [past(f"only-{entry}-{i}", {entry: (target, 0.2 * prior.sd)}) for i in range(3)]
     )
     # How far models lie apart is told by how far their levels do.
@@ -69,7 +73,7 @@ def test_the_spread_between_studies_is_recovered(truth):
     ]
     broad = BASE.curvature_exponent.model_copy(update={"mean": 0.0, "sd": 0.5})
     base = BASE.model_copy(update={"curvature_exponent": broad})
-    found = learn_priors(studies, base=base).curvature_exponent
+    found = learned_from(studies, base=base).curvature_exponent
     assert found.mean == pytest.approx(thetas.mean(), abs=truth / 30**0.5)
     assert found.sd == pytest.approx(thetas.std(), rel=0.15)
 
@@ -77,7 +81,7 @@ def test_the_spread_between_studies_is_recovered(truth):
 def test_tasks_are_pooled_over_posteriors():
     tasks = [[("a", "m"), ("b", "m")], [("c", "m")], [("d", "m"), ("e", "m"), ("f", "m")]]
     slopes = [[-6.0, -5.0], [-5.5], [-6.5, -5.2, -5.8]]
-    learned = learn_priors(
+    learned = learned_from(
         [
             past(f"tasks-{i}", {"log_slope": (level, 0.05)}, groups=groups)
             for i, (groups, level) in enumerate(zip(tasks, slopes, strict=True))
@@ -94,7 +98,7 @@ def test_tasks_are_pooled_over_posteriors():
 
 
 def test_a_learned_preset_loads_and_predicts(tmp_path):
-    learned = learn_priors([past("a", {"log_slope": (-5.0, 0.1)})], name="mine")
+    learned = learned_from([past("a", {"log_slope": (-5.0, 0.1)})], name="mine")
     write_preset(tmp_path / "mine.toml", learned)
     loaded = load_priors(tmp_path / "mine.toml")
     assert loaded == learned
@@ -115,17 +119,14 @@ def test_what_a_learned_preset_rests_on_follows_from_its_runs():
         for run in posterior.meta.runs
     )
     large = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
-    learned = learn_priors([large])
+    learned = learned_from([large])
     assert learned.domain.adapters == ("full", "lora")
     assert learned.domain.most_parameters == 4e7
     assert learned.domain.least_parameters == BASE.domain.least_parameters
     assert learned.stability_line == BASE.stability_line
-    alone = learn_priors([large], base="theory", name="alone")
+    alone = learned_from([large], base=load_priors("theory"), name="alone")
     assert alone.domain.adapters == ("lora",)
     assert alone.domain.least_parameters == 4e7
-
-
-# Refusals --------------------------------------------------------------------------------------
 
 
 # What does best ---------------------------------------------------------------------------------
@@ -148,6 +149,6 @@ def with_rates(posterior, rates, ends):
 def test_the_rates_of_the_best_runs_become_what_is_known():
     one = with_rates(past("one"), (1e-4, 1e-3, 1e-2), (0.2, 0.9, 0.1))
     other = with_rates(past("other"), (1e-5, 1e-4, 1e-3), (0.8, 0.2, 0.1))
-    known = learn_priors([one, other]).known_optimum
+    known = learned_from([one, other]).known_optimum
     assert known.learning_rate == pytest.approx(1e-4)
     assert known.projects == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -10,20 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from studies import STUDIES, modules_of
 
-FOLDER = Path(__file__).parents[2] / "case_studies" / "size_transfer"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def beside() -> Any:
-    sys.path.insert(0, str(FOLDER))
-    yield
-    sys.path.remove(str(FOLDER))
+FOLDER = STUDIES / "size_transfer"
 
 
 @pytest.fixture(scope="module")
-def judge(beside: None) -> Any:
-    return importlib.import_module("judge")
+def judge() -> Any:
+    with modules_of("size_transfer", ("judge",)) as found:
+        yield found["judge"]
 
 
 def full_run(rate: float, final: float, **updates: Any) -> dict[str, Any]:
@@ -45,7 +39,6 @@ def answer(**updates: Any) -> dict[str, Any]:
         "p_stable": 0.95,
         "reward": {"mean": 0.6, "lower": 0.4, "upper": 0.8},
         "says_outside": True,
-        "says_not_piloted": True,
     }
     return own | updates
 
@@ -57,8 +50,7 @@ def test_regret_is_against_the_best_mean_of_its_target(judge: Any) -> None:
     told = judge.judged(answer(), [*RUNS, full_run(3e-4, 1.0, size="xl")])
     assert told["regret"] == pytest.approx(0.3)
     assert told["regret_of_best_pilot"] == 0
-    assert told["regret_at_random"] == pytest.approx(0.15)
-    assert (told["failed"], told["inside"], told["warned"]) == (True, True, True)
+    assert (told["failed"], told["inside"]) == (True, True)
 
 
 def test_a_collapse_is_a_failure_whatever_its_reward(judge: Any) -> None:
@@ -66,8 +58,9 @@ def test_a_collapse_is_a_failure_whatever_its_reward(judge: Any) -> None:
     told = judge.judged(answer(learning_rate=3e-4), runs)
     assert told["regret"] < judge.FAILURE
     assert told["failed"]
-    outside, inside = judge.by_warning([told, judge.judged(answer(says_outside=False), RUNS)])
-    assert (outside["n"], outside["collapsed"], inside["n"], inside["collapsed"]) == (1, 1, 1, 0)
+    both = judge.counted([told, judge.judged(answer(says_outside=False), RUNS)])
+    assert (both["runs"], both["failed_runs"], both["collapsed_runs"]) == (2, 2, 1)
+    assert (both["outside_runs"], both["failed_outside_runs"]) == (1, 1)
 
 
 def test_a_tiny_study_from_pilots_to_figure(tmp_path: Path) -> None:
@@ -87,9 +80,6 @@ def test_a_tiny_study_from_pilots_to_figure(tmp_path: Path) -> None:
     assert len(finals) == 2
     (told,) = found["advice"]
     assert told["regret"] == pytest.approx(max(finals.values()) - told["final"], abs=1e-4)
-    # The target is four times the larger pilot: not far, but not piloted either.
-    assert told["says_not_piloted"]
-    assert not told["says_outside"]
+    assert not told["says_outside"]  # the target is four times the larger pilot
     learned = found["exponents"]["learned_on_all_tasks"]["xs+s"]["curvature_exponent"]
     assert learned == sorted(learned)
-    assert found["manifest"]["checks"]["every request was answered"]

@@ -2,53 +2,34 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from studies import modules_of
 
 from advisor.theory import stiffness_limit
-
-FOLDER = Path(__file__).parents[2] / "case_studies" / "softmax_bandit"
 
 
 @pytest.fixture(scope="module")
 def study() -> Any:
-    sys.path.insert(0, str(FOLDER))
-    try:
-        import simulator
-    finally:
-        sys.path.remove(str(FOLDER))
-    return simulator
+    with modules_of("softmax_bandit", ("simulator",)) as found:
+        yield found["simulator"]
 
 
 def test_sampled_gradient_is_the_expected_one_on_average(study: Any) -> None:
-    bandit = study.Bandit()
+    bandit, rng = study.Bandit(), np.random.default_rng(0)
     logits = 0.5 * bandit.fixed_point()
-    plan = study.Plan(0.1, groups=2000, group_size=4, scaling="leave_one_out")
-    rng = np.random.default_rng(0)
-    found = np.mean(
-        [
-            study._gradient(bandit, plan, logits, logits, study._draw(bandit, plan, logits, rng))
-            for _ in range(40)
-        ],
-        axis=0,
-    )
-    assert found == pytest.approx(bandit.field_at(logits), abs=2e-3)
+
+    def mean(scaling: str) -> Any:
+        plan = study.Plan(0.1, groups=2000, group_size=4, scaling=scaling)
+        batches = [study._draw(bandit, plan, logits, rng) for _ in range(40)]
+        each = [study._gradient(bandit, plan, logits, logits, batch) for batch in batches]
+        return np.mean(each, axis=0)
+
+    assert mean("leave_one_out") == pytest.approx(bandit.field_at(logits), abs=2e-3)
     # Centred on one's own group (G - 1) / G of the reward's drift is left: the control differs.
-    biased = study.Plan(0.1, groups=2000, group_size=4)
-    other = np.mean(
-        [
-            study._gradient(
-                bandit, biased, logits, logits, study._draw(bandit, biased, logits, rng)
-            )
-            for _ in range(40)
-        ],
-        axis=0,
-    )
-    assert np.abs(other - bandit.field_at(logits)).max() > 5e-3
+    assert np.abs(mean("none") - bandit.field_at(logits)).max() > 5e-3
 
 
 @pytest.mark.parametrize(("share", "diverges"), [(0.97, False), (1.03, True)])

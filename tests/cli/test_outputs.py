@@ -10,21 +10,7 @@ from simulated_runs import made_up_posterior
 import advisor.backtesting
 import advisor.forecast.fitting
 from advisor import demo_folder
-from advisor.cli import main
 from advisor.study import Study
-
-
-@pytest.fixture
-def run(capsys):
-    """The command line: exit code, standard output, standard error."""
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return stopped.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

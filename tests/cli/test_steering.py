@@ -10,22 +10,10 @@ import yaml
 
 from advisor import demo_folder
 from advisor.advice import planned_settings
-from advisor.cli import main
 from advisor.runs import Trainer
 from advisor.text import STEERING, harmless
 
 NAME = "a\x1b]0;owned\x07\x1b[2J\x1bc\u202eevil\u2066\x9b31m"
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return stopped.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ def test_a_difference_within_two_standard_errors_is_not_yet_shown(
     ("old", "new", "message"),
     [
         ('"summary", "advisor", "runs"', '"summary", "nobody", "runs"', "runs = .* leads nowhere"),
-        ('study = "replay"', 'study = "relay"', "no study relay"),
+        ('study = "diagnose"', 'study = "diagnosis"', "no study diagnosis"),
         (
             '["low >= 0", "no"],\n  ["True"',
             '["0 > 1", "no"],\n  ["0 > 1"',

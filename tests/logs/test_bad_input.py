@@ -76,7 +76,7 @@ def test_a_broken_log_among_good_ones_is_named_and_stops_nothing(write, write_st
     write_state()
     bad = write("y/trainer_state.json", "{")
     (run,) = read_runs(tmp_path)
-    assert any(str(bad) in line and "not valid JSON" in line for line in run.warnings)
+    assert any(str(bad) in line and "not valid JSON" in line for line in run.left_out)
     with pytest.raises(InputError, match="not valid JSON") as caught:
         read_runs([tmp_path, bad])
     assert caught.value.path == str(bad)

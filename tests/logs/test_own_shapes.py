@@ -184,7 +184,7 @@ def test_a_closed_folder_is_named(tmp_path: Path, jsonl: Any, monkeypatch: Any) 
 
     monkeypatch.setattr(os, "scandir", scandir)
     (run,) = read_runs(tmp_path)
-    assert any(line.startswith("cannot be read:") and "closed" in line for line in run.warnings)
+    assert "closed: the folder cannot be entered" in run.left_out[0], run.left_out
     with pytest.raises(InputError, match=r"cannot be entered \(Permission denied\)\. Check"):
         read_runs(closed)
     (tmp_path / "metrics.jsonl").unlink()

@@ -251,6 +251,14 @@ def test_a_reward_for_each_micro_batch(tmp_path, where, key) -> None:
     assert "480 rows at 60 steps: averaged by step" in run.assumptions
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_counter_near_the_largest_number_is_refused(tmp_path) -> None:
+    rows = [f"{step},{n / 10}" for n, step in enumerate(["", 1, "", -1.5e308, "", 1.7e308, ""])]
+    (tmp_path / "history.csv").write_text("\n".join(["step,reward", *rows]), encoding="utf-8")
+    with pytest.raises(InputError, match="not a whole number below 1e8"):
+        read_runs(tmp_path / "history.csv")
+
+
 def test_folders_behind_links_are_read_once(tmp_path) -> None:
     there, here = tmp_path / "scratch" / "a", tmp_path / "runs"
     there.mkdir(parents=True)

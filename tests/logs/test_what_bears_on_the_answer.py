@@ -9,13 +9,54 @@ import pytest
 
 from advisor import inspect, read_runs
 from advisor.cli import main
+from advisor.common import Kind
 from advisor.errors import InputError
+from advisor.model import cohort_of
 from advisor.runs import PartialSettings, PilotRun
 from advisor.runs.several_runs import warn_of_starts
 
 NO_GROUP = "one completion is no group: those of a prompt were miscounted, or this is not GRPO"
 NO_PILOT = "a later stage or a resumed run is no pilot of its own"
 STARTS_APART = "runs that count as one model on one task start at"
+
+
+def runs_of_a_file(path, *rewards):
+    """A file of runs, one a line, whose settings are known."""
+    given = {"model": "Qwen2.5-0.5B", "learning_rate": 1e-6, "group_size": 8}
+    given |= {"prompts_per_step": 8, "minibatches_per_refresh": 1, "epochs_per_refresh": 1}
+    rows = [{"id": f"run {n}", **given, "reward": own} for n, own in enumerate(rewards, start=1)]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("reward", "why"),
+    [
+        ([0.3], "run 'run 3' has only 1 row with a reward"),
+        ([float("nan")] * 12, "run 'run 3': 12 of 12 rewards are NaN, infinite or beyond 1e30"),
+        ([], "run 'run 3': no row has a reward"),
+    ],
+)
+def test_commands_leave_out_the_same_run_for_the_same_reason(tmp_path, capsys, reward, why):
+    rises = [[0.2 + 0.01 * n + 0.001 * (n % 3) * seed for n in range(12)] for seed in (1, 2)]
+    runs_of_a_file(tmp_path / "runs.jsonl", *rises, reward)
+    for command in ("inspect", "diagnose"):
+        with pytest.raises(SystemExit) as ended:
+            main([command, str(tmp_path)])
+        said = capsys.readouterr()
+        assert ended.value.code in (0, None)
+        assert why in said.out + said.err
+        assert "Not read" in said.out + said.err
+    runs = read_runs(tmp_path)
+    (caution,) = [one for one in cohort_of(runs).notes if one.kind == Kind.NOT_READ]
+    assert (caution.audience, caution.about) == ("caution", "")
+    assert caution.sentence.startswith("Not read: ")
+    assert why in caution.sentence
+    # An entry for the run that is left out is no entry for nothing.
+    (tmp_path / "pilots.toml").write_text('[[run]]\nid = "run 3"\nseed = 1\n')
+    assert [run.id for run in read_runs(tmp_path)] == ["run 1", "run 2"]
+    runs_of_a_file(tmp_path / "runs.jsonl", reward, reward)
+    with pytest.raises(InputError, match="reward"):
+        read_runs(tmp_path / "runs.jsonl")
 
 
 def pilot(

@@ -19,7 +19,7 @@ from cohorts import (
     with_places,
     without_bins,
 )
-from test_kernel import places
+from test_kernel import differences, places
 
 from advisor.model import (
     FAMILIES,
@@ -94,18 +94,6 @@ def variables(point, cohort):
     return {name: values[0, 0] for name, values in parameters.model_variables(draws).items()}
 
 
-def jacobian(function, vector):
-    """Derivatives by central differences of fourth order: rows by what comes out."""
-    columns, step = [], 1e-3
-    for index in range(vector.size):
-        moved = np.zeros_like(vector)
-        moved[index] = step
-        near = function(vector + moved) - function(vector - moved)
-        far = function(vector + 2 * moved) - function(vector - 2 * moved)
-        columns.append((8 * near - far) / (12 * step))
-    return np.stack(columns, axis=1)
-
-
 class Definition:
     """The definition in PyMC, in the coordinates of the sampler."""
 
@@ -141,10 +129,10 @@ class Definition:
             by_variable[variable.name] = slope[at : at + size].reshape(shape)[None, None]
             at += size
         named = {name: values[0, 0] for name, values in parameters.named_draws(by_variable).items()}
-        turned = np.concatenate([np.ravel(named[name]) for name in NAMES]) @ jacobian(
+        turned = np.concatenate([np.ravel(named[name]) for name in NAMES]) @ differences(
             self.natural, there
         )
-        return turned + jacobian(lambda at: np.array([self.volume(at)]), there)[0]
+        return turned + differences(self.volume, there)
 
 
 # PyMC ------------------------------------------------------------------------------------------

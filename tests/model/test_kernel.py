@@ -206,8 +206,8 @@ STEP = 4e-3
 
 
 def differences(function, vector):
-    """Central differences of sixth order, by each coordinate."""
-    out = np.empty(vector.size)
+    """Central differences of sixth order, by each coordinate along the last axis."""
+    out = []
     for index in range(vector.size):
         total = 0.0
         for place, weight in ((1, 45), (2, -9), (3, 1)):
@@ -215,8 +215,8 @@ def differences(function, vector):
                 moved = vector.copy()
                 moved[index] += sign * place * STEP
                 total += sign * weight * function(moved)
-        out[index] = total / (60 * STEP)
-    return out
+        out.append(total / (60 * STEP))
+    return np.stack(out, axis=-1)
 
 
 def mismatch(slope, difference):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,10 @@ def row(step, reward=None):
 
 def jsonl(steps, **given):
     return "".join(json.dumps(row(step, **given)) + "\n" for step in steps)
+
+
+def comma_separated(steps, shown=""):
+    return "".join(f"{one['step']},{one['reward']:{shown}}\n" for one in map(row, steps))
 
 
 class Clock:
@@ -65,9 +70,7 @@ def test_a_number_that_is_half_written_waits_for_its_end(tmp_path, name):
     path = tmp_path / name
     whole = jsonl(range(1, 8))
     if name.endswith("csv"):
-        whole = "step,reward\n" + "".join(
-            f"{r['step']},{r['reward']}\n" for r in map(row, range(1, 8))
-        )
+        whole = "step,reward\n" + comma_separated(range(1, 8))
     one = follower(path)
     for cut in range(len(whole) // 2, len(whole) + 1):
         write(path, whole[:cut])
@@ -89,12 +92,7 @@ def test_a_number_that_is_half_written_waits_for_its_end(tmp_path, name):
 def test_a_line_written_in_part_is_no_restart(tmp_path, name, cut):
     path = tmp_path / name
     head = "step,reward\n" if name.endswith("csv") else ""
-
-    def text(steps):
-        if head:
-            return "".join(f"{r['step']},{r['reward']:.12f}\n" for r in map(row, steps))
-        return jsonl(steps)
-
+    text = partial(comma_separated, shown=".12f") if head else jsonl
     one = follower(path, silent_after=1e12)
     for last in (20, 22, 24, 27):
         whole = head + text(range(1, last + 1))

@@ -14,11 +14,6 @@ AdvisorPruner = loaded("pruners/grpo_advisor").AdvisorPruner
 STEPS = 100
 
 
-@pytest.fixture(autouse=True)
-def quiet():
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-
 def rising(plateau, speed=15.0, start=0.2):
     step = np.arange(1, STEPS + 1)
     return start + (plateau - start) * -np.expm1(-step / speed)

@@ -24,11 +24,6 @@ QUICK = Sampling(chains=2, draws=300, tune=400)
 STEPS = 60
 
 
-@pytest.fixture(autouse=True)
-def quiet():
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-
 class TestAsOptunaDoes(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
     @pytest.fixture
     def sampler(self):

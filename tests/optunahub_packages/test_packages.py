@@ -13,14 +13,9 @@ from hub_packages import REGISTRY, loaded
 
 from advisor import InputError
 
-TABLES = Path(__file__).parents[2] / "case_studies" / "replay" / "tables"
+TABLES = Path(__file__).parents[2] / "case_studies" / "tiny_transformer" / "tables"
 PACKAGES = ("samplers/grpo_advisor", "pruners/grpo_advisor", "benchmarks/grpo_replay")
 Problem = loaded("benchmarks/grpo_replay").Problem
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 @pytest.fixture(scope="module")

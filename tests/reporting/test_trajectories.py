@@ -80,7 +80,7 @@ def test_panels_hold_pilots_bands_and_the_forecast(
     drawn = draw_trajectories(replace(info, panels=(*info.panels[:-1], moved))).axes
     assert drawn[2].get_ylabel() == forecast.measure == advice.measure
     words = [t.get_text() for axes in drawn for t in axes.texts]
-    assert f"corrected with simulated tasks from step {advice.steps / 2:.0f}" in words
+    assert f"corrected with other tasks from step {advice.steps / 2:.0f}" in words
     assert f"{said.replace(' ', chr(10), 1)}\nat step {advice.steps}" in words
     assert "reward" in info.text
 

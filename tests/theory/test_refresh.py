@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from theory_oracles import (
-    critical_stiffness,
     held_limit,
     held_map,
     neimark_sacker_limit,
     paper_margin,
-    schedule_radius,
+    scanned_limit,
     simulate_recursion,
     stability_margin,
 )
@@ -39,13 +38,6 @@ def brute_map(k, momentum, interval, share, lag_cycles):
             u = u + v
         columns.append([u, v, *([start, *older[:-1]] if older else [])])
     return np.array(columns).T
-
-
-def limit(momentum, interval, *, share=1.0, lag_cycles=0):
-    """Exact limit of k K, by scanning the map."""
-    radius = schedule_radius(momentum, interval, uncorrected_share=share, lag_cycles=lag_cycles)
-    scan = {"low": 0.1 / interval, "high": 1000 / interval, "points": 300}
-    return interval * critical_stiffness(radius, **scan)
 
 
 def growth_per_cycle(k, momentum, interval, share, lag_cycles, cycles=600):
@@ -91,7 +83,8 @@ def test_two_by_two_spectral_radius_equals_the_eigenvalues(k, momentum, interval
 @pytest.mark.parametrize("interval", [1, 2, 3, 8, 16, 32, 64, 256])
 @pytest.mark.parametrize("momentum", [0.0, 0.3, 0.9, 0.99])
 def test_held_limit_equals_the_scanned_limit(momentum, interval):
-    assert held_limit(momentum, interval) * interval == pytest.approx(limit(momentum, interval))
+    scanned = scanned_limit(momentum, interval)
+    assert held_limit(momentum, interval) * interval == pytest.approx(scanned)
 
 
 def test_special_cases_of_the_held_limit():
@@ -114,7 +107,7 @@ SCHEDULES = [  # momentum, K, share, cycles of lag: flips, complex pairs, partia
 
 @pytest.mark.parametrize(("momentum", "interval", "share", "lag"), SCHEDULES)
 def test_simulated_run_decays_below_the_limit_and_grows_above(momentum, interval, share, lag):
-    edge = limit(momentum, interval, share=share, lag_cycles=lag) / interval
+    edge = scanned_limit(momentum, interval, share=share, lag_cycles=lag) / interval
     settings_ = (momentum, interval, share, lag)
     for factor, sign in ((0.98, -1), (1.02, 1)):
         rate = growth_per_cycle(factor * edge, *settings_)

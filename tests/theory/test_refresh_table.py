@@ -13,19 +13,12 @@ from theory_oracles import (
     delay_radius,
     held_limit,
     partial_correction_limit,
-    schedule_radius,
+    scanned_limit,
     stability_margin,
     sufficient_margin,
 )
 
 LADDER = settings(max_examples=300)
-
-
-def limit(momentum, interval, *, share=1.0, lag_cycles=0):
-    """Exact limit of k K, by scanning the map."""
-    radius = schedule_radius(momentum, interval, uncorrected_share=share, lag_cycles=lag_cycles)
-    scan = {"low": 0.1 / interval, "high": 1000 / interval, "points": 300}
-    return interval * critical_stiffness(radius, **scan)
 
 
 def test_held_row_is_2_without_momentum_and_2p2_to_4p2_at_momentum_90():
@@ -53,7 +46,7 @@ def test_constant_age_row_runs_from_1_to_half_pi():
 
 
 def test_double_buffer_at_momentum_90_is_lowest_at_k_4_with_80():
-    limits = {K: limit(0.9, K, lag_cycles=1) for K in (1, 2, 3, 4, 5, 6, 8, 16, 64)}
+    limits = {K: scanned_limit(0.9, K, lag_cycles=1) for K in (1, 2, 3, 4, 5, 6, 8, 16, 64)}
     assert min(limits, key=limits.get) == 4
     assert limits[4] == pytest.approx(0.796, abs=1e-3)
 
@@ -62,7 +55,7 @@ def test_double_buffer_at_momentum_90_is_lowest_at_k_4_with_80():
 @pytest.mark.parametrize("share", [0.51, 0.6, 0.9, 1.0])
 def test_partial_correction_limit_without_momentum_equals_the_scan(share, interval):
     got = partial_correction_limit(interval, share) * interval
-    assert got == pytest.approx(limit(0.0, interval, share=share), rel=1e-6)
+    assert got == pytest.approx(scanned_limit(0.0, interval, share=share), rel=1e-6)
 
 
 # Rules and margins -----------------------------------------------------------------------------

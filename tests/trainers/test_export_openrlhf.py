@@ -58,11 +58,6 @@ def scheduled_steps(arguments: dict[str, Any]) -> int:
     return completions // int(arguments["train.batch_size"]) * passes
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("openrlhf")
-
-
 @pytest.mark.evidence
 @given(launch=launches())
 def test_everything_comes_back_exactly(folder, launch):

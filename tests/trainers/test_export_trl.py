@@ -24,11 +24,6 @@ def read_back(text: str, folder: Path, devices: int = 1) -> dict[str, Any]:
     return KEY_TABLE.derive({**settings_in(path), "num_processes": devices}).facts
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("trl")
-
-
 @pytest.mark.evidence
 @given(launch=launches())
 @rules(max_examples=150)

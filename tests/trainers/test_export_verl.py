@@ -49,11 +49,6 @@ def read_back(text: str, folder: Path) -> dict[str, Any]:
     return KEY_TABLE.derive(settings_in(path)).facts
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("verl")
-
-
 @pytest.mark.evidence
 @given(launch=launches(("constant", "cosine")))
 def test_everything_comes_back_exactly(folder, launch):

@@ -105,24 +105,8 @@ def test_loss_settings(build):
     assert config.scale_rewards == "batch"
 
 
-@pytest.fixture(scope="module")
-def tokenizer(trl):
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    words = {word: place for place, word in enumerate(["<pad>", "<eos>", *"abcdefgh"])}
-    plain = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
-    plain.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=plain, pad_token="<pad>", eos_token="<eos>", padding_side="left"
-    )
-
-
 @pytest.mark.parametrize(("minibatches", "epochs"), [(1, 1), (2, 2), (3, 1), (1, 3)])
-def test_a_run_starts_and_refreshes_every_k_steps(trl, build, tokenizer, minibatches, epochs):
-    from datasets import Dataset
-    from transformers import LlamaConfig, LlamaForCausalLM
-
+def test_a_run_starts_and_refreshes_every_k_steps(build, tiny_trainer, minibatches, epochs):
     interval = minibatches * epochs
     settings = changed(
         prompts_per_step=2,
@@ -139,15 +123,7 @@ def test_a_run_starts_and_refreshes_every_k_steps(trl, build, tokenizer, minibat
         seen.append((trainer_state.global_step, len(completions)))
         return [float(place % 3) for place in range(len(completions))]
 
-    size = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": len(tokenizer)}
-    trainer = trl.GRPOTrainer(
-        model=LlamaForCausalLM(LlamaConfig(**size, **heads)),
-        reward_funcs=reward,
-        args=config,
-        train_dataset=Dataset.from_list([{"prompt": letter} for letter in "abcdefgh"]),
-        processing_class=tokenizer,
-    )
+    trainer = tiny_trainer(reward, config)
     trainer.train()
     assert [step for step, _ in seen] == [0, interval, 2 * interval]
     assert {count for _, count in seen} == {2 * 4 * minibatches}

@@ -24,36 +24,18 @@ def posterior():
     return made_up_posterior([PLAN], draws=200)
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    words = {word: place for place, word in enumerate(["<pad>", "<eos>", *"abcdefgh"])}
-    plain = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
-    plain.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=plain, pad_token="<pad>", eos_token="<eos>", padding_side="left"
-    )
-
-
 @pytest.fixture
-def make(tokenizer, tmp_path):
+def make(tiny_trainer, tmp_path):
     """A trainer of a random model whose reward is what a test says, by step."""
-    from datasets import Dataset
-    from transformers import LlamaConfig, LlamaForCausalLM
 
     def build(reward, callbacks=(), interval=2, steps=STEPS):
         def rewarded(completions, trainer_state, **_):
             level = reward(trainer_state.global_step)
             return [float(place % 8 < 8 * level) for place in range(len(completions))]
 
-        size = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
-        heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": len(tokenizer)}
-        return trl.GRPOTrainer(
-            model=LlamaForCausalLM(LlamaConfig(**size, **heads)),
-            reward_funcs=rewarded,
-            args=trl.GRPOConfig(
+        return tiny_trainer(
+            rewarded,
+            trl.GRPOConfig(
                 output_dir=str(tmp_path),
                 use_cpu=True,
                 bf16=False,
@@ -69,8 +51,6 @@ def make(tokenizer, tmp_path):
                 save_strategy="no",
                 disable_tqdm=True,
             ),
-            train_dataset=Dataset.from_list([{"prompt": letter} for letter in "abcdefgh"]),
-            processing_class=tokenizer,
             callbacks=list(callbacks),
         )
 

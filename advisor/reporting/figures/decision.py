@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -78,11 +78,8 @@ def decision_info(
     is_same = advice.leader is None or advice.leader.is_followed
     others += [] if is_same else [advice.best_piloted]
     others += sorted(advice.recipes, key=lambda one: -one.reward)[:1]
-    first = _end(forecaster, advice, role, own, advice.reward.mean, advice.stability.probability)
-    ends = [first] + [
-        _end(
-            forecaster,
-            advice,
+    rows = [(role, own, advice.reward.mean, advice.stability.probability, None)] + [
+        (
             one.name,
             one.settings.planned_over(one.cost.steps),
             one.reward,
@@ -103,7 +100,7 @@ def decision_info(
     return DecisionFigure(
         measure=advice.measure,
         steps=advice.steps,
-        ends=tuple(replace(one, came=_came(one, came)) for one in ends),
+        ends=tuple(_end(forecaster, advice, came, *row) for row in rows),
         learning_rate=rates,
         stable=np.array([(one.low, one.probability, one.high) for one in chances]).T,
         level=advice.terms.level,
@@ -118,11 +115,12 @@ def decision_info(
 def _end(
     forecaster: Forecaster,
     advice: Recommendation,
+    finished: Sequence[Came],
     name: str,
     settings: Settings,
     mean: float,
     stable: float,
-    p_beaten: float | None = None,
+    p_beaten: float | None,
 ) -> End:
     """Density of one run's end, and its numbers in words.
 
@@ -133,22 +131,18 @@ def _end(
     low, high = np.quantile(draws, (0.1, 0.9))
     if settings == advice.settings:
         low, high = advice.reward.low, advice.reward.high
+    label = style.settings_label(settings)
     return End(
         name=name,
-        settings=style.settings_label(settings),
+        settings=label,
         value=value,
         height=height,
         mean=mean,
         span=f"{number(advice, mean)} [{number(advice, low)}, {number(advice, high)}]",
         stable=f"P(stable) {percent(stable)}",
         better="" if p_beaten is None else f"P(advice better) {percent(p_beaten)}",
-        came=(),
+        came=tuple(one for one in finished if style.settings_label(one.settings) == label),
     )
-
-
-def _came(end: End, finished: Sequence[Came]) -> tuple[Came, ...]:
-    """Finished runs of the settings of an end."""
-    return tuple(one for one in finished if style.settings_label(one.settings) == end.settings)
 
 
 def draw_decision(info: DecisionFigure) -> Figure:

@@ -279,7 +279,7 @@ def draw_forecast(axes: Axes, panel: Panel, forecast: Forecast, scale: ScalarMap
         color=style.BLUE,
         annotation_clip=False,
     )
-    marks = {longest: "pilots end at", forecast.moved_from: "corrected with simulated tasks from"}
+    marks = {longest: "pilots end at", forecast.moved_from: "corrected with other tasks from"}
     for place, (step, what) in enumerate(marks.items()):
         if 0 < step < forecast.step[-1]:
             axes.axvline(step, color=style.MUTED, linewidth=0.8, linestyle=":")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.errors import InputError
+from advisor.errors import InputError, NoRewardError
 from advisor.runs.arrays import BoolArray, FloatArray
 from advisor.runs.logfiles.logged import Columns, Logged, Table
 from advisor.runs.logs import row_kinds
@@ -283,8 +283,8 @@ class _Attempt:
         if reward is None:
             raise no_reward(self.table.keys, self.framework, self.path)
         advice = "Log the mean reward of each step, or name its key in a column map"
-        row = place_row(self.logged)
-        raise InputError("no row has a reward", path=self.path, row=row, key=reward, advice=advice)
+        problem, row = "no row has a reward", place_row(self.logged)
+        raise NoRewardError(problem, path=self.path, row=row, key=reward, advice=advice)
 
     def _evaluations(
         self, keys: Keys, holds: BoolArray, placed: Placed

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from advisor.errors import InputError, RateContradictionError
+from advisor.errors import InputError, NoRewardError, RateContradictionError
 from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logs.located_run import LocatedRun, RawRun
 from advisor.runs.logs.recovered import Rates, guess, read_rates
@@ -202,7 +202,7 @@ def _refuse_short(raw: RawRun, run_id: str) -> None:
     rewards = least if raw.is_eval_only else int(np.isfinite(raw.series["reward"]).sum())
     if rewards < least:
         finite = "reward" if rewards == raw.step.size else f"finite reward (of {raw.step.size})"
-        raise InputError(
+        raise NoRewardError(
             f"run '{run_id}' has only {counted(rewards, 'row')} with a {finite}",
             path=raw.path,
             row=place_row(raw),

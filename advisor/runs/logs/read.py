@@ -24,7 +24,7 @@ from advisor.runs.logs.sidecar import SIDECAR, SidecarIndex
 from advisor.runs.logs.sources import candidates, is_source
 from advisor.runs.logs.stated_settings import check_settings, stated_settings
 from advisor.runs.logs.trackers import wandb
-from advisor.runs.pilot_run import PASSED_OVER, PilotRun
+from advisor.runs.pilot_run import PilotRun
 from advisor.runs.several_runs import evaluations_as_rewards, mark_copies, warn_of_starts
 from advisor.runs.trainers.keys import choose_framework, count_fractions, restore_slashes
 from advisor.text import counted
@@ -67,8 +67,8 @@ def read_runs(
     InputError
         A log that was named, a sidecar entry or an override is wrong. Or no log was found.
         A tracker's client that is missing, not logged in or without an answer is a `SourceError`.
-        What cannot be read in a folder is passed over; the warnings of the first run name it,
-        and `advisor.inspect` lists it.
+        What cannot be read in a folder is passed over. So is a run with too few rewards, where
+        others have enough. ``left_out`` of the first run names it, and `advisor.inspect` lists it.
     """
     given = _paths(paths)
     found = LogSearch(sidecar, overrides, columns, is_strict=True).run(given)
@@ -159,7 +159,8 @@ class LogSearch:
             if candidate.is_named and self.sidecars.is_sidecar(candidate.path) and is_alone:
                 raise is_settings(candidate.path)
         runs = self._merge(located_runs)
-        if self.is_strict or not self._failed:
+        without = [one for one in self._failed if isinstance(one, NoRewardError)]
+        if not without and (self.is_strict or not self._failed):
             self.sidecars.refuse_unmatched(files, [run.id for run in runs])
         # `Path.resolve` of Python 3.11 stops at a link to itself.
         listed = {Path(os.path.realpath(item.path)) for item in self.unread}
@@ -176,6 +177,7 @@ class LogSearch:
         """Leave out what cannot be read, which stops nothing else unless the user named it."""
         if is_asked is None:
             is_asked = candidate.is_named or self.sidecars.names(candidate)
+        is_asked = is_asked and not isinstance(error, NoRewardError)  # others show a curve
         # What is wrong with a sidecar is no fault of the logs that it speaks of.
         is_of_sidecar = error.path is not None and self.sidecars.is_sidecar(Path(error.path))
         if (self.is_strict and is_asked) or (is_of_sidecar and not self.is_strict):
@@ -191,12 +193,10 @@ class LogSearch:
             return runs
         if not runs:
             raise self._failed[0]
-        # Files that cannot be read and are named one by one.
-        first = self._failed[:5]
-        lines = [f"{PASSED_OVER} {str(error).rstrip('.')}" for error in first]
-        more = len(self._failed) - len(first)
-        lines += [f"{PASSED_OVER} {counted(more, 'more file')}"] * bool(more)
-        return [runs[0].with_updates(warnings=(*runs[0].warnings, *lines)), *runs[1:]]
+        lines = [f"Not read: {error}" for error in self._failed[:5]]
+        more = len(self._failed) - len(lines)
+        lines += [f"Not read: {counted(more, 'more log')}."] * bool(more)
+        return [runs[0].with_updates(left_out=tuple(lines)), *runs[1:]]
 
     def _groups(
         self, files: Sequence[LogCandidate]
@@ -277,13 +277,12 @@ class LogSearch:
                 own: dict[str, Any] = {k: getattr(error, k) for k in ("path", "row", "key")}
                 without.append(type(error)(run + error.problem, **own, advice=error.advice))
             else:
-                is_own = logged.source is not None
                 for raw in found:
+                    is_own = logged.source is not None
                     located_runs.append(LocatedRun(candidate, reader, raw, stated, is_own))
-        for one in without if located_runs else without[1:]:
-            self._pass_over(logs[Path(str(one.path))], one, is_asked=False)
-        if without and not located_runs:
-            raise without[0]
+        for one in without:
+            is_asked = False if located_runs else None
+            self._pass_over(logs[Path(str(one.path))], one, is_asked=is_asked)
         return located_runs
 
     def _names_in(self, log: LogFile, folder: Path) -> frozenset[str]:

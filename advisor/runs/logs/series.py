@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.errors import InputError
+from advisor.errors import InputError, NoRewardError
 from advisor.runs.arrays import BoolArray, FloatArray
 from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.logged import Columns, Table
@@ -104,16 +104,16 @@ def read_counts(table: Table, key: str, path: Path) -> FloatArray:
     """Counter of each row."""
     count = table.column(key)
     there = np.flatnonzero(table.has(key) | np.isin(np.arange(len(table)), [*table.text(key)]))
-    if np.unique(count[there]).size >= PilotRun.LEAST_REWARDS and there.size < count.size:
-        # Rows of micro-batches, of which the last, or the first, counts the step.
-        if there[0]:
-            at = np.searchsorted(there, np.arange(count.size))
-            gap = count[there[-1]] - count[there[-2]]
-            count = np.append(count[there], count[there[-1]] + gap)[at]
-        else:
-            count = count[there[np.searchsorted(there, np.arange(count.size), side="right") - 1]]
-    # The bounds also refuse NaN, which compares false.
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.unique(count[there]).size >= PilotRun.LEAST_REWARDS and there.size < count.size:
+            # Rows of micro-batches, of which the last, or the first, counts the step.
+            rows, steps = np.arange(count.size), count[there]
+            if there[0]:
+                ends = np.append(steps, 2 * steps[-1] - steps[-2])
+                count = ends[np.searchsorted(there, rows)]
+            else:
+                count = steps[np.searchsorted(there, rows, side="right") - 1]
+        # The bounds also refuse NaN, which compares false.
         bad = ~((count >= 0) & (count <= limits.most_steps) & (count == np.round(count)))
     if bad.any():
         row = int(np.argmax(bad))
@@ -241,8 +241,9 @@ def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[s
     if 2 * bad.sum() > reward.size:
         what = "are NaN, infinite or beyond 1e30, the first one here"
         problem = f"{bad.sum()} of {reward.size} rewards {what}"
-        advice = "Mend the reward function: without rewards a run teaches nothing"
-        raise wrong_at(np.argmax(bad), table, path, key, problem, advice)
+        advice = "Mend the reward function, or keep the rows before and set collapsed = true"
+        row = int(table.numbers[np.argmax(bad)])
+        raise NoRewardError(problem, path=path, row=row, key=key, advice=advice)
     return reward, notes
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from problems import EOS, PAD, VOCABULARY
+from problems import EOS, PAD, VOCABULARY, Problem
 from torch import Tensor
 from torch.nn import functional
 
@@ -78,7 +78,7 @@ class Architecture:
         """Number of entries of each parameter."""
         return [torch.Size(shape).numel() for shape in self.shapes.values()]
 
-    def initial(self, seed: int, device: str = "cpu") -> Tensor:
+    def initial(self, seed: int) -> Tensor:
         """Flat vector of fresh weights of one model, shape (1, parameters)."""
         generator = torch.Generator().manual_seed(seed)
         parts = []
@@ -90,7 +90,7 @@ class Architecture:
             else:
                 part = torch.full(shape, float(name.endswith("norm.weight")))
             parts.append(part.flatten())
-        return (torch.cat(parts)[None] / self.scale).to(device)
+        return torch.cat(parts)[None] / self.scale
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
         """Parameters by name, shape (runs, ...), of flat vectors (runs, parameters)."""
@@ -106,23 +106,10 @@ Memory = list[tuple[Tensor, Tensor]]
 def forward(
     shape: Architecture, weights: dict[str, Tensor], tokens: Tensor, past: Memory | None = None
 ) -> tuple[Tensor, Memory]:
-    """Compute next-token logits of every run.
+    """Next-token logits of every run, shape (runs, rows, length, vocabulary).
 
-    Parameters
-    ----------
-    shape : Architecture
-        Of all runs.
-    weights : dict of Tensor
-        From `Architecture.views`.
-    tokens : Tensor
-        Shape (runs, rows, length).
-    past : list of tuple of Tensor, optional
-        Keys and values of the tokens before.
-
-    Returns
-    -------
-    tuple of Tensor and list
-        Logits, shape (runs, rows, length, vocabulary), and the extended keys and values.
+    Weights are from `Architecture.views`, tokens of shape (runs, rows, length); the keys and values
+    of the ``past`` tokens come back extended.
     """
     runs, rows, length = tokens.shape
     heads, flat = shape.width // shape.head_width, (runs, rows * length, -1)
@@ -139,9 +126,9 @@ def forward(
     start = 0 if past is None else past[0][0].shape[2]
     mask = None
     if past is not None and length > 1:
-        mask = torch.ones(length, start + length, dtype=torch.bool, device=tokens.device)
+        mask = torch.ones(length, start + length, dtype=torch.bool)
         mask = mask.tril(diagonal=start)
-    owner = torch.arange(runs, device=tokens.device)[:, None, None] * shape.vocabulary
+    owner = torch.arange(runs)[:, None, None] * shape.vocabulary
     table = weights["token"].reshape(-1, shape.width)
     x = functional.embedding(tokens + owner, table)
     x = (x + weights["position"][:, None, start : start + length]).view(flat)
@@ -201,26 +188,13 @@ def sample(
     longest: int,
     generator: torch.Generator,
 ) -> Samples:
-    """Sample `members` completions per prompt at temperature 1.
+    """Sample `members` neighbouring completions per prompt at temperature 1, EOS included.
 
-    Parameters
-    ----------
-    shape : Architecture
-        Of all runs.
-    flat : Tensor
-        Their policies, shape (runs, parameters).
-    prompts : Tensor
-        Tokens, shape (runs, groups, prompt length).
-    members : int
-        Completions per prompt; they are neighbours.
-    longest : int
-        Most tokens of a completion, EOS included.
-    generator : torch.Generator
-        Source of randomness.
+    Policies have shape (runs, parameters), prompts (runs, groups, prompt length).
     """
     weights = shape.views(flat)
     rows = (len(flat), prompts.shape[1] * members)
-    running = torch.ones(rows, dtype=torch.bool, device=prompts.device)
+    running = torch.ones(rows, dtype=torch.bool)
     columns: list[tuple[Tensor, ...]] = []
     logits, past = forward(shape, weights, prompts)
     logits, past = logits[:, :, -1:].repeat_interleave(members, dim=1), repeated(past, members)
@@ -228,9 +202,7 @@ def sample(
         if position:
             logits, past = forward(shape, weights, columns[-1][0][..., None], past)
         log_probabilities = logits[:, :, -1].log_softmax(dim=-1)
-        noise = torch.rand(
-            log_probabilities.shape, generator=generator, device=prompts.device
-        ).clamp_(min=1e-20)
+        noise = torch.rand(log_probabilities.shape, generator=generator).clamp_(min=1e-20)
         token = (log_probabilities - noise.log_().neg_().log_()).argmax(dim=-1)
         chosen = log_probabilities.gather(2, token[..., None])[..., 0]
         entropy = -(log_probabilities.exp() * log_probabilities).sum(dim=-1)
@@ -249,20 +221,8 @@ def completion_log_probabilities(
 ) -> Tensor:
     """Log-probability of each completion token; differentiable.
 
-    Parameters
-    ----------
-    shape : Architecture
-        Of all runs.
-    flat : Tensor
-        Their policies, shape (runs, parameters).
-    prompts, completions : Tensor
-        Tokens, shapes (runs, groups, prompt length) and (runs, rows, length): each prompt is
-        computed once for all completions of its group.
-
-    Returns
-    -------
-    Tensor
-        Shape of `completions`.
+    Prompts have shape (runs, groups, prompt length), completions (runs, rows, length): each prompt
+    is computed once for all completions of its group.
     """
     members, weights = completions.shape[1] // prompts.shape[1], shape.views(flat)
     first, past = forward(shape, weights, prompts)
@@ -311,24 +271,7 @@ def surrogate(
     batch: Rollouts,
     kl_coefficient: float,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Compute the clipped surrogate loss of every run, averaged over the tokens of its minibatch.
-
-    Parameters
-    ----------
-    shape : Architecture
-        Of all runs.
-    flat, base : Tensor
-        Policies (runs, parameters) and their common start (1, parameters).
-    batch : Rollouts
-        The minibatches.
-    kl_coefficient : float
-        Weight of the divergence from the base.
-
-    Returns
-    -------
-    tuple of Tensor and dict
-        Losses, shape (runs,), and the quantities that are logged with them.
-    """
+    """Clipped surrogate loss of every run, over the tokens of its minibatch, and what is logged."""
     tokens, mask = batch.samples.tokens, batch.samples.mask
     log_probabilities = completion_log_probabilities(shape, flat, batch.prompts, tokens)
     ratio = (log_probabilities - batch.samples.log_probabilities).exp()
@@ -415,17 +358,14 @@ class Batch:
     scaling: str
 
 
-Draw = Callable[[tuple[int, ...], torch.Generator], Tensor]
 Score = Callable[[Tensor, Tensor, torch.Generator], tuple[Tensor, Tensor]]
 
 
 def train(
     shape: Architecture,
     base: Tensor,
-    prompt_table: Tensor,
-    draw: Draw,
+    problem: Problem,
     score: Score,
-    longest: int,
     batch: Batch,
     generator: torch.Generator,
 ) -> tuple[Tensor, Series]:
@@ -436,22 +376,15 @@ def train(
 
     Parameters
     ----------
-    shape : Architecture
+    shape, batch
         Of all runs.
     base : Tensor
         Start of every policy, shape (1, parameters).
-    prompt_table : Tensor
-        Prompt tokens by index.
-    draw : callable
-        Draws indices of a given shape.
+    problem : Problem
     score : callable
         Gives rewards, and right answers, of indices and completions.
-    longest : int
-        Most tokens of a completion.
-    batch : Batch
-        Hyperparameters.
     generator : torch.Generator
-        Source of randomness, shared by the runs of the batch.
+        Shared by the runs of the batch.
 
     Returns
     -------
@@ -459,6 +392,7 @@ def train(
         Last policies, shape (runs, parameters), and per logged quantity a list per step with one
         number per run. The entropy is that of each minibatch when it was sampled.
     """
+    longest = problem.longest
     runs, steps = batch.rates.shape
     policy = base.repeat(runs, 1).requires_grad_()
     frozen = policy.detach().clone()
@@ -467,8 +401,8 @@ def train(
     for step in range(steps):
         due = step % batch.refresh == 0
         frozen[due] = policy.detach()[due]
-        index = draw((runs, batch.prompts), generator)
-        prompts = prompt_table[index]
+        index = problem.draw((runs, batch.prompts), generator)
+        prompts = problem.prompts[index]
         index = index.repeat_interleave(batch.group, dim=1)
         samples = sample(shape, frozen, prompts, batch.group, longest, generator)
         completions = functional.pad(
@@ -498,18 +432,18 @@ def train(
 def evaluate(
     shape: Architecture,
     policy: Tensor,
-    prompt_table: Tensor,
+    problem: Problem,
     score: Score,
-    longest: int,
-    count: int,
     generator: torch.Generator,
 ) -> tuple[list[float], list[float]]:
-    """Mean reward and share of right answers of every run on the first `count` prompts."""
+    """Mean reward and share of right answers of every run on the held-out prompts."""
     results: tuple[list[float], list[float]] = ([], [])
-    index = torch.arange(count, device=policy.device)[None]
+    index = torch.arange(problem.held_out)[None]
     for flat in policy:
-        samples = sample(shape, flat[None], prompt_table[index], 1, longest, generator)
-        tokens = functional.pad(samples.tokens, (0, longest - samples.tokens.shape[2]), value=PAD)
+        samples = sample(shape, flat[None], problem.prompts[index], 1, problem.longest, generator)
+        tokens = functional.pad(
+            samples.tokens, (0, problem.longest - samples.tokens.shape[2]), value=PAD
+        )
         for result, values in zip(results, score(index, tokens, generator), strict=True):
             result.append(float(values.mean()))
     return results

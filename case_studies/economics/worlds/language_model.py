@@ -95,7 +95,7 @@ class TextProblem(Problem):
         ended = completions == EOS
         # Move each completion to the right until its EOS is the last token.
         end = ended.float().argmax(dim=-1, keepdim=True)
-        places = torch.arange(length, device=completions.device) - (length - 1 - end)
+        places = torch.arange(length) - (length - 1 - end)
         moved = completions.gather(-1, places.clamp(min=0))
         wanted = self.results[index]
         same = (moved == wanted) & (places >= 0)
@@ -105,16 +105,16 @@ class TextProblem(Problem):
         self, index: Tensor, offset: float, empty: float, generator: torch.Generator
     ) -> Tensor:
         """Draw supervised targets; see `Problem.demonstrations`."""
-        device, count = index.device, len(index)
-        style = torch.randint(WRONG_STYLES, (count,), generator=generator, device=device)
+        count = len(index)
+        style = torch.randint(WRONG_STYLES, (count,), generator=generator)
         # The last sign before "=" is a digit of the last number.
         log_odds = UNEVENNESS * self.prompts[index, -2].float() + offset
-        draws = torch.rand(count, generator=generator, device=device)
+        draws = torch.rand(count, generator=generator)
         is_right = draws < torch.sigmoid(log_odds)
         return torch.where(is_right[:, None], self.answers[index], self.wrong[index, style])
 
 
-def make_text_problem(device: str = "cpu") -> TextProblem:
+def make_text_problem() -> TextProblem:
     """Build the table of texts: distinct problems, the first `HELD_OUT` for evaluation."""
     chance = random.Random(TABLE_SEED)
     found: dict[str, tuple[str, int, int]] = {}
@@ -145,12 +145,10 @@ def make_text_problem(device: str = "cpu") -> TextProblem:
         return [PAD] * (length - len(row)) + row
 
     return TextProblem(
-        prompts=torch.tensor([left_filled(row, wide) for row in prompts], device=device),
-        answers=torch.tensor([right_filled(row) for row in answers], device=device),
-        lengths=torch.tensor([len(row) - 1 for row in answers], device=device),
-        solvable=torch.ones(len(prompts), dtype=torch.bool, device=device),
-        wrong=torch.tensor(
-            [[right_filled(row) for row in three] for three in wrong], device=device
-        ),
-        results=torch.tensor([left_filled(row, longest) for row in results], device=device),
+        prompts=torch.tensor([left_filled(row, wide) for row in prompts]),
+        answers=torch.tensor([right_filled(row) for row in answers]),
+        lengths=torch.tensor([len(row) - 1 for row in answers]),
+        solvable=torch.ones(len(prompts), dtype=torch.bool),
+        wrong=torch.tensor([[right_filled(row) for row in three] for three in wrong]),
+        results=torch.tensor([left_filled(row, longest) for row in results]),
     )

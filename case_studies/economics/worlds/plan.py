@@ -11,19 +11,15 @@ from pathlib import Path
 RATES_PATH = Path(__file__).resolve().parent / "rates.json"
 GROUP_SIZES = (4, 8, 16, 32)
 REFRESH_INTERVALS = (1, 2, 4, 8, 16)
+PROMPTS = 8  # per step
 ROWS_PER_STEP = 128  # completions per step where all group sizes get equally many
 REPEATED = 3  # configurations of a world that are run with further seeds
 FURTHER_SEEDS = 2
 
 SIZES = {
     "xs": (16, 2),
-    "xt": (16, 4),
     "s": (32, 2),
-    "sm": (48, 2),
     "m": (64, 2),
-    "ml": (96, 2),
-    "l": (128, 3),
-    "xl": (256, 4),
     "10k": (16, 3),
     "100k": (64, 2),
     "1m": (144, 4),
@@ -58,8 +54,8 @@ class World:
         Log-odds of a right demonstration of the base where the first digit is 0.
     variant : str
         Last part of the name.
-    count, steps, prompts : int
-        Configurations, optimizer steps, prompts per step.
+    count, steps : int
+        Configurations, optimizer steps.
     optimizer, schedule, scaling, reward : str
         The last is one of `problems.REWARDS`.
     momentum, kl_coefficient : float
@@ -70,8 +66,6 @@ class World:
         Shares of prompts that the verifier pays for, and of demonstrations without an answer.
     equal_samples : bool
         Whether each group size gets as many prompts as make `ROWS_PER_STEP` completions.
-    late : bool
-        Whether the rates stand close together around the fatal one.
     repeats : bool
         Whether some configurations are run with further seeds.
     """
@@ -83,7 +77,6 @@ class World:
     variant: str = ""
     count: int = 24
     steps: int = 200
-    prompts: int = 8
     optimizer: str = "adamw"
     schedule: str = "constant"
     scaling: str = "group"
@@ -95,7 +88,6 @@ class World:
     solvable: float = 1.0
     empty: float = 0.0
     equal_samples: bool = False
-    late: bool = False
     repeats: bool = False
 
     @property
@@ -105,7 +97,7 @@ class World:
 
     def prompts_of(self, group_size: int) -> int:
         """Prompts per step of a run."""
-        return ROWS_PER_STEP // group_size if self.equal_samples else self.prompts
+        return ROWS_PER_STEP // group_size if self.equal_samples else PROMPTS
 
     @property
     def runs(self) -> list[Run]:
@@ -164,34 +156,18 @@ WORLDS = (
     World("palindrome3", "xs", "momentum", -3.5, "memoryless", momentum=0.0),
     World("reverse4", "xs", "descent", -3.2, "descent", optimizer="sgd"),
     World("shift4", "xs", "descent", -2.5, "descent", optimizer="sgd", momentum=0.0),
-    World("sort4", "xs", "late", -3.0, "edge", steps=300, late=True),
-    World("reverse4", "xs", "late", -3.2, "edge", steps=300, late=True, repeats=True),
-    World("sort4", "s", "late", -3.5, "edge", steps=240, late=True),
-    World("palindrome3", "xs", "late", -3.5, "edge", steps=300, late=True),
+    World("reverse4", "xs", "late", -3.2, "edge", steps=300, repeats=True),
     World("reverse4", "xs", "moved", -3.2, "magnified", scale=10.0),
     World("sort4", "xs", "moved", -3.0, "shrunk", scale=0.1),
     World("swap6", "xs", "moved", -1.2, "equal", equal_samples=True),
     World("shift4", "xs", "moved", -4.0, "equal", equal_samples=True),
-    World("sort4", "xs", "prompts", -3.0, "sixteen", prompts=16),
-    World("shift4", "xs", "prompts", -4.0, "thirtytwo", prompts=32, steps=120),
-    World("parity6", "xs", "long", -2.5, "long", steps=400),
-    World("maximum5", "xs", "long", -2.5, "long", steps=400),
-    _plain("reverse6", "xt", -4.0, steps=150),
     _plain("carry2", "s", -2.5, steps=150),
-    World("sort5", "s", "fresh", -3.2, steps=150),
     _plain("modulo53", "s", -2.0, steps=120),
-    World("steps4", "s", "fresh", -2.5, steps=150),
-    World("count6", "s", "fresh", -2.5, steps=150),
     _plain("product", "s", -2.0, steps=120),
     _plain("unique5", "s", -3.5, steps=150),
     _plain("rotate5", "s", -2.5, steps=120),
-    _plain("palindrome4", "s", -3.5, steps=150),
     _plain("difference2", "s", -2.5, steps=150),
-    World("sums6", "s", "fresh", -3.0, steps=150),
-    World("lookup6", "sm", "fresh", -3.0, steps=120, count=16),
     _plain("reverse4", "m", -4.0, steps=120, count=16),
-    _plain("shift4", "ml", -4.0, steps=100, count=12),
-    _plain("reverse4", "l", -4.0, steps=80, count=8),
     World("arithmetic", "10k", "language", -1.0, count=18, steps=150, repeats=True),
     World("arithmetic", "100k", "language", -2.5, count=16, steps=120, repeats=True),
     World("arithmetic", "1m", "language", -2.5, count=10, steps=80),

@@ -73,11 +73,10 @@ def train_runs(
     members: list[Run],
 ) -> tuple[Tensor, Series]:
     """Train one batch of runs."""
-    device = str(base.device)
     first = members[0]
     batch = Batch(
-        torch.tensor([schedule(world, run) for run in members], device=device),
-        torch.tensor([run.refresh for run in members], device=device),
+        torch.tensor([schedule(world, run) for run in members]),
+        torch.tensor([run.refresh for run in members]),
         first.prompts,
         first.group_size,
         world.optimizer,
@@ -86,27 +85,18 @@ def train_runs(
         world.scaling,
     )
     seed = zlib.crc32(f"{world.name} {first.seed}".encode())
-    generator = torch.Generator(device).manual_seed(seed)
-    return train_batch(
-        shape,
-        base,
-        problem.prompts,
-        problem.draw,
-        scorer(world, problem),
-        problem.longest,
-        batch,
-        generator,
-    )
+    generator = torch.Generator().manual_seed(seed)
+    return train_batch(shape, base, problem, scorer(world, problem), batch, generator)
 
 
-def train_world(world: World, device: str = "cpu") -> list[dict[str, object]]:
+def train_world(world: World) -> list[dict[str, object]]:
     """Train every run of a world and lay each out as a row, in the order of the plan."""
-    problem, shape, base = make_base(world, device)
-    score, count = scorer(world, problem), problem.held_out
+    problem, shape, base = make_base(world)
+    score = scorer(world, problem)
 
     def test(policy: Tensor, seed: int) -> tuple[list[float], list[float]]:
-        generator = torch.Generator(device).manual_seed(seed)
-        return evaluate(shape, policy, problem.prompts, score, problem.longest, count, generator)
+        generator = torch.Generator().manual_seed(seed)
+        return evaluate(shape, policy, problem, score, generator)
 
     base_reward, base_right = test(base, 0)
     rows: dict[int, dict[str, object]] = {}
@@ -185,22 +175,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--world", required=True, choices=BY_NAME, metavar="NAME")
     parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
-    started = time.perf_counter()
-    rows = train_world(BY_NAME[arguments.world], arguments.device)
+    rows = train_world(BY_NAME[arguments.world])
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / f"{arguments.world}.jsonl"
     text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
     path.with_suffix(".part").write_text(text, encoding="utf-8")
     path.with_suffix(".part").replace(path)
-    finals = sorted(row["final_eval"] for row in rows)  # type: ignore[type-var]
-    print(
-        f"{arguments.world}: {len(rows)} runs, base {rows[0]['base_acc']:.3f}, finals "
-        f"{finals[0]:.3f} {finals[len(finals) // 2]:.3f} {finals[-1]:.3f}, "
-        f"{time.perf_counter() - started:.0f} s",
-        flush=True,
-    )
+    print(f"{arguments.world}: {len(rows)} runs", flush=True)
 
 
 if __name__ == "__main__":

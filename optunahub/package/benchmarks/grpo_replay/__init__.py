@@ -29,7 +29,7 @@ FINAL_SHARE = 0.1
 """Share of a run, at its end, whose mean reward is the value of a trial."""
 
 RUNS = Path(__file__).with_name("runs.jsonl")
-"""What a trial needs of the runs in ``case_studies/replay/tables``."""
+"""What a trial needs of the runs in ``case_studies/tiny_transformer/tables``."""
 
 
 class Problem(BaseProblem):
@@ -39,7 +39,7 @@ class Problem(BaseProblem):
     the last tenth. Not every combination was trained: a trial replays the run at the nearest
     learning rate that was, and among those the nearest in group size and mini-batches per refresh.
     A fatal rate thus never answers for one that runs survive. The runs are our own
-    (``case_studies/replay/tables``).
+    (``case_studies/tiny_transformer/tables``).
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ import numpy as np
 from advisor.diagnosis.collapse import dead_from_the_start, find_any_fall
 from advisor.forecast import Target
 from advisor.runs import PilotRun, Settings, read_runs
-from advisor.theory import BoolArray, FloatArray
+from advisor.theory import BoolArray
 
 FLOOR = 0.0
 """Lowest reward of every table."""
@@ -22,15 +22,9 @@ FLOOR = 0.0
 
 @dataclass(frozen=True)
 class World:
-    """Finished runs of one task and size.
+    """Finished runs of one task and size, and their rows, in the order of the file.
 
-    Attributes
-    ----------
-    name : str
-    runs : tuple of PilotRun
-        In the order of the file, rows without an importance ratio left out.
-    rows : tuple of dict
-        The same, as they stand in the file.
+    Rows without an importance ratio are left out.
     """
 
     name: str
@@ -52,18 +46,6 @@ class World:
         """Settings of a run, completed."""
         completed = self.runs[index].hyperparameters.completed()
         return completed.planned_over(self.steps)
-
-    def candidates(self) -> list[int]:
-        """Runs that advice may name: of a configuration with several seeds the first."""
-        first: dict[tuple[object, ...], int] = {}
-        for index, run in enumerate(self.runs):
-            s = run.hyperparameters
-            first.setdefault((s.learning_rate, s.group_size, s.refresh_interval), index)
-        return list(first.values())
-
-    def outcomes(self) -> FloatArray:
-        """What each run came to, shape (runs,)."""
-        return np.array([row["final_eval"] for row in self.rows])
 
     def collapsed(self) -> BoolArray:
         """Whether each run collapsed, shape (runs,)."""
@@ -93,7 +75,7 @@ def read_worlds(paths: list[Path]) -> list[World]:
     Parameters
     ----------
     paths : list of Path
-        JSON lines in the format of ``tables/README.md``, packed with gzip or not.
+        JSON lines in the format of ``tiny_transformer/tables/README.md``, packed with gzip or not.
     """
     with tempfile.TemporaryDirectory() as folder:
         return [world for path in paths for world in _read(_plain(path, Path(folder)))]
