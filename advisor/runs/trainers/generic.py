@@ -34,15 +34,12 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         if key.partition(".")[0] in read_data("own_loop")["sections"]
     }
     extractor = SettingsExtractor({**inside, **settings}, "own_loop")
-    extractor.take_over("planned_steps", "warmup_steps", "kl_coefficient", "max_completion_length")
     prompts = extractor.amount("prompts_per_step")
     if prompts is not None and prompts.value > 0:
         extractor.take("prompts_per_step", prompts)
         if prompts.name == "batch":
             extractor.assume(f"{prompts} taken as prompts per optimizer step (not completions)")
     extractor.take("epochs_per_refresh", passes(extractor, "epochs_per_refresh", settings))
-    extractor.choose("schedule")
-    extractor.choose("optimizer")
     for ours in ("clip_low", "clip_high"):
         bound = extractor.amount(ours)
         # Below it an ``epsilon`` is Adam's, not a trust region.
