@@ -2,9 +2,10 @@
 
     python case_studies/language_model/begun.py [--out begun.json]
 
-Every finished run of the tables that did not fall is asked after a tenth, a fifth, a third and a
-half of its steps, under the shipped analogues without the runs of its task (their weights and
-reaches were learned with them). Beside it: its last rows, and its own exponential, carried on.
+Every finished run of the tables is asked after a tenth, a fifth, a third and a half of its steps,
+unless it has fallen by then, under the shipped analogues without the runs of its task (their
+weights and reaches were learned with them). Beside it: its last rows, and its own exponential,
+carried on; and the scores of runs that lived to the end.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ def asked(task: str, runs: Sequence[PilotRun]) -> Iterable[dict[str, Any]]:
     corpus = shipped_corpus().without([mark_of(run) for run in runs])
     for run in runs:
         end = int(run.step[-1])
-        if end < LEAST_STEPS or Collapse.of(run, 0.0).unstable:
+        if end < LEAST_STEPS:
             continue
-        rows = final_rows(run)
+        rows, lived = final_rows(run), not Collapse.of(run, 0.0).unstable
         for share in SHARES:
             seen = run.first_part(share)
-            if seen.step.size < PilotRun.LEAST_REWARDS:
+            if seen.step.size < PilotRun.LEAST_REWARDS or Collapse.of(seen, 0.0).unstable:
                 continue
             ended = end_of_begun_run(
                 seen, run.step[rows], corpus=corpus, bounds=(0.0, 1.0), priors=PRIORS
@@ -56,21 +57,26 @@ def asked(task: str, runs: Sequence[PilotRun]) -> Iterable[dict[str, Any]]:
                 "run": run.id,
                 "adapter": run.hyperparameters.adapter == "lora",
                 "seen": share,
+                "lived": lived,
                 "came": round(float(run.reward[rows].mean()), 5),
                 "said": {"advisor": quantiles(np.clip(ended.draws, 0, 1))} | carried_on(seen, end),
             }
 
 
 def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Scores of each method after each share, tasks alike."""
+    """Scores of each method after each share, tasks alike, of all runs and of those that lived."""
     told: dict[str, Any] = {"tasks": len({one["task"] for one in found})}
     for name, is_lora in (("full", False), ("adapters", True)):
-        told[name] = {
-            f"{share:g}": {method: scores(part, method) for method in METHODS}
-            for share in SHARES
-            if (part := [one for one in found if (one["adapter"], one["seen"]) == (is_lora, share)])
-        }
+        of_kind = [one for one in found if one["adapter"] == is_lora]
+        told[name] = {f"{share:g}": _beside(of_kind, share) for share in SHARES}
+        lived = [one for one in of_kind if one["lived"]]
+        told[name]["those that lived"] = {f"{share:g}": _beside(lived, share) for share in SHARES}
     return told
+
+
+def _beside(found: Sequence[dict[str, Any]], share: float) -> dict[str, Any]:
+    part = [one for one in found if one["seen"] == share]
+    return {method: scores(part, method) for method in METHODS}
 
 
 def main() -> None:
