@@ -6,6 +6,7 @@ Entropy, gradient or mismatch blow up.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,29 +18,20 @@ from advisor.diagnosis.collapse import UNSURE, find_final_fall, has_collapsed, j
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
-FEW_EFFECTIVE = 0.3
-"""Effective sample size of the importance weights, as a share, below which verl warns."""
-
-TIMES: dict[str, float] = CARDS["dynamical_instability"]["times"]
-"""Growth over the calmest stretch that counts as a blow-up."""
-
-LEAST: dict[str, float] = CARDS["dynamical_instability"]["least"]
-"""Level below which growth is harmless, whatever its factor (nats; share)."""
-
-UPDATED = ("reward", "loss", "gradient_norm", "kl", *LEAST, "importance_ess")
-"""Series that hold what an update was made of."""
+RULE = SimpleNamespace(**CARDS["dynamical_instability"])
 
 
 def dynamical_instability(
     run: PilotRun, margin: npt.ArrayLike | None = None, damping: npt.ArrayLike | None = None
 ) -> Card:
     """Judge blow-ups and importance weights; draws of a posterior where they are given."""
-    growths = [growth for name in TIMES if (growth := find_growth(run, name)) is not None]
+    growths = [growth for name in RULE.times if (growth := find_growth(run, name)) is not None]
     effective = _effective_samples(run)
     verdict, _ = find_final_fall(*judged(run))
-    logged = [name for name in (*TIMES, "importance_ess") if levels.series_of(run, name)]
-    never = [name for name in UPDATED if name in run.not_finite and name not in run.series]
-    broken = [lost for name in UPDATED if (lost := find_lost(run, name)) is not None]
+    logged = [name for name in (*RULE.times, "importance_ess") if levels.series_of(run, name)]
+    updated = ("reward", "loss", "gradient_norm", "kl", *RULE.least, "importance_ess")
+    never = [name for name in updated if name in run.not_finite and name not in run.series]
+    broken = [lost for name in updated if (lost := find_lost(run, name)) is not None]
     draws = _finite(margin)
     diverging = None if draws is None else float((draws >= 1).mean())
     margins = []
@@ -51,7 +43,7 @@ def dynamical_instability(
             margins[1] = texts["damping"].format(*quantiles, oscillates=oscillates)
     number, unit, threshold = _judged(growths, effective, diverging)
     warnings = list(map(str, growths))
-    if effective is not None and effective.interval[1] < FEW_EFFECTIVE:
+    if effective is not None and effective.interval[1] < RULE.effective:
         warnings.append(f"importance weights leave {effective.mean:.2g} of the samples effective")
     if broken:
         number, unit, threshold = float(broken[0].rows), "rows that are not finite", 3.0
@@ -181,9 +173,9 @@ def _judged(
     if diverging is not None:
         return diverging, "P(refresh map diverges)", 0.5
     if growths:
-        return growths[0].high / growths[0].calm, "growth", TIMES[growths[0].name]
+        return growths[0].high / growths[0].calm, "growth", RULE.times[growths[0].name]
     if effective is not None:
-        return effective.mean, "effective share of the samples", FEW_EFFECTIVE
+        return effective.mean, "effective share of the samples", RULE.effective
     return None, "", None
 
 
@@ -246,10 +238,10 @@ def find_growth(run: PilotRun, name: str) -> SeriesGrowth | None:
     high_at = calm_at + int(np.argmax(means[calm_at:]))
     quiet, wild = values[calm_at : calm_at + width], values[high_at : high_at + width]
     calm, high = levels.level(quiet), levels.level(wild)
-    if not calm.mean > 0 or high.mean < LEAST.get(name, 0.0):
+    if not calm.mean > 0 or high.mean < RULE.least.get(name, 0.0):
         return None
     started = levels.level(values[:width]).mean
-    is_grown = high.mean >= TIMES[name] * calm.mean and high.mean >= 1.5 * started
+    is_grown = high.mean >= RULE.times[name] * calm.mean and high.mean >= 1.5 * started
     if not is_grown or _certainty(quiet, wild) < levels.SURE:
         return None
     limit = 0.5 * (calm.mean + high.mean)

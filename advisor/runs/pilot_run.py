@@ -53,10 +53,6 @@ STARTS_APART = "runs that count as one model on one task start at"
 
 WHY: dict[str, str] = REQUIRED | TABLES["asked"]  # Setting -> what is wrong without it
 
-LARGE, FAST = 1e9, 2e-5
-"""Parameters and learning rate above which full fine-tuning is rare enough to be asked for: most
-public full runs of 1.5 B and more use 1e-6 to 1e-5, LoRA runs 5e-6 to 2e-4."""
-
 StepUnit = Literal["optimizer", "refresh", "unknown"]
 """What ``PilotRun.step`` counts: optimizer steps; or, as long as the refresh interval is not known,
 batches of rollouts; or what only the user can say."""
@@ -453,7 +449,8 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     def may_be_lora(self) -> bool:
         """Whether a log without an adapter has a rate of LoRA, or a name, its folder's included."""
         known = self.hyperparameters
-        is_fast = (known.learning_rate or 0) > FAST and (self.parameters or math.inf) > LARGE
+        rate, size = TABLES["like_lora"]["learning_rate"], TABLES["like_lora"]["parameters"]
+        is_fast = (known.learning_rate or 0) > rate and (self.parameters or math.inf) > size
         is_named = "lora" in "/".join([*re.split(r"[\\/]", self.path)[-3:], self.id]).lower()
         return known.adapter is None and (is_fast or is_named) and not self.is_eval_only
 

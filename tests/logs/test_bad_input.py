@@ -165,7 +165,7 @@ def test_folders_without_end_are_refused(tmp_path):
 
 
 def test_a_table_of_too_many_rows_is_refused_before_it_is_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("advisor.runs.logfiles.limits.MOST_TABLE_CELLS", 3000)
+    monkeypatch.setattr("advisor.runs.logfiles.limits.limits.most_table_cells", 3000)
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"step,reward\n" + b"1,0.5\n" * 1000))
     with pytest.raises(InputError, match="more than 3,000 numbers, each row as 30"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.limits import compiled, limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.pilot_run import model_name
 from advisor.text import read_toml
@@ -23,7 +23,7 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 """Stands for a value that only a shell or Hydra knew: no default may take its place."""
 
 NAMES = read_toml(__file__, "config_names.toml")
-PATTERNS = limits.compiled(NAMES["patterns"])
+PATTERNS = compiled(NAMES["patterns"])
 
 CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 """Not ``none``, which is a choice: TRL's ``scale_rewards="none"`` divides by nothing."""
@@ -97,7 +97,7 @@ def _is_setting(value: Any) -> bool:
     if isinstance(value, str):
         # OpenRLHF hands W&B its nested arguments as one text.
         is_nested = value.startswith("namespace(")
-        return len(value) <= (20_000 if is_nested else limits.MOST_CONFIG_TEXT_CHARACTERS)
+        return len(value) <= (20_000 if is_nested else limits.most_config_text_characters)
     if isinstance(value, int | float):
         return abs(value) <= (2**53) and not math.isnan(value)
     return value is None
@@ -178,7 +178,7 @@ def _adapter(document: Mapping[Any, Any], path: Path) -> ConfigSource:
 
 def _document(log: LogFile) -> Any:
     """Parse a file by its ending."""
-    text = log.text(give="Write the settings into it, or remove it", limit=limits.MOST_CONFIG_BYTES)
+    text = log.text(give="Write the settings into it, or remove it", limit=limits.most_config_bytes)
     parsers = {".yaml": _parse_yaml, ".yml": _parse_yaml, ".toml": _parse_toml}
     try:
         return parsers.get(log.suffix, json.loads)(text)
@@ -190,8 +190,8 @@ def _document(log: LogFile) -> Any:
 
 def _parse_toml(text: str) -> Any:
     # A dotted key costs the parser the square of its dots.
-    if any(line.count(".") > limits.MOST_TOML_DOTS for line in text.splitlines()):
-        raise ValueError(f"a line holds more than {limits.MOST_TOML_DOTS} dots")
+    if any(line.count(".") > limits.most_toml_dots for line in text.splitlines()):
+        raise ValueError(f"a line holds more than {limits.most_toml_dots} dots")
     return tomllib.loads(text)
 
 
@@ -223,10 +223,10 @@ def _check_size(events: Iterable[Any]) -> None:
                 starts.append((event.anchor, total - 1))
             elif event.anchor:
                 sizes[event.anchor] = 1
-        if len(starts) > limits.MOST_CONFIG_LEVELS:
-            raise ValueError(f"nested more than {limits.MOST_CONFIG_LEVELS} levels deep")
-        if total > limits.MOST_YAML_VALUES:
-            raise ValueError(f"it holds more than {limits.MOST_YAML_VALUES:,} values")
+        if len(starts) > limits.most_config_levels:
+            raise ValueError(f"nested more than {limits.most_config_levels} levels deep")
+        if total > limits.most_yaml_values:
+            raise ValueError(f"it holds more than {limits.most_yaml_values:,} values")
 
 
 @cache

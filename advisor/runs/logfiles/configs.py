@@ -16,7 +16,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.config_files import (
     NAMES,
     PATTERNS,
@@ -27,6 +26,7 @@ from advisor.runs.logfiles.config_files import (
     parse_command_line,
     parse_config,
 )
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.parsing import SUFFIXES
 from advisor.runs.logfiles.records import stored_config
@@ -244,7 +244,7 @@ def _scripts_among(names: frozenset[str]) -> list[str]:
 def launches_of(script: LogFile) -> tuple[LaunchCommand, ...]:
     """Launch commands of a script; none of a file that is none."""
     head = script.readable_head()
-    if len(head) >= limits.HEAD_BYTES or b"\0" in head:
+    if len(head) >= limits.head_bytes or b"\0" in head:
         return ()
     return _launches(head.decode("utf-8", "replace").replace("\r\n", "\n"))
 
@@ -256,7 +256,7 @@ def printed_launches(log: LogFile) -> tuple[LaunchCommand, ...]:
     text = log.readable_head().decode("utf-8", "replace")
     lines, found = iter(enumerate(text.split("\n"), start=1)), dict[str, LaunchCommand]()
     for number, line in lines:
-        sign = PATTERNS["printed"].search(line.rstrip()) if len(line) < limits.HEAD_BYTES else None
+        sign = PATTERNS["printed"].search(line.rstrip()) if len(line) < limits.head_bytes else None
         if sign is None:
             continue
         command = sign.group(1)

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple, cast
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.limits import limits
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -72,19 +72,19 @@ class LogFile:
         layers = [stream]
         if self.is_gzip:
             layers.append(cast(BinaryIO, gzip.GzipFile(fileobj=stream)))
-        return cast(BinaryIO, io.BufferedReader(_Guarded(layers, self), limits.BLOCK_BYTES))
+        return cast(BinaryIO, io.BufferedReader(_Guarded(layers, self), limits.block_bytes))
 
-    def head(self, size: int = limits.HEAD_BYTES) -> bytes:
+    def head(self, size: int = limits.head_bytes) -> bytes:
         """First bytes, unpacked, without holes."""
         if size not in self._heads:
-            head, left = b"", limits.SEARCHED_BYTES
+            head, left = b"", limits.searched_bytes
             with self.open() as stream:
                 while left > 0 and len(head) < size and (more := stream.read(size - len(head))):
                     left, head = left - len(more), head + without_holes(more)
             self._heads[size] = head
         return self._heads[size]
 
-    def readable_head(self, size: int = limits.HEAD_BYTES) -> bytes:
+    def readable_head(self, size: int = limits.head_bytes) -> bytes:
         """First bytes; none of a file that cannot be read, since reading it says what is wrong."""
         try:
             return self.head(size)
@@ -106,11 +106,11 @@ class LogFile:
         """Blocks of the first bytes, each with the end of the one before; none where they break."""
         rest = b""
         with contextlib.suppress(InputError), self.open() as stream:
-            while most > 0 and (block := stream.read(min(most, limits.BLOCK_BYTES))):
+            while most > 0 and (block := stream.read(min(most, limits.block_bytes))):
                 yield rest + block
                 most, rest = most - len(block), block[-overlap:]
 
-    def read(self, limit: int = limits.MOST_DOCUMENT_BYTES) -> bytes:
+    def read(self, limit: int = limits.most_document_bytes) -> bytes:
         """All bytes."""
         with self.open() as stream:
             raw = stream.read(limit + 1)
@@ -120,7 +120,7 @@ class LogFile:
             raise InputError(problem, path=self.path, advice=advice)
         return raw
 
-    def text(self, *, give: str | None = None, limit: int = limits.MOST_DOCUMENT_BYTES) -> str:
+    def text(self, *, give: str | None = None, limit: int = limits.most_document_bytes) -> str:
         """All text, in UTF-8 or in UTF-16 with its mark."""
         raw = self.read(limit)
         check_text(raw, self.path, give=give)
@@ -136,11 +136,11 @@ class LogFile:
         check_text(self.head(), self.path)
         encoding = "utf-16" if self.head(2).startswith(UTF16_MARKS) else "utf-8-sig"
         decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "replace")
-        number, rest, is_cut, most = 1, "", False, limits.MOST_LINE_CHARACTERS
+        number, rest, is_cut, most = 1, "", False, limits.most_line_characters
         self.holes.clear()
         try:
             with self.open() as stream:
-                while block := stream.read(limits.BLOCK_BYTES):
+                while block := stream.read(limits.block_bytes):
                     text = rest + decoder.decode(block)
                     self.holes.append(text.count("\0"))
                     *parts, rest = text.replace("\0", "").split("\n")
@@ -199,7 +199,7 @@ def open_archive(log: LogFile) -> list[LogFile]:
     except (*BROKEN, ValueError, RecursionError, MemoryError) as error:
         raise unreadable(log.path, error) from None
     deepest = max((info.filename.replace("\\", "/").count("/") for info in infos), default=0)
-    if len(infos) > limits.MOST_MEMBERS or deepest > limits.MOST_FOLDERS_DEEP:
+    if len(infos) > limits.most_members or deepest > limits.most_folders_deep:
         problem = f"the archive holds {len(infos):,} files in folders up to {deepest:,} deep"
         raise InputError(problem, path=log.path, advice="Pack the logs alone")
     members: dict[Path, LogFile] = {}
@@ -230,7 +230,7 @@ def check_text(raw: bytes, path: Path, *, give: str | None = None) -> None:
         raise InputError(
             "the file is a git-LFS pointer, not the data", path=path, advice="Run 'git lfs pull'"
         )
-    if b"\0" in without_holes(raw[: limits.HEAD_BYTES]) and not raw.startswith(UTF16_MARKS):
+    if b"\0" in without_holes(raw[: limits.head_bytes]) and not raw.startswith(UTF16_MARKS):
         raise _binary(path, give)
 
 
@@ -281,10 +281,10 @@ class _Guarded(io.RawIOBase):
             raise unreadable(self._log.path, error) from None
         buffer[: len(chunk)] = chunk
         self._given += len(chunk)
-        if self._log.is_packed and self._given > limits.UNCHECKED_UNPACKED_BYTES:
+        if self._log.is_packed and self._given > limits.unchecked_unpacked_bytes:
             ratio = self._given / max(self._log.packed_size, 1)
-            is_bomb = ratio > limits.MOST_UNPACKED_PER_PACKED_BYTE
-            if is_bomb or self._given > limits.MOST_UNPACKED_BYTES:
+            is_bomb = ratio > limits.most_unpacked_per_packed_byte
+            if is_bomb or self._given > limits.most_unpacked_bytes:
                 raise InputError(
                     f"it unpacks to more than {self._given >> 20} MiB, {ratio:.0f} times its size",
                     path=self._log.path,

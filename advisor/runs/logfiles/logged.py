@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from advisor.errors import InputError
 from advisor.runs.arrays import BoolArray, FloatArray, IntArray
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import LogFile, on_disk, open_archive
 from advisor.runs.pilot_run import PilotRun
 
@@ -207,8 +207,8 @@ class TableBuilder:
             column.at.append(row)
             column.value.append(cell)
             self._cells += 1
-        if self._cells + 30 * row > limits.MOST_TABLE_CELLS:
-            problem = f"the log holds more than {limits.MOST_TABLE_CELLS:,} numbers, each row as 30"
+        if self._cells + 30 * row > limits.most_table_cells:
+            problem = f"the log holds more than {limits.most_table_cells:,} numbers, each row as 30"
             advice = "Export every tenth row, or split the file by run"
             raise InputError(problem, path=self.path, advice=advice)
 
@@ -385,8 +385,8 @@ def find_files(paths: Iterable[Path], unread: list[Unread]) -> list[LogCandidate
                         advice = f"'advisor show {path}' prints it; name the folder of the logs"
                         raise InputError(problem, path=path, advice=advice)
                     folders[:], names = [], []
-                if place.count(os.sep) > os.fspath(path).count(os.sep) + limits.MOST_FOLDERS_DEEP:
-                    problem = f"folders lie more than {limits.MOST_FOLDERS_DEEP} deep in it"
+                if place.count(os.sep) > os.fspath(path).count(os.sep) + limits.most_folders_deep:
+                    problem = f"folders lie more than {limits.most_folders_deep} deep in it"
                     raise InputError(problem, path=path, advice="Name the folder of the logs")
                 folders[:] = [name for name in folders if not name.startswith(".")]
                 files += [Path(place, name) for name in names if not name.startswith(".")]

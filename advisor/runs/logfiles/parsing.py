@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.limits import compiled, limits
 from advisor.runs.logfiles.log_file import Line, LogFile, check_text
 from advisor.runs.logfiles.logged import as_float
 from advisor.runs.pilot_run import IN_NO_RUN
@@ -24,7 +24,7 @@ DELIMITED = (".csv", ".tsv")
 TABLES = (*DELIMITED, ".md")
 JSON_LINES = (".jsonl", ".ndjson")
 PARQUET = (".parquet", ".pq")
-PATTERNS = limits.compiled(read_toml(__file__, "parsing.toml")["patterns"])
+PATTERNS = compiled(read_toml(__file__, "parsing.toml")["patterns"])
 
 
 class Row(NamedTuple):
@@ -87,7 +87,7 @@ def json_list(
     Of a list whose end is lost the whole objects count, where ``notes`` can say so.
     """
     check_text(log.head(), log.path)
-    text = log.text(limit=limits.MOST_LIST_BYTES)
+    text = log.text(limit=limits.most_list_bytes)
     try:
         document = parse_json(text, log.path)
     except InputError as error:
@@ -149,7 +149,7 @@ def _markdown(log: LogFile) -> list[Line]:
     """Rows of the longest table of a page, with tabs between their cells; none without a table."""
     tables: list[list[Line]] = [[]]
     with contextlib.suppress(InputError):
-        for line in itertools.islice(log.lines(strict=False), limits.MOST_JSON_OBJECTS):
+        for line in itertools.islice(log.lines(strict=False), limits.most_json_objects):
             row = line.text.strip().strip("|")
             if not line.text.lstrip().startswith("|"):
                 tables.append([])
@@ -166,7 +166,7 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
     """
     check_text(log.head(), log.path)
     lines = iter(_markdown(log)) if log.suffix == ".md" else log.lines()
-    top = [*itertools.islice(lines, MOST_REMARKS)]
+    top = [*itertools.islice(lines, 200)]  # among which the header is
     header, start = _table_from([line.text for line in top])
     if not header:
         what = "page has no table" if log.suffix == ".md" else "file is empty"
@@ -208,8 +208,7 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
         yield from held
 
 
-MOST_REMARKS, REMARKS = 200, ("#", "//")
-"""Lines on top of a table among which its header is, and how those begin that hold no cells."""
+REMARKS = ("#", "//")  # How lines of a table begin that have no cells
 
 
 def _table_from(lines: Sequence[str]) -> tuple[str, int]:
@@ -270,9 +269,6 @@ SUFFIXES = frozenset({"", ".md", ".log", ".txt", ".out", ".err", ".stdout", ".st
 
 LEAST_PASTED = 20  # Rows from which on a page of Markdown is a console that was pasted
 
-BEFORE, LONGEST_LINE = 16_384, 65_536
-"""Characters of a line that are looked at: before a sign, and of it all."""
-
 
 def lines_with(log: LogFile, sign: str) -> Iterator[str]:
     """Lines that hold a sign, among the first megabytes of a text log; none of another file."""
@@ -287,14 +283,14 @@ def lines_with(log: LogFile, sign: str) -> Iterator[str]:
 
 
 def _lines_with(log: LogFile, sign: str) -> Iterator[str]:
-    left = limits.SEARCHED_BYTES
+    left = limits.searched_bytes
     with contextlib.suppress(InputError):
         for line in log.lines(strict=False):
             # Progress bars are drawn over each other.
             for part in line.text.split("\r") if sign in line.text else ():
                 if sign in part:
-                    first = max(0, part.find(sign) - BEFORE)
-                    yield part[first : first + LONGEST_LINE]
+                    first = max(0, part.find(sign) - limits.longest_line // 4)
+                    yield part[first : first + limits.longest_line]
             left -= len(line.text)
             # Downloads and samples that a reward function prints may fill a console before a row.
             if left < 0:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from advisor.runs.arrays import BoolArray, FloatArray
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.settings import TABLES
 from advisor.runs.trainers import Derived
@@ -78,7 +78,7 @@ def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None
     if peak - float(rate.min()) <= 1e-9 * peak:
         return Schedule(peak, "constant", 0) if rate.size > 1 else Schedule(peak)
     rising = top == rate.size - 1
-    if rate.size < limits.LEAST_SCHEDULE_ROWS or rising:
+    if rate.size < limits.least_schedule_rows or rising:
         return Schedule(peak, is_rising=rising)
     # Every row counts in the peak, but eighty are plenty for a shape.
     thin = np.union1d(np.linspace(0, rate.size - 1, min(rate.size, 80)).astype(int), [top])
@@ -129,7 +129,7 @@ def _straight(
 ) -> tuple[float, int]:
     """Peak and length of a linear decay, exactly, where rows after the warm-up lie on one line."""
     rows = step > warmup + 1
-    if warmup or rows.sum() < limits.LEAST_SCHEDULE_ROWS or rate[rows][-1] >= rate[rows][0]:
+    if warmup or rows.sum() < limits.least_schedule_rows or rate[rows][-1] >= rate[rows][0]:
         return peak, length
     slope, level = np.polyfit(step[rows], rate[rows], 1)
     misfit = float(np.abs(level + slope * step[rows] - rate[rows]).max())
@@ -176,11 +176,11 @@ def least_count(values: FloatArray) -> int | None:
         return None
     error = print_error(values) + RULE.single_precision
     distinct, first = np.unique(values, return_index=True)
-    if distinct.size > limits.MOST_TRIALS_PER_ROW + 1:
+    if distinct.size > limits.most_trials_per_row + 1:
         return None
     inside = (distinct > 0) & (distinct < 1)
     share, tolerance = distinct[inside], error[first][inside]
-    fitting = np.arange(2, limits.MOST_TRIALS_PER_ROW + 1)
+    fitting = np.arange(2, limits.most_trials_per_row + 1)
     for value, width in zip(share, tolerance, strict=True):
         fitting = fitting[np.abs(value * fitting - np.rint(value * fitting)) <= fitting * width]
     if not share.size or not fitting.size:
@@ -216,7 +216,7 @@ def kl_coefficient_from_loss(loss: FloatArray, kl: FloatArray) -> Guess | None:
     error_of_loss, error_of_kl = print_error(loss), print_error(kl)
     errors = error_of_loss * kl + error_of_kl * loss
     clear = (loss > 1 / RULE.largest) & (errors <= RULE.clear_error * loss * kl)
-    if clear.sum() >= limits.LEAST_CLEAR_ROWS:
+    if clear.sum() >= limits.least_clear_rows:
         loss, kl = loss[clear], kl[clear]
         error = error_of_loss[clear] / loss + error_of_kl[clear] / kl + RULE.slack
         shares = _share_sharply(loss / kl, error)
@@ -247,7 +247,7 @@ def _share_sharply(ratio: FloatArray, error: FloatArray) -> BoolArray | None:
     distance = np.abs(ratio / likely[best] - 1) / error
     near_misses = np.sum((distance > 1) & (distance <= RULE.near))
     chance = ratio.size * _poisson_tail(int(rows.sum()), float(near_misses + 1) / (RULE.near - 1))
-    return rows if rows.sum() >= limits.LEAST_CLEAR_ROWS and chance < RULE.chance_of_ratio else None
+    return rows if rows.sum() >= limits.least_clear_rows and chance < RULE.chance_of_ratio else None
 
 
 def _poisson_tail(least: int, mean: float) -> float:
@@ -265,7 +265,7 @@ def _share_vaguely(
     # Chosen by their KL, for a choice by their loss would prefer losses that were rounded up.
     error = error_of_loss + value * error_of_kl
     tell = error <= RULE.vague_error * value * kl
-    if value < 1 / RULE.largest or tell.sum() < limits.LEAST_CLEAR_ROWS:
+    if value < 1 / RULE.largest or tell.sum() < limits.least_clear_rows:
         return None, tell
     loss, kl, error = loss[tell], kl[tell], error[tell] + RULE.slack * value * kl[tell]
     off = loss.sum() / kl.sum() / value - 1

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,16 @@ import numpy.typing as npt
 
 from advisor.errors import InputError, NoRewardError
 from advisor.runs.arrays import BoolArray, FloatArray
-from advisor.runs.logfiles import limits
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.logged import Columns, Table
 from advisor.runs.pilot_run import IN_NO_RUN, Missing, PilotRun, StepUnit
+from advisor.runs.settings import TABLES
 from advisor.runs.trainers import KeyTable, plain, spellings
 from advisor.runs.trainers.key_table import COMPONENT_STD, DATA, PARTS_OF_A_STEP, UNSURE_STEPS
 
 OF_A_SAMPLE = frozenset(DATA["rows"]["of_a_sample"])
 
-LARGEST, ABSURD = 1e30, 500.0
-"""No mean of rewards is as large; nor are a few of them so many times as large as most."""
-
-LEAST_SHARE = 1e-9  # Mean reward below which nobody counted: one in a billion completions
-NEAR = 0.01  # Relative difference of two variances that four printed digits leave
+RULE = SimpleNamespace(**TABLES["series_rule"])
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ def read_counts(table: Table, key: str, path: Path) -> FloatArray:
             else:
                 count = steps[np.searchsorted(there, rows, side="right") - 1]
         # The bounds also refuse NaN, which compares false.
-        bad = ~((count >= 0) & (count <= limits.MOST_STEPS) & (count == np.round(count)))
+        bad = ~((count >= 0) & (count <= limits.most_steps) & (count == np.round(count)))
     if bad.any():
         row = int(np.argmax(bad))
         is_number = table.has(key)[row]
@@ -229,9 +227,9 @@ def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[s
             advice = "Export the table again with decimal points, in an English locale"
         raise wrong_at(row, table, path, key, problem, advice)
     reward = table.column(key)
-    sizes = np.abs(np.where(np.abs(reward) < LARGEST, reward, np.nan))
+    sizes = np.abs(np.where(np.abs(reward) < RULE.largest, reward, np.nan))
     known = np.append(sizes[np.isfinite(sizes)], 1.0)
-    usual = ABSURD * max(1.0, float(np.quantile(known, 0.75, method="lower")))
+    usual = RULE.absurd * max(1.0, float(np.quantile(known, 0.75, method="lower")))
     odd = np.isfinite(reward) & ~(sizes <= usual)
     is_few = odd.sum() <= max(1, 0.05 * reward.size)
     odd &= is_few | np.isnan(sizes)
@@ -305,13 +303,12 @@ def _is_of_shares(spread: FloatArray, reward: FloatArray) -> bool:
     """Whether a spread is that of n rewards of 0 or 1 with mean p: sqrt(p (1 - p) n / (n - 1))."""
     if reward.shape != spread.shape:
         return False
-    kept = np.isfinite(spread) & (reward > LEAST_SHARE) & (reward < 1 - LEAST_SHARE)
+    kept = np.isfinite(spread) & (reward > RULE.least_share) & (reward < 1 - RULE.least_share)
     # Two rewards of 0 and 1 have a spread of 0.71, more of them less.
-    # Different mean rewards from which on agreement with their binomial spread is no chance.
-    if np.unique(reward[kept]).size < 5 or np.abs(spread[kept]).max() > 1:
+    if np.unique(reward[kept]).size < RULE.fewest_means or np.abs(spread[kept]).max() > 1:
         return False
     ratio = spread[kept] ** 2 / (reward[kept] * (1 - reward[kept]))
-    return bool(ratio.min() > 1 - NEAR and np.ptp(ratio) < NEAR)
+    return bool(ratio.min() > 1 - RULE.near and np.ptp(ratio) < RULE.near)
 
 
 def measured_evaluations(reward: FloatArray) -> BoolArray:

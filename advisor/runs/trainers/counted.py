@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.limits import compiled
+from advisor.runs.logfiles.limits import compiled, limits
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import (
-    LONGEST_LINE,
     cell_number,
     find_dicts,
     is_number,
@@ -47,7 +46,7 @@ def _joined(log: LogFile) -> Iterator[Line]:
     for line in log.lines(strict=False):
         text = held + PATTERNS["ansi"].sub("", line.text)
         is_open = text.rfind("{'") > text.rfind("}") and text.rstrip().endswith(",")
-        held = text if is_open and len(text) < LONGEST_LINE else ""
+        held = text if is_open and len(text) < limits.longest_line else ""
         if not held:
             yield line._replace(text=text)
 

@@ -131,6 +131,11 @@ class SettingsExtractor(Derived):
         self.settings = settings
         self.names = {} if table is None else setting_names(table)
         self.data = {} if table is None else read_data(table)
+        # What the trainer's table says of settings that need no arithmetic.
+        self.take_over(*self.data.get("taken", ()))
+        self.take_positive(*self.data.get("taken_above_zero", ()))
+        for ours in self.data.get("chosen", ()):
+            self.choose(ours)
 
     def text(self, *names: str) -> TrainerSetting[str] | None:
         """First of some settings that is text."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import lines_with
@@ -33,15 +34,12 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         if key.partition(".")[0] in read_data("own_loop")["sections"]
     }
     extractor = SettingsExtractor({**inside, **settings}, "own_loop")
-    extractor.take_over("planned_steps", "warmup_steps", "kl_coefficient", "max_completion_length")
     prompts = extractor.amount("prompts_per_step")
     if prompts is not None and prompts.value > 0:
         extractor.take("prompts_per_step", prompts)
         if prompts.name == "batch":
             extractor.assume(f"{prompts} taken as prompts per optimizer step (not completions)")
     extractor.take("epochs_per_refresh", passes(extractor, "epochs_per_refresh", settings))
-    extractor.choose("schedule")
-    extractor.choose("optimizer")
     for ours in ("clip_low", "clip_high"):
         bound = extractor.amount(ours)
         # Below it an ``epsilon`` is Adam's, not a trust region.
@@ -64,11 +62,6 @@ TRACES = tuple(name for (name,) in KEY_TABLE.reward[8:])
 
 PATTERNS = patterns("own_loop")
 WORDS = read_data("own_loop")["console"]
-
-LONGEST = 4000  # Characters of a line that are looked at
-LATEST = 300  # Characters within which the counter stands: before it only loggers' words do
-
-MOST_TAGS = 1_000
 
 
 def claims(log: LogFile) -> bool:
@@ -158,8 +151,8 @@ class _OwnConsole:
                 self._take_header(text)
             return
         if step.tag not in self._runs:
-            if len(self._runs) >= MOST_TAGS:
-                problem = f"the lines name more than {MOST_TAGS:,} runs"
+            if len(self._runs) >= limits.most_tags:
+                problem = f"the lines name more than {limits.most_tags:,} runs"
                 advice = "Give one console per run"
                 raise InputError(problem, path=self._log.path, row=number, advice=advice)
             self._runs[step.tag] = _Run(self._log)
@@ -221,11 +214,13 @@ class Step(NamedTuple):
 
 def parse_step(line: str) -> Step | None:
     """A step with a reward or an evaluation, if the line logs one."""
-    if not PATTERNS["hint"].search(line, 0, LONGEST):
+    if not PATTERNS["hint"].search(line, 0, limits.longest_pairs):
         return None
-    text = PATTERNS["ansi"].sub("", line[:LONGEST])
-    epoch = PATTERNS["epoch"].search(text, 0, LATEST)
-    counter = PATTERNS["bare"].match(text) or PATTERNS["worded"].search(text, 0, LATEST)
+    text = PATTERNS["ansi"].sub("", line[: limits.longest_pairs])
+    epoch = PATTERNS["epoch"].search(text, 0, limits.latest_counter)
+    counter = PATTERNS["bare"].match(text) or PATTERNS["worded"].search(
+        text, 0, limits.latest_counter
+    )
     if counter is None and epoch is not None:
         counter = PATTERNS["within"].match(text, epoch.end())
     if counter is None or is_of_another(text) or PATTERNS["of_episodes"].search(text) is not None:
@@ -256,9 +251,9 @@ def parse_step(line: str) -> Step | None:
 
 def parse_uncounted(line: str) -> dict[str, float] | None:
     """Cells of a line that logs an update or an evaluation and does not say of which step."""
-    if not PATTERNS["hint"].search(line, 0, LONGEST) or is_of_another(line):
+    if not PATTERNS["hint"].search(line, 0, limits.longest_pairs) or is_of_another(line):
         return None
-    text = PATTERNS["ansi"].sub("", line[:LONGEST])
+    text = PATTERNS["ansi"].sub("", line[: limits.longest_pairs])
     inside = {key: float(value) for key, value in PATTERNS["in_dict"].findall(text)}
     cells = {
         key: float(value) / (100 if unit.strip() == "%" else 1)
@@ -285,7 +280,7 @@ def _has_reward(keys: Iterable[str]) -> bool:
 
 def is_of_another(line: str) -> bool:
     """Whether a line is one of verl, TRL or OpenRLHF."""
-    return PATTERNS["of_another"].search(line, 0, LONGEST) is not None
+    return PATTERNS["of_another"].search(line, 0, limits.longest_pairs) is not None
 
 
 def is_reward(key: str) -> bool:
@@ -298,7 +293,7 @@ def is_reward(key: str) -> bool:
 
 def parse_settings(line: str) -> tuple[str | None, dict[str, str]]:
     """Tag of a line, and the settings that it states, in lower case and without blanks."""
-    text = PATTERNS["ansi"].sub("", line[:LONGEST])
+    text = PATTERNS["ansi"].sub("", line[: limits.longest_pairs])
     settings: dict[str, str] = {}
     for found in PATTERNS["setting"].finditer(text):
         key = found.group("key").lower().replace(" ", "_")

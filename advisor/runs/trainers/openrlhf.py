@@ -24,8 +24,6 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         inner = parse_namespace(value) if isinstance(value, str) else {}
         opened |= {f"{key}.{name}": each for name, each in inner.items()} or {key: value}
     extractor = SettingsExtractor(opened, "openrlhf")
-    extractor.take_over("group_size", "max_prompt_length", "max_completion_length", "model")
-    extractor.take_over("task", "seed", "kl_coefficient")
     _derive_batches(extractor)
     _derive_lag(extractor)
     _derive_optimizer(extractor)
@@ -36,7 +34,6 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     if whole is not None and completion is not None and whole.value > completion.value:
         prompt = whole.value - completion.value
         extractor.put("max_prompt_length", prompt, f"{whole} - {completion} = {prompt}")
-    extractor.choose("loss_averaging")
     if extractor.choose("precision") is None and extractor.is_on("bf16"):
         extractor.note("precision", "bf16", "bf16 is on")
     filtered = extractor.switch("filtered")

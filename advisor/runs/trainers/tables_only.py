@@ -23,8 +23,6 @@ def derive_tinker(settings: Mapping[str, Any]) -> Derived:
     substeps = extractor.defaulted("substeps", "tinker-cookbook's")
     extractor.take("minibatches_per_refresh", substeps)
     extractor.note("epochs_per_refresh", 1, "tinker uses each sample once")
-    extractor.take_over("learning_rate", "group_size", "kl_coefficient", "max_completion_length")
-    extractor.take_over("seed", "model", "task", "adapter_rank")
     if "adapter_rank" in extractor.facts:
         extractor.note("adapter", "lora", f"lora_rank {extractor.facts['adapter_rank']}")
     groups, planned = extractor.count("groups"), extractor.count("max_steps")
@@ -55,7 +53,6 @@ def derive_tinker(settings: Mapping[str, Any]) -> Derived:
 
 
 def _tinker_loss(extractor: SettingsExtractor) -> None:
-    extractor.choose("importance_ratio")
     loss = extractor.text("importance_ratio")
     if loss is not None and loss.value == "ppo":
         low, high = (
@@ -91,7 +88,6 @@ def derive_cs336(settings: Mapping[str, Any]) -> Derived:
         line = f"{refreshes} x {minibatches} mini-batches x {epochs} epochs = {steps}"
         extractor.put("planned_steps", steps, line)
     _cs336_loss(extractor)
-    extractor.take_over("learning_rate", "momentum", "max_completion_length", "seed", "model")
     _cs336_task(extractor)
     return extractor.derived()
 
@@ -111,7 +107,6 @@ def observe_cs336(table: Table) -> Derived:
 
 def _cs336_batches(extractor: SettingsExtractor) -> None:
     """G, P and the two factors of K."""
-    extractor.take_over("group_size", "epochs_per_refresh")
     rollout, train = extractor.count("rollout"), extractor.count("train")
     batches = extractor.count("num_train_batches")
     if rollout is not None and train is not None and not rollout.value % train.value:
@@ -131,7 +126,6 @@ def _cs336_batches(extractor: SettingsExtractor) -> None:
 
 def _cs336_loss(extractor: SettingsExtractor) -> None:
     """Importance ratio, its bounds, what advantages are divided by, and the KL term."""
-    extractor.take_over("kl_coefficient")
     # Not by ``text``: ``none`` is a method here.
     found = ((name, extractor.settings.get(name)) for name in extractor.names["loss"])
     key, loss = next((one for one in found if isinstance(one[1], str)), ("", ""))
@@ -176,8 +170,6 @@ CS336 = read_trainer("cs336", derive=derive_cs336, observe=observe_cs336)
 def derive_nemo_rl(settings: Mapping[str, Any]) -> Derived:
     """Settings of NeMo-RL's GRPO."""
     extractor = SettingsExtractor(settings, "nemo_rl")
-    extractor.take_over("learning_rate", "group_size", "kl_coefficient", "clip_low", "clip_high")
-    extractor.take_over("max_completion_length", "model", "task", "seed")
     prompts, trained = extractor.count("prompts"), extractor.count("trained")
     size, planned = extractor.count("group_size"), extractor.count("planned_steps")
     if (divided := extractor.switch("divided")) is not None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.config_files import Scalar, flatten
+from advisor.runs.logfiles.limits import compiled, limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json, unpaired
@@ -22,7 +22,7 @@ from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, show_
 from advisor.text import read_toml
 
 NAMES = read_toml(__file__, "json_names.toml")
-PATTERNS = limits.compiled(NAMES["patterns"])
+PATTERNS = compiled(NAMES["patterns"])
 STEPS: list[str] = NAMES["steps"]
 AS_EVALUATION: dict[str, str] = NAMES["as_evaluation"]
 
@@ -38,8 +38,8 @@ def claims(log: LogFile) -> bool:
     head, text = log.head_text(), log.start()
     if text[:1] not in (b"{", b"[") or b'"log_history"' in head:
         return False
-    if len(log.head()) >= limits.HEAD_BYTES:
-        blocks = log.blocks(limits.SEARCHED_BYTES, 4096)  # behind long settings or texts
+    if len(log.head()) >= limits.head_bytes:
+        blocks = log.blocks(limits.searched_bytes, 4096)  # behind long settings or texts
         return _looks_like_runs(head) or any(
             any(hint in block for hint in HINTS) and _looks_like_runs(block) for block in blocks
         )
@@ -131,10 +131,10 @@ class _Search:
 
     def _visit(self, node: Any, place: tuple[str, ...], around: tuple[Cells, ...]) -> None:
         self._visited += 1
-        if self._visited > limits.MOST_JSON_OBJECTS or len(self._found) > limits.MOST_JSON_RUNS:
+        if self._visited > limits.most_json_objects or len(self._found) > limits.most_json_runs:
             raise InputError(
-                f"the document holds more than {limits.MOST_JSON_OBJECTS:,} objects or "
-                f"{limits.MOST_JSON_RUNS:,} runs",
+                f"the document holds more than {limits.most_json_objects:,} objects or "
+                f"{limits.most_json_runs:,} runs",
                 path=self.path,
                 advice="Split it, or export the logged rows as CSV or JSONL",
             )

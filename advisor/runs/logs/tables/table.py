@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits, parsing
+from advisor.runs.logfiles import parsing
 from advisor.runs.logfiles.config_files import flatten
+from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.settings import PartialSettings
@@ -21,7 +22,7 @@ from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, rewar
 from advisor.text import read_toml
 
 NAMES = read_toml(__file__, "table_names.toml")
-PATTERNS = limits.compiled(NAMES["patterns"])
+PATTERNS = compiled(NAMES["patterns"])
 
 MOST_LOOKED_AT = 20_000
 """Rows of a table with a row for each value among which one of a reward must be."""

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.config_files import Scalar
+from advisor.runs.logfiles.limits import compiled, limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json
@@ -24,7 +24,7 @@ from advisor.runs.trainers.registry import trainer_readers
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
 from advisor.text import read_toml
 
-PATTERNS = limits.compiled(read_toml(__file__, "trackers.toml")["notebook"])
+PATTERNS = compiled(read_toml(__file__, "trackers.toml")["notebook"])
 
 OPERATORS: dict[type[ast.AST], Any] = {
     ast.Add: operator.add,
@@ -39,14 +39,14 @@ OPERATORS: dict[type[ast.AST], Any] = {
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a notebook in whose outputs rewards stand."""
-    blocks = log.blocks(limits.MOST_NOTEBOOK_BYTES, 200)
+    blocks = log.blocks(limits.most_notebook_bytes, 200)
     return log.suffix == ".ipynb" and any(map(PATTERNS["reward_bytes"].search, blocks))
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
     """Read the runs of a notebook."""
     (log,) = logs
-    text = log.text(give="Save the notebook with its outputs", limit=limits.MOST_NOTEBOOK_BYTES)
+    text = log.text(give="Save the notebook with its outputs", limit=limits.most_notebook_bytes)
     notebook = parse_json(text, log.path)
     code = NotebookCode()
     runs: list[Logged] = []
@@ -298,7 +298,7 @@ class NotebookCode:
         except (ValueError, TypeError, ArithmeticError, RecursionError):
             return ()
         if isinstance(value, str):
-            return (value,) if len(value) <= limits.MOST_CONFIG_TEXT_CHARACTERS else ()
+            return (value,) if len(value) <= limits.most_config_text_characters else ()
         return (value,) if value is None or abs(value) <= 1e15 else ()
 
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits
 from advisor.runs.logfiles.config_files import flatten
+from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Column, Columns, Logged, Reader, Table
 from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events
@@ -23,7 +23,7 @@ from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.text import counted, read_toml
 
-PATTERNS = limits.compiled(read_toml(__file__, "trackers.toml")["tensorboard"])
+PATTERNS = compiled(read_toml(__file__, "trackers.toml")["tensorboard"])
 
 LENGTHS = ("planned_steps", "warmup_steps", "logging_steps")
 """Settings that a run may change where it is resumed."""

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits, parsing
+from advisor.runs.logfiles import parsing
 from advisor.runs.logfiles.config_files import flatten
+from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Column, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.records import DISPLAY_NAME, MARK, OWN_COUNTER, read_store
@@ -25,7 +26,7 @@ from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
 from advisor.runs.trainers.registry import cached
 from advisor.text import read_toml
 
-PATTERNS = limits.compiled(read_toml(__file__, "trackers.toml")["wandb"])
+PATTERNS = compiled(read_toml(__file__, "trackers.toml")["wandb"])
 
 COUNTERS = ("train/global_step", "training/global_step", "trainer/global_step", "global_step")
 """Counters of trainers that log to trackers, best first; all count what ``step`` counts there."""

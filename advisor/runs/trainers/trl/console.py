@@ -11,7 +11,8 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles import limits, parsing
+from advisor.runs.logfiles import parsing
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.trainers.trl.settings import CONSOLE, PrintedSettings
@@ -165,7 +166,7 @@ class ConsoleRun:
         """How a second reading must place the rows; None where the first was right."""
         # Each row is printed by every node of a cluster.
         times = self._times if self._repeats == {self._times} else 1
-        if self.rows >= 2 * limits.LEAST_REPEATED_ROWS and self.plan is None and times > 1:
+        if self.rows >= 2 * limits.least_repeated_rows and self.plan is None and times > 1:
             self.rows //= times
             return (self._spacing() or Plan(None))._replace(drops_repeats=True)
         if self._counts_well:

@@ -108,9 +108,6 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     if not settings:
         return Derived()
     extractor = SettingsExtractor(_without_sections(settings), "trl")
-    extractor.take_over("group_size", "max_prompt_length", "max_completion_length", "seed")
-    extractor.take_over("planned_steps", "model", "task")
-    extractor.take_positive("learning_rate", "parameters")
     _set_kl(extractor)
     _set_logging_steps(extractor)
     _set_optimizer(extractor)
@@ -214,7 +211,6 @@ def _set_schedule(extractor: SettingsExtractor) -> None:
 
 def _set_trust_region(extractor: SettingsExtractor) -> None:
     """Clipping of the importance ratio, and what advantages are divided by."""
-    extractor.choose("loss_averaging")
     # Loss types that weigh large importance ratios down without a trust region.
     if extractor.word("loss_averaging") not in ("sapo", "vespo", "real"):
         extractor.take_positive("clip_low", "clip_high")

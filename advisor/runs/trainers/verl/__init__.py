@@ -93,8 +93,6 @@ class _Settings(SettingsExtractor):
 def derive(settings: Mapping[str, Any]) -> Derived:
     """Derive settings from a whole or partial verl configuration."""
     extractor = _Settings(settings)
-    extractor.take_positive("learning_rate")
-    extractor.take_over("group_size", "max_prompt_length", "max_completion_length", "seed")
     _put_batches(extractor)
     _put_lag(extractor)
     _put_schedule(extractor)
@@ -105,8 +103,6 @@ def derive(settings: Mapping[str, Any]) -> Derived:
     extractor.take_adapter()
     if extractor.has_any("actor_rollout_ref.model.path") and "lora" not in str(settings).lower():
         extractor.note("adapter", "full", "lora_rank 0 (verl's default)")
-    extractor.choose("loss_averaging")
-    extractor.choose("precision")
     _put_names(extractor)
     each, nodes = (extractor.count(f"trainer.{name}") for name in ("n_gpus_per_node", "nnodes"))
     is_known = nodes is not None or "trainer.nnodes" not in settings

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.config_files import CONSTANTS, Scalar, flatten
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import cell_number, is_number, lines_with
@@ -15,8 +16,6 @@ from advisor.runs.trainers.derived import patterns, read_data
 
 PATTERNS = patterns("verl")
 COARSE = (read_data("verl")["assumptions"]["coarse"],)
-
-LONGEST_LINE = 65_536
 
 PLANNED_NAME = "trainer.total_training_steps"
 
@@ -158,7 +157,7 @@ class PrintedDict:
         return self._depth > 0 and self._seen <= 8_000
 
     def _add(self, text: str) -> None:
-        self._lines.append(text[:LONGEST_LINE])
+        self._lines.append(text[: limits.longest_line])
         bare = PATTERNS["string"].sub("", self._lines[-1])
         self._depth += sum(map(bare.count, "{[(")) - sum(map(bare.count, "}])"))
 
@@ -183,10 +182,10 @@ class VerlPrintedSettings:
             if PATTERNS["dict_start"].match(line.text):
                 self._open = PrintedDict(line)
         elif " contains " in text:
-            size = PATTERNS["size"].search(text[:LONGEST_LINE])
+            size = PATTERNS["size"].search(text[: limits.longest_line])
             units = {"B": 1e9, "M": 1e6, "K": 1e3}
             self._sizes |= {float(size.group(1)) * units[size.group(2)]} if size else set()
-        elif found := PATTERNS["planned"].search(text[:LONGEST_LINE]):
+        elif found := PATTERNS["planned"].search(text[: limits.longest_line]):
             self._planned.add(int(found.group(1)))
         elif "main_ppo" in text or "verl.trainer" in text:
             self._note_command(text)
@@ -228,7 +227,7 @@ class VerlPrintedSettings:
 
     def _note_command(self, text: str) -> None:
         overrides = {}
-        for match in PATTERNS["override"].finditer(text[:LONGEST_LINE]):
+        for match in PATTERNS["override"].finditer(text[: limits.longest_line]):
             value = match.group(2).strip("'\"")
             if "$" not in value and len(value) <= 500:
                 overrides[match.group(1)] = value
