@@ -170,11 +170,11 @@ def records(task: str, priors: str | None, kind: Kind | OfCell) -> list[dict[str
     for name, (rates, steps) in kind.pilots.items():
         if any(rate not in ladder for rate in rates):
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            own = [ladder[rate] for rate in rates]
-            pilots = pilots_of(own, steps, task.split("/")[-1], Path(folder))
         named["set"] = name
+        own = [ladder[rate] for rate in rates]
         try:
+            with tempfile.TemporaryDirectory() as folder:
+                pilots = pilots_of(own, steps, task.split("/")[-1], Path(folder))
             posterior = advisor.fit(pilots, priors=priors, progress=False)
         except advisor.AdvisorError as error:
             found.append(named | {"refused": str(error)})
