@@ -16,7 +16,7 @@ from advisor.runs.logfiles.logged import Columns, Logged, Table
 from advisor.runs.logs import row_kinds
 from advisor.runs.logs.located_run import RawRun
 from advisor.runs.logs.series import (
-    LARGEST,
+    RULE,
     Placed,
     add_derived,
     is_shuffled,
@@ -356,7 +356,7 @@ class _Attempt:
             there = np.isfinite(count) & np.isfinite(rates)
             ordered, rate = _last_of_each(count[there], rates[there])
             step = placed.at(ordered)
-        there = np.abs(rate) < LARGEST  # NaN is not
+        there = np.abs(rate) < RULE.largest  # NaN is not
         return step[there], rate[there]
 
 
