@@ -68,15 +68,17 @@ def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     told: dict[str, Any] = {"tasks": len({one["task"] for one in found})}
     for name, is_lora in (("full", False), ("adapters", True)):
         of_kind = [one for one in found if one["adapter"] == is_lora]
-        told[name] = {f"{share:g}": _beside(of_kind, share) for share in SHARES}
         lived = [one for one in of_kind if one["lived"]]
-        told[name]["those that lived"] = {f"{share:g}": _beside(lived, share) for share in SHARES}
+        told[name] = _by_share(of_kind) | {"those that lived": _by_share(lived)}
     return told
 
 
-def _beside(found: Sequence[dict[str, Any]], share: float) -> dict[str, Any]:
-    part = [one for one in found if one["seen"] == share]
-    return {method: scores(part, method) for method in METHODS}
+def _by_share(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        f"{share:g}": {method: scores(part, method) for method in METHODS}
+        for share in SHARES
+        if (part := [one for one in found if one["seen"] == share])
+    }
 
 
 def main() -> None:

@@ -18,17 +18,20 @@ def rewards(seed=0):
     return np.clip(rising(60) + 0.05 * np.random.default_rng(seed).standard_normal(60), 0, 1)
 
 
-def test_only_long_runs_that_lived_are_asked_and_only_of_rows_that_were_seen():
+def test_long_runs_are_asked_until_they_fall_and_only_of_rows_that_were_seen():
     lived, fallen, short = rewards(), rewards(1), rewards(2)[:40]
-    fallen[30:] = 0.01
+    fallen[20:] = 0.01
     runs = [
         Plan(steps=reward.size).run(reward, name)
         for name, reward in (("lived", lived), ("fallen", fallen), ("short", short))
     ]
-    found = list(begun.asked("sums", runs))
-    assert [(one["run"], one["seen"]) for one in found] == [
-        ("lived", share) for share in begun.SHARES
+    every = list(begun.asked("sums", runs))
+    found = [one for one in every if one["lived"]]
+    assert [(one["run"], one["seen"]) for one in every] == [
+        *(("lived", share) for share in begun.SHARES),
+        *(("fallen", share) for share in begun.SHARES if share < 0.5),
     ]
+    assert {one["run"] for one in found} == {"lived"}
     assert found[0]["came"] == pytest.approx(lived[-6:].mean(), abs=1e-5)
     assert all(set(one["said"]) == set(begun.METHODS) for one in found)
     # Rows beyond half of the run change what came, and nothing of what was forecast.
@@ -41,13 +44,14 @@ def test_only_long_runs_that_lived_are_asked_and_only_of_rows_that_were_seen():
 def test_tasks_count_alike_and_adapters_apart():
     def one(task, run, came, adapter=False):
         said = {method: [0.5] * 50 for method in begun.METHODS}
-        own = {"task": task, "run": run, "adapter": adapter, "seen": 0.2}
+        own = {"task": task, "run": run, "adapter": adapter, "seen": 0.2, "lived": run == "a"}
         return own | {"came": came, "said": said}
 
     found = [one("sums", "a", 0.6), one("sums", "b", 0.6), one("tags", "a", 0.8)]
     told = begun.summary([*found, one("tags", "b", 0.9, adapter=True)])
     assert told["tasks"] == 2
-    assert set(told["full"]) == {"0.2"}
+    assert set(told["full"]) == {"0.2", "those that lived"}
+    assert told["full"]["those that lived"]["0.2"]["advisor"]["n"] == 2
     assert told["full"]["0.2"]["advisor"]["mae"] == pytest.approx(0.2)
     assert told["full"]["0.2"]["advisor"]["n"] == 3
     assert told["adapters"]["0.2"]["last rows"]["mae"] == pytest.approx(0.4)
