@@ -25,7 +25,7 @@ from advisor.forecast import HEIGHTS, OPTIMA, shifts_of  # noqa: E402
 from advisor.model import DecisionRule, load_priors  # noqa: E402
 
 KEPT = {"full": "said_again", "adapters": "said_lora", "large": "said_large_first"}
-KEPT["cells"] = "cells_first"
+KEPT["cells"] = "cells_said"
 BELOW, ABOVE = (0.1, 0.15, 0.2, 0.3, 0.4, 0.6), (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
 SPREADS = (0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 REPEATS = 0.1  # Standard deviation of an end between seeds (README: 0.07, more where one fails)
