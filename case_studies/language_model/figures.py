@@ -1,7 +1,8 @@
-"""The figure: pilots, forecasts and outcomes of each task."""
+"""Two figures: pilots, forecasts and outcomes of each task; the best learning rate of each cell."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from trained_runs import Trained
 
 PILOT, ADVISED, LADDER_RUN = "#D55E00", "#0072B2", "#b8b8b8"
 SMOOTHED = 5
+COLOURS = {"smollm2": "#0072B2", "gemma": "#D55E00", "qwen": "#009E73"}
+RULES = {"constant": ("|", "#555555"), "Tinker, a tenth for RL": ("x", "#999999")}
 
 
 def draw_loops(
@@ -57,8 +60,7 @@ def draw_loops(
     figure.supylabel(f"train reward, mean of {SMOOTHED} rows", fontsize=9)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False, fontsize=8)
-    with rc_context({"svg.hashsalt": out.stem}):  # the same results make the same file
-        figure.savefig(out, metadata={"Date": None})
+    _write(figure, out)
 
 
 def _smooth(run: Trained, until: int) -> tuple[np.ndarray, np.ndarray]:
@@ -67,3 +69,41 @@ def _smooth(run: Trained, until: int) -> tuple[np.ndarray, np.ndarray]:
     width = min(SMOOTHED, step.size)
     kernel = np.ones(width) / width
     return np.convolve(step, kernel, "valid"), np.convolve(reward, kernel, "valid")
+
+
+def draw_cells(rows: Sequence[dict[str, Any]], out: Path) -> None:
+    """A line a cell and horizon, by model and adapter; dots are best rates, bars 80 % intervals."""
+    order = sorted(
+        rows, key=lambda row: (row["adapter"] != "full", list(COLOURS).index(row["model"]))
+    )
+    figure = Figure(figsize=(9.0, 1.2 + 0.24 * max(1, len(order))), layout="constrained")
+    axes = figure.subplots()
+    for place, row in enumerate(order):
+        low, high = row["best_80"]
+        colour = COLOURS[row["model"]]
+        axes.plot([low, high], [place, place], color=colour, lw=2.2, solid_capstyle="butt")
+        axes.plot([row["best"]], [place], "o", ms=5, color=colour)
+        for name, (mark, grey) in RULES.items():
+            axes.plot([row["rates"][name]], [place], mark, color=grey, ms=7)
+    axes.set_yticks(
+        np.arange(len(order)),
+        [
+            f"{row['model']}, {row['task']}, {row['adapter']}, {row['completions']} a step, "
+            f"K {row['refresh']}, {row['horizon']} steps"
+            for row in order
+        ],
+        fontsize=7,
+    )
+    axes.set_xscale("log")
+    axes.invert_yaxis()
+    axes.set_xlabel("learning rate that ends highest (80 % interval)", fontsize=9)
+    for name, (mark, grey) in RULES.items():
+        axes.plot([], [], mark, color=grey, label=name)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=8)
+    _write(figure, out)
+
+
+def _write(figure: Figure, out: Path) -> None:
+    """The same results make the same file."""
+    with rc_context({"svg.hashsalt": out.stem}):
+        figure.savefig(out, metadata={"Date": None})

@@ -41,6 +41,10 @@ def main() -> None:
     for name in names:
         document = importlib.import_module(name).result()
         write_result(HERE / f"{name}.json", document, Path(__file__), MADE[name])
+        if name == "cells":
+            from figures import draw_cells
+
+            draw_cells(document["cells"], HERE / "cells.svg")
         print(name, {key: value for key, value in document.items() if not isinstance(value, list)})
 
 
