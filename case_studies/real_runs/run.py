@@ -268,11 +268,6 @@ def by_cohort(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return dict(found)
 
 
-def floors(runs: Sequence[Run]) -> dict[str, float]:
-    """Least reward of each run's cohort, by the id of the run."""
-    return {run.pilot.id: run.bounds[0] for run in runs}
-
-
 def by_repository(runs: Sequence[Run], without: set[str]) -> dict[str, list[PilotRun]]:
     """Pilots by repository, some left out."""
     found: dict[str, list[PilotRun]] = defaultdict(list)

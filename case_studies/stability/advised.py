@@ -17,11 +17,11 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "language_model"), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
-from compared import by_task, difference, kept  # noqa: E402
+from compared import by_task, difference, kept, without_task  # noqa: E402
 from manifest import write_result  # noqa: E402
 from model_weights import SMOLLM2  # noqa: E402
 
-from advisor.forecast.elsewhere import Outcomes, share_died, shipped_outcomes  # noqa: E402
+from advisor.forecast.elsewhere import share_died, shipped_outcomes  # noqa: E402
 from advisor.model import load_priors  # noqa: E402
 
 KINDS = {
@@ -34,13 +34,9 @@ KINDS = {
 def compared_with_rate(name: str, is_lora: bool) -> dict[str, Any]:
     """Brier score over ladders, tasks alike: of the pilots, of both, of the rate."""
     law, table = load_priors("theory").elsewhere, shipped_outcomes()
-    tasks = [name.partition(": ")[2] for name in table.repository]
     rows = [one for one in kept(name) if one["on_ladder"]]
     for one in rows:
-        # A cell of another model on the same task tells no less of it.
-        own = np.isin(tasks, (one["task"], f"cells/{one['task']}"))
-        columns: Any = (column[~own] for column in table)
-        others = Outcomes(*columns)
+        others = without_task(table, one["task"])
         at = (np.log(one["rate"]), np.log(SMOLLM2.parameters), is_lora)
         expected = np.asarray(1 - one["p_stable"])
         one["both"] = 1 - float(share_died(expected, at, law, others, others.weight))

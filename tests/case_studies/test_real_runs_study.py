@@ -18,12 +18,6 @@ with modules_of("real_runs", (*PARTS, "advise")) as modules:
     advise_study, interim = modules["advise"], modules["interim"]
 
 
-@pytest.fixture(scope="module")
-def study():
-    with modules_of("real_runs", ("index", "methods", "pilots")) as found:
-        yield found
-
-
 COLUMNS = (
     *("id", "repo", "model", "params_B", "task", "group_size", "learning_rate", "lr_schedule"),
     *("steps_per_refresh_or_num_iterations", "kl_beta", "notes", "framework", "local_file"),
@@ -127,16 +121,16 @@ def row_of(reader, **more):
 
 
 @pytest.mark.parametrize("reader", FILES)
-def test_every_reader_reads_the_same_rewards(study, tmp_path, reader):
+def test_every_reader_reads_the_same_rewards(tmp_path, reader):
     (tmp_path / reader).write_text(FILES[reader][0], encoding="utf-8")
     indexed(tmp_path, [row_of(reader)])
-    (run,), unread = study["index"].read_index(tmp_path)
+    (run,), unread = modules["index"].read_index(tmp_path)
     assert unread == []
     assert run.reward.tolist() == REWARDS
     assert run.step.tolist() == [1, 2, 3, 4]
 
 
-def test_settings_are_those_that_stand_there_plainly(study):
+def test_settings_are_those_that_stand_there_plainly():
     row = dict.fromkeys(COLUMNS, "")
     row |= {
         "learning_rate": "4e-05 (column)",
@@ -146,7 +140,7 @@ def test_settings_are_those_that_stand_there_plainly(study):
         "kl_beta": "0.04 (loss/kl)",
         "lr_schedule": "cosine, warm-up 0.1",
     }
-    assert study["pilots"].told_settings(row) == {
+    assert modules["pilots"].told_settings(row) == {
         "learning_rate": 4e-5,
         "group_size": 8,
         "prompts_per_step": 32.0,
@@ -157,7 +151,7 @@ def test_settings_are_those_that_stand_there_plainly(study):
         "adapter": "lora",
     }
     row |= {"learning_rate": "unknown", "group_size": "3 (default)", "kl_beta": "", "notes": ""}
-    told = study["pilots"].told_settings(row)
+    told = modules["pilots"].told_settings(row)
     assert not {"learning_rate", "group_size", "kl_coefficient", "adapter"} & set(told)
 
 

@@ -46,9 +46,9 @@ def follower(path, **wanted):
     return Follower(path, reader(overrides=SETTINGS), **wanted)
 
 
-def write(path, text):
-    """Write as a trainer does that opens its log anew: in place."""
-    with path.open("w") as stream:
+def write(path, text, how="w"):
+    """Write as a trainer does that opens its log anew: in place. Or that goes on: "a"."""
+    with path.open(how) as stream:
         stream.write(text)
 
 
@@ -59,8 +59,7 @@ def test_rows_arrive_as_they_are_written(log):
     write(log, jsonl(range(1, 6)))
     assert one.growth().run.step.tolist() == [1, 2, 3, 4, 5]
     assert one.growth() is None
-    with log.open("a") as stream:
-        stream.write(jsonl([6]))
+    write(log, jsonl([6]), "a")
     assert one.growth().run.step[-1] == 6
 
 
@@ -176,8 +175,7 @@ def test_a_resumed_run_repeats_steps(log):
     one = follower(log)
     write(log, jsonl(range(1, 21)))
     one.growth()
-    with log.open("a") as stream:
-        stream.write(jsonl(range(11, 15), reward=0.9))
+    write(log, jsonl(range(11, 15), reward=0.9), "a")
     found = one.growth()
     assert "went back from 20 to 14" in found.said[0]
     assert found.run.step.tolist() == list(range(1, 15))
@@ -195,8 +193,7 @@ def test_a_rotated_log_says_that_its_first_part_is_gone(log):
     found = one.growth()
     assert found.said == ("the log begins at step 21 now: the rows before count no more",)
     assert found.run.step.tolist() == list(range(21, 26))
-    with log.open("a") as stream:
-        stream.write(jsonl([26]))
+    write(log, jsonl([26]), "a")
     found = one.growth()
     assert found.run.step.tolist() == list(range(21, 27))
     assert found.said == ()
@@ -234,8 +231,7 @@ def test_silence_is_said_once_and_ends(log):
     clock.now += 3600
     assert "62 minutes" in one.growth().said[0]
     assert one.growth() is None
-    with log.open("a") as stream:
-        stream.write(jsonl([6]))
+    write(log, jsonl([6]), "a")
     assert one.growth().run.step[-1] == 6
     clock.now = log.stat().st_mtime + 200
     assert "nothing was logged" in one.growth().said[0]
@@ -289,8 +285,7 @@ def test_log_that_cannot_be_looked_at_is_said_once_and_followed_on(log, monkeypa
         patched.setattr("advisor.monitoring.following.signature_of", broken)
         assert os.strerror(number) in one.growth().said[0]
         assert one.growth() is None
-    with log.open("a") as stream:
-        stream.write(jsonl([6]))
+    write(log, jsonl([6]), "a")
     assert one.growth().run.step[-1] == 6
 
 
