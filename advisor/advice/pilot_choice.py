@@ -9,7 +9,7 @@ recommendation; `advisor.advice.pilot_plan` and `advisor.advice.piloting` weigh 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -389,16 +389,8 @@ def choose_pilot(
     most = evaluate.budget.steps or np.inf
     longest = steps or min(forecaster.posterior.meta.longest, most)
     lengths = [steps] if steps else sorted({max(2, round(min(longest * s, most))) for s in LENGTHS})
-    own = forecaster.target.task, forecaster.target.model
-    runs = [run for run in forecaster.posterior.meta.runs if (run.task, run.model) == own]
-    ran = {place_of(run.settings): run.steps for run in sorted(runs, key=lambda run: run.steps)}
-    asked = [
-        (one, length)
-        for one in (candidates or lattice).spread(MOST_PILOTS, evaluate.cost.of_step)
-        for last in lengths
-        for length in [one.refresh_interval * max(1, last // one.refresh_interval)]  # whole batches
-        if length > ran.get(place_of(one), 0)  # or it has shown that already
-    ]
+    ran = _ran(forecaster)
+    asked = _new(evaluate, candidates or lattice, lengths, ran)
     asked = [pilot for pilot in asked if pilot[1] <= longest] or asked
     # A pilot has a seed of its own, and so have its results.
     rng = np.random.default_rng([seed, 1])
@@ -418,11 +410,12 @@ def choose_pilot(
     for places, plan, last in stacked(planned, each, pilots.size * len(LOOKS)):
         level[places] = pilots.scaled_reward(plan, _looks(0, last))
         stable[places] = stability_draws(pilots, plan, last)
-    for (pilot, length), lives, seen in zip(asked, stable, level, strict=True):
+    paid = [evaluate.cost(pilot, length).paid for pilot, length in asked]
+    for (pilot, length), cost, lives, seen in zip(asked, paid, stable, level, strict=True):
         if lives.mean() >= PILOT_LEVEL:
             look = shown(pilots, pilot, length, lives, rng, level=seen)
             gain = information_gain(utility, look, rng) / scale
-            found.append((gain, evaluate.cost(pilot, length).paid, pilot, length))
+            found.append((gain, cost, pilot, length))
     if not found:
         raise CannotTellError(
             "No configuration offered is new and likely to survive even a short pilot. Offer "
@@ -445,6 +438,31 @@ def choose_pilot(
         cost=evaluate.cost(pilot, length),
         reason=_reason(forecaster.posterior, pilot, gain, over, ran.get(place_of(pilot), 0)),
     )
+
+
+def _ran(forecaster: Forecaster) -> dict[tuple[float, ...], float]:
+    """How many steps of each configuration the pilots of a model and task have shown."""
+    own = forecaster.target.task, forecaster.target.model
+    runs = [run for run in forecaster.posterior.meta.runs if (run.task, run.model) == own]
+    return {place_of(run.settings): run.steps for run in sorted(runs, key=lambda run: run.steps)}
+
+
+def _new(
+    evaluate: Evaluator,
+    offered: Lattice,
+    lengths: Sequence[int],
+    ran: Mapping[tuple[float, ...], float],
+) -> list[tuple[Settings, int]]:
+    """Pilots of whole batches that have not run, or not for so long."""
+    every = offered.spread(MOST_PILOTS, evaluate.cost.of_step)
+    intervals, places = [one.refresh_interval for one in every], [*map(place_of, every)]
+    return [
+        (one, length)
+        for one, interval, place in zip(every, intervals, places, strict=True)
+        for last in lengths
+        for length in [interval * max(1, last // interval)]
+        if length > ran.get(place, 0)
+    ]
 
 
 def _reason(posterior: Posterior, pilot: Settings, gain: float, over: str, had: float) -> str:
