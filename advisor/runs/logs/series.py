@@ -241,7 +241,7 @@ def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[s
     if 2 * bad.sum() > reward.size:
         what = "are NaN, infinite or beyond 1e30, the first one here"
         problem = f"{bad.sum()} of {reward.size} rewards {what}"
-        advice = "Mend the reward function: without rewards a run teaches nothing"
+        advice = "Mend the reward function: no reward is left to fit"
         if not bad.all():
             advice = "Mend the reward function, or keep the rows before and set collapsed = true"
         row = int(table.numbers[np.argmax(bad)])
