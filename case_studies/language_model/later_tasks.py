@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 
-from prompt_tasks import TASKS, WORDS, Task, exact, share_of_places
+from prompt_tasks import TASKS, WORDS, Task, by_name, exact, share_of_places
 
 
 def in_json(completion: str, question: str, answer: str) -> float:
@@ -81,31 +81,25 @@ def _two_steps(generator: random.Random) -> tuple[str, str]:
     return asked, str(had + bought - gave)
 
 
-LATER_TASKS = {
-    task.name: task
-    for task in (
-        Task("smallest", _smallest, exact, 6, ("Smallest of 31, 64, 12, 50, 88?", "12")),
-        Task("reversed", _reversed, share_of_places, 10, ("Reverse 6 3 8 1", "1 8 3 6")),
-        Task("count", _count, exact, 6, ("How many words: fish road gold hat", "4")),
-        Task("json", _sum_as_json, in_json, 12, ("21 + 5 = ?", '{"sum": 26}')),
-        Task("next", _next, exact, 6, ("Next number: 4, 7, 10", "13")),
-        Task("parity", _parity, exact, 4, ("Is 312 odd or even?", "even")),
-        Task("second", _second, exact, 6, ("Second word of: fish road gold", "road")),
-        Task("near", _large_sum, nearness, 6, ("211 + 305 = ?", "516")),
-    )
-}
+LATER_TASKS = by_name(
+    Task("smallest", _smallest, exact, 6, ("Smallest of 31, 64, 12, 50, 88?", "12")),
+    Task("reversed", _reversed, share_of_places, 10, ("Reverse 6 3 8 1", "1 8 3 6")),
+    Task("count", _count, exact, 6, ("How many words: fish road gold hat", "4")),
+    Task("json", _sum_as_json, in_json, 12, ("21 + 5 = ?", '{"sum": 26}')),
+    Task("next", _next, exact, 6, ("Next number: 4, 7, 10", "13")),
+    Task("parity", _parity, exact, 4, ("Is 312 odd or even?", "even")),
+    Task("second", _second, exact, 6, ("Second word of: fish road gold", "road")),
+    Task("near", _large_sum, nearness, 6, ("211 + 305 = ?", "516")),
+)
 ALL_TASKS = TASKS | LATER_TASKS
-HARDER_TASKS = {
-    task.name: task
-    for task in (
-        Task("three_sum", _three_sum, exact, 6, ("31 + 25 + 12 = ?", "68")),
-        Task(
-            "two_steps",
-            _two_steps,
-            exact,
-            6,
-            ("Tom has 31 coins, finds 25 and gives away 6. How many are left?", "50"),
-        ),
-    )
-}
+HARDER_TASKS = by_name(
+    Task("three_sum", _three_sum, exact, 6, ("31 + 25 + 12 = ?", "68")),
+    Task(
+        "two_steps",
+        _two_steps,
+        exact,
+        6,
+        ("Tom has 31 coins, finds 25 and gives away 6. How many are left?", "50"),
+    ),
+)
 EVERY_TASK = ALL_TASKS | HARDER_TASKS

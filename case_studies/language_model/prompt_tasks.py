@@ -133,14 +133,16 @@ def _last_word(generator: random.Random) -> tuple[str, str]:
     return f"Last word of: {' '.join(words)}", words[-1]
 
 
-TASKS = {
-    task.name: task
-    for task in (
-        Task("sums", _sum, exact, 6, ("31 + 25 = ?", "56")),
-        Task("largest", _largest, exact, 6, ("Largest of 31, 64, 12, 50?", "64")),
-        Task("larger", _larger, exact, 6, ("Which is larger, 31 or 64?", "64")),
-        Task("sorting", _sorted, share_of_places, 10, ("Sort 6 3 8 1", "1 3 6 8")),
-        Task("tags", _in_tags, tagged, 12, ("21 + 5 = ?", "<answer>26</answer>")),
-        Task("last_word", _last_word, contains, 12, ("Last word of: fish road gold hat", "hat")),
-    )
-}
+def by_name(*tasks: Task) -> dict[str, Task]:
+    """Tasks under their names."""
+    return {task.name: task for task in tasks}
+
+
+TASKS = by_name(
+    Task("sums", _sum, exact, 6, ("31 + 25 = ?", "56")),
+    Task("largest", _largest, exact, 6, ("Largest of 31, 64, 12, 50?", "64")),
+    Task("larger", _larger, exact, 6, ("Which is larger, 31 or 64?", "64")),
+    Task("sorting", _sorted, share_of_places, 10, ("Sort 6 3 8 1", "1 3 6 8")),
+    Task("tags", _in_tags, tagged, 12, ("21 + 5 = ?", "<answer>26</answer>")),
+    Task("last_word", _last_word, contains, 12, ("Last word of: fish road gold hat", "hat")),
+)
