@@ -201,7 +201,9 @@ class Study:
         manifest = None if self.path is None else _manifest(self.path)
         return () if manifest is None else (*manifest["files"], MANIFEST)
 
-    def what_if(self, **changes: Any) -> pd.DataFrame:
+    def what_if(
+        self, *, at_step: int | None = None, **changes: npt.ArrayLike | None
+    ) -> pd.DataFrame:
         """Evaluate other settings under the answer's target, price and seed noise.
 
         As `advisor.what_if`, but what is not given is as advised, so that ``study.what_if()``
@@ -211,7 +213,7 @@ class Study:
         """
         import pandas as pd
 
-        return pd.DataFrame(self.what_if_rows(**changes))
+        return pd.DataFrame(self.what_if_rows(at_step=at_step, **changes))
 
     def what_if_rows(
         self, *, at_step: int | None = None, **changes: npt.ArrayLike | None
