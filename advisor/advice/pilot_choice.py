@@ -26,7 +26,14 @@ from advisor.advice.support import SAME
 from advisor.advice.wording import say_of_pilots
 from advisor.common import DEFAULT_SEED, counted
 from advisor.errors import CannotTellError, InputError
-from advisor.forecast import Forecaster, RunEffect, rest_stable, stability, stability_draws
+from advisor.forecast import (
+    Forecaster,
+    RunEffect,
+    pilots_of,
+    rest_stable,
+    stability,
+    stability_draws,
+)
 from advisor.model import Posterior, planned_factors
 from advisor.runs import Settings
 from advisor.theory import FloatArray, IntArray
@@ -391,6 +398,11 @@ def choose_pilot(
     lengths = [steps] if steps else sorted({max(2, round(min(longest * s, most))) for s in LENGTHS})
     ran = _ran(forecaster)
     asked = _new(evaluate, candidates or lattice, lengths, ran)
+    if not asked:
+        raise CannotTellError(
+            "No configuration offered is new: each has run for as long as a pilot may. Offer other "
+            "learning rates (`learning_rates`)."
+        )
     asked = [pilot for pilot in asked if pilot[1] <= longest] or asked
     # A pilot has a seed of its own, and so have its results.
     rng = np.random.default_rng([seed, 1])
@@ -418,8 +430,8 @@ def choose_pilot(
             found.append((gain, cost, pilot, length))
     if not found:
         raise CannotTellError(
-            "No configuration offered is new and likely to survive even a short pilot. Offer "
-            f"learning rates {RATE_REACH:g} to {RATE_REACH**2:g} times lower (`learning_rates`)."
+            "No configuration offered is likely to survive even a short pilot. Offer learning "
+            f"rates {RATE_REACH:g} to {RATE_REACH**2:g} times lower (`learning_rates`)."
         )
     most = max(gain for gain, *_ in found)
     # The cheapest of all tells next to nothing: it must bring half of the largest gain.
@@ -442,8 +454,7 @@ def choose_pilot(
 
 def _ran(forecaster: Forecaster) -> dict[tuple[float, ...], float]:
     """How many steps of each configuration the pilots of a model and task have shown."""
-    own = forecaster.target.task, forecaster.target.model
-    runs = [run for run in forecaster.posterior.meta.runs if (run.task, run.model) == own]
+    runs = pilots_of(forecaster.posterior, forecaster.target) if forecaster.is_piloted else []
     return {place_of(run.settings): run.steps for run in sorted(runs, key=lambda run: run.steps)}
 
 

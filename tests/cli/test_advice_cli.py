@@ -210,7 +210,7 @@ def test_a_schedule_that_decays_does_so_over_the_steps_asked_for(run, tmp_path):
 @pytest.mark.evidence
 def test_no_pilot_that_would_live_is_exit_code_3(run, lifeless):
     message = run("next-pilot", lifeless, code=3)
-    assert message.startswith("Error: No configuration offered is new and likely to survive even a")
+    assert message.startswith("Error: No configuration offered is likely to survive even a short")
     assert message.count("\n") == 1
 
 
