@@ -1,10 +1,10 @@
-"""Text that people read: counted, safe to print, in few characters, or in tables of TOML."""
+"""Text that people read: counted, safe to print, in few characters; tables and patterns of TOML."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -55,3 +55,11 @@ def scientific(value: float, digits: int = 1) -> str:
 def read_toml(beside: str, name: str) -> dict[str, Any]:
     """Content of a TOML file that lies next to a module of the package, read once."""
     return tomllib.loads(Path(beside).with_name(name).read_text(encoding="utf-8"))
+
+
+def compiled(written: Mapping[str, str | Sequence[str]]) -> Mapping[str, re.Pattern[Any]]:
+    """Patterns by name; ``<<name>>`` is one before it, and a name in ``_bytes`` is one of bytes."""
+    whole: dict[str, str] = {}
+    for key, parts in written.items():
+        whole[key] = re.sub("<<(.+?)>>", lambda found: whole[found[1]], "".join(parts))
+    return {k: re.compile(t.encode() if k.endswith("_bytes") else t) for k, t in whole.items()}

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.limits import compiled, limits
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.pilot_run import model_name
-from advisor.text import read_toml
+from advisor.text import compiled, read_toml
 
 Scalar = str | int | float | bool | None
 

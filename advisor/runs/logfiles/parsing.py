@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.limits import compiled, limits
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import Line, LogFile, check_text
 from advisor.runs.logfiles.logged import as_float
 from advisor.runs.pilot_run import IN_NO_RUN
-from advisor.text import read_toml
+from advisor.text import compiled, read_toml
 
 CUT = "Copy the file again (it may have been cut while it was written)"
 

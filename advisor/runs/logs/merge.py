@@ -12,7 +12,6 @@ import numpy as np
 from pydantic import ValidationError
 
 from advisor.errors import InputError, NoRewardError, RateContradictionError
-from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logs.located_run import LocatedRun, RawRun
 from advisor.runs.logs.recovered import Rates, guess, read_rates
 from advisor.runs.logs.stated_settings import RunKeys, Setting, check_settings, place_row
@@ -20,7 +19,7 @@ from advisor.runs.pilot_run import IN_WARMUP, NO_GROUP, PilotRun, model_name
 from advisor.runs.settings import TABLES, PartialSettings
 from advisor.runs.trainers import Derived
 from advisor.runs.trainers.derived import COUNTED, PPO
-from advisor.text import counted
+from advisor.text import compiled, counted
 
 RATE_TOLERANCE = 0.05
 """Share by which a given peak learning rate may differ from the logged one (a log that starts or

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.limits import compiled, limits
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import (
@@ -21,6 +21,7 @@ from advisor.runs.logfiles.parsing import (
 )
 from advisor.runs.trainers.key_table import DATA
 from advisor.runs.trainers.keys import show_keys
+from advisor.text import compiled
 
 PATTERNS = compiled(DATA["counted"])
 

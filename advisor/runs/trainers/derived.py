@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from advisor.runs.logfiles.config_files import UNKNOWN
-from advisor.runs.logfiles.limits import compiled
-from advisor.text import read_toml
+from advisor.text import compiled, read_toml
 
 FOLDER = Path(__file__).parent / "data"
 

@@ -10,13 +10,13 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from advisor.errors import InputError
-from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logfiles.logged import Reader
 from advisor.runs.pilot_run import PilotRun
 from advisor.runs.settings import Settings
 from advisor.runs.trainers.derived import read_data
 from advisor.runs.trainers.export import Export, Launch, make_launch
 from advisor.runs.trainers.key_table import COMMON_KEYS, DATA, KeyTable, read_key_table
+from advisor.text import compiled
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=Hashable)

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.config_files import Scalar, flatten
-from advisor.runs.logfiles.limits import compiled, limits
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json, unpaired
@@ -19,7 +19,7 @@ from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers import generic as own_loop
 from advisor.runs.trainers import plain
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, show_keys
-from advisor.text import read_toml
+from advisor.text import compiled, read_toml
 
 NAMES = read_toml(__file__, "json_names.toml")
 PATTERNS = compiled(NAMES["patterns"])

@@ -13,13 +13,12 @@ from typing import Any
 from advisor.errors import InputError
 from advisor.runs.logfiles import parsing
 from advisor.runs.logfiles.config_files import flatten
-from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.settings import PartialSettings
 from advisor.runs.trainers.key_table import COMMON_KEYS
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, reward_key, show_keys
-from advisor.text import read_toml
+from advisor.text import compiled, read_toml
 
 NAMES = read_toml(__file__, "table_names.toml")
 PATTERNS = compiled(NAMES["patterns"])

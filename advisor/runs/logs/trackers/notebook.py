@@ -16,13 +16,13 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.config_files import Scalar
-from advisor.runs.logfiles.limits import compiled, limits
+from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json
 from advisor.runs.trainers.registry import trainer_readers
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
-from advisor.text import read_toml
+from advisor.text import compiled, read_toml
 
 PATTERNS = compiled(read_toml(__file__, "trackers.toml")["notebook"])
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from advisor.errors import InputError
 from advisor.runs.logfiles.config_files import flatten
-from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Column, Columns, Logged, Reader, Table
 from advisor.runs.logfiles.records import EVENT_HEADER, Cells, Events
@@ -21,7 +20,7 @@ from advisor.runs.logs.row_kinds import least_rows
 from advisor.runs.logs.stated_settings import derive_settings
 from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers.key_table import COMMON_KEYS
-from advisor.text import counted, read_toml
+from advisor.text import compiled, counted, read_toml
 
 PATTERNS = compiled(read_toml(__file__, "trackers.toml")["tensorboard"])
 

@@ -15,7 +15,6 @@ import numpy as np
 from advisor.errors import InputError
 from advisor.runs.logfiles import parsing
 from advisor.runs.logfiles.config_files import flatten
-from advisor.runs.logfiles.limits import compiled
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Column, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.records import DISPLAY_NAME, MARK, OWN_COUNTER, read_store
@@ -24,7 +23,7 @@ from advisor.runs.pilot_run import IN_NO_RUN
 from advisor.runs.trainers import all_key_tables, key_tables, plain, spellings
 from advisor.runs.trainers.key_table import COMMON_KEYS, UNSURE_STEPS
 from advisor.runs.trainers.registry import cached
-from advisor.text import read_toml
+from advisor.text import compiled, read_toml
 
 PATTERNS = compiled(read_toml(__file__, "trackers.toml")["wandb"])
 
