@@ -81,15 +81,19 @@ def claimed(one: Planned) -> bool:
     CLAIMS.mkdir(parents=True, exist_ok=True)
     if claim.is_file() and Path("/proc", claim.read_text(encoding="utf-8")).exists():
         return False
+    try:
+        if claim.is_file():
+            # Of two that find the claim of a killed one, a single one can move it away.
+            dead = claim.with_name(f"{claim.name}.{os.getpid()}")
+            claim.rename(dead)
+            dead.unlink()
+        with claim.open("x", encoding="utf-8") as taken:
+            taken.write(str(os.getpid()))
+    except (FileExistsError, FileNotFoundError):
+        return False
     # Of one that was killed nothing is left: it is done again from its first step.
     for left in (RUNS / one.place).glob(f"{one.name}.*.part"):
         shutil.rmtree(left)
-    claim.unlink(missing_ok=True)
-    try:
-        with claim.open("x", encoding="utf-8") as taken:
-            taken.write(str(os.getpid()))
-    except FileExistsError:
-        return False
     return True
 
 
