@@ -7,6 +7,7 @@
     │   ├── RateContradictionError  exit code 2   log and settings name different learning rates
     │   ├── FlatRewardError   exit code 3   no pilot's reward ever changed: no curve to learn from
     │   ├── NoRewardError           exit code 2   a run without rewards enough for a curve
+    │   │   └── BrokenRewardError   exit code 2   most rewards of a run are NaN or infinite
     │   ├── SourceError             exit code 2   a tracker's server or client gives no runs
     │   ├── KeptElsewhereError      exit code 2   a result had to be written elsewhere
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
@@ -127,6 +128,10 @@ class FlatRewardError(InputError):
 
 class NoRewardError(InputError):
     """A run has no reward, or too few rows with one to show a curve."""
+
+
+class BrokenRewardError(NoRewardError):
+    """Most rewards of a run are NaN or infinite."""
 
 
 class SourceError(InputError):

@@ -109,10 +109,12 @@ def diagnose(
         echo(Diagnosis.json_of(judged))
     else:
         _show(judged, output(), with_cards=not quiet)
-    for path, reason, _ in found.unread_logs:
-        echo(f"Not read: {path}: {reason}", err=True)
+    for path, reason, kind in found.unread_logs:
+        echo(f"{'FAIL' if kind == 'broken' else 'Not read'}: {path}: {reason}", err=True)
     failing = {"fail": ("FAIL",), "warning": ("FAIL", "WARNING"), "never": ()}[fail_on.value]
-    if any(one.verdict in failing for one in judged):
+    verdicts = {one.verdict for one in judged}
+    verdicts |= {"FAIL" for one in found.unread_logs if one.kind == "broken"}
+    if verdicts.intersection(failing):
         raise typer.Exit(FAILED)
 
 
