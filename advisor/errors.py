@@ -24,9 +24,7 @@ from pathlib import Path
 from typing import Any
 
 LONGEST_WORD = 300  # Characters of one word of an error; damaged files have values of thousands
-
-LONGEST_PROBLEM = 1200
-"""Characters of what was wrong, so that its place and what to do are still seen."""
+LONGEST_PROBLEM = 1200  # Characters of what was wrong: its place and what to do are still seen
 
 
 class AdvisorError(Exception):
@@ -67,8 +65,7 @@ class InputError(AdvisorError):
         argument: str | None = None,
         advice: str | None = None,
     ) -> None:
-        problem = brief(problem)
-        self.problem = problem
+        self.problem = problem = brief(problem)
         self.path = None if path is None else str(path)
         self.row = row
         self.key = None if key is None else brief(key)
@@ -106,10 +103,8 @@ def writing(what: str, path: str | Path, key: str, place: str = "folder") -> Ite
         yield
     except OSError as error:
         problem = f"{what} cannot be written ({error.strerror or error})"
-        advice = f"Choose a {place} you may write to"
-        raise InputError(
-            problem, path=path, argument=key.removeprefix("--"), advice=advice
-        ) from error
+        named, advice = key.removeprefix("--"), f"Choose a {place} you may write to"
+        raise InputError(problem, path=path, argument=named, advice=advice) from error
 
 
 class RateContradictionError(InputError):

@@ -54,13 +54,17 @@ class Evaluation:
     stability: Stability
     cost: Cost
     value: float
-    least: float  # P(stable) that decides
     # By draw: the reward that it is expected to end with if it may be lost.
     utility: FloatArray = field(compare=False, repr=False)
 
+    @property
+    def stable(self) -> float:
+        """P(stable)."""
+        return self.stability.probability
+
     def is_feasible(self, level: float) -> bool:
         """Whether it reaches its goal and keeps P(stable) at the level."""
-        return self.least >= level and self.value > -np.inf
+        return self.stable >= level and self.value > -np.inf
 
 
 @dataclass(eq=False)
@@ -111,7 +115,6 @@ class Evaluator:
                     chance,
                     prices[place],
                     value if paid[place] > 0 else -np.inf,
-                    chance.least,
                     worth,
                 )
         return [self._known[one] for one in asked]
@@ -150,7 +153,7 @@ class Evaluator:
             time = steps * (self.cost.seconds_per_step(planned) or 1.0)
             value = -price.paid if self.objective.kind == "cheapest" else -time
         reward = float(draws.mean())
-        return Evaluation(settings, planned, reward, chance, price, value, chance.least, worth)
+        return Evaluation(settings, planned, reward, chance, price, value, worth)
 
 
 def stacked(

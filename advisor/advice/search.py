@@ -80,7 +80,7 @@ def search(
         tried.append(evaluation)
         if how.storage is not None:
             _describe(trial, place, evaluation)
-        trial.set_constraint(STABLE, level - evaluation.least)
+        trial.set_constraint(STABLE, level - evaluation.stable)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 100 == 0:
             share = min(1.0, trial.number / number)
@@ -161,7 +161,7 @@ def _top(tried: Iterable[Evaluation], level: float) -> Evaluation | None:
 
 def _nearest(tried: Iterable[Evaluation], level: float) -> Evaluation:
     """Nearest to feasible: reaching the goal comes before P(stable), and that before the reward."""
-    return max(tried, key=lambda e: (np.isfinite(e.value), min(e.least, level), e.reward))
+    return max(tried, key=lambda e: (np.isfinite(e.value), min(e.stable, level), e.reward))
 
 
 def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> list[Settings]:

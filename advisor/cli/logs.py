@@ -109,11 +109,11 @@ def diagnose(
         echo(Diagnosis.json_of(judged))
     else:
         _show(judged, output(), with_cards=not quiet)
+    verdicts = {str(one.verdict) for one in judged}
     for path, reason, kind in found.unread_logs:
-        echo(f"{'FAIL' if kind == 'broken' else 'Not read'}: {path}: {reason}", err=True)
+        verdicts.add(verdict := "FAIL" if kind == "broken" else "Not read")
+        echo(f"{verdict}: {path}: {reason}", err=True)
     failing = {"fail": ("FAIL",), "warning": ("FAIL", "WARNING"), "never": ()}[fail_on.value]
-    verdicts = {one.verdict for one in judged}
-    verdicts |= {"FAIL" for one in found.unread_logs if one.kind == "broken"}
     if verdicts.intersection(failing):
         raise typer.Exit(FAILED)
 

@@ -14,7 +14,7 @@ from simulated_runs import Plan
 from advisor.advice import Budget, Cost, Evaluation, Objective, curve_steps, stacked
 from advisor.advice.answer import _cheapest_equal, limiting_factor
 from advisor.advice.evaluate import steps_to_share
-from advisor.forecast import Stability, stability_draws
+from advisor.forecast import Stability, stabilities_and_draws
 
 
 def test_configurations_are_evaluated_once_each_and_told_apart(posterior):
@@ -59,7 +59,7 @@ def option(group_size, reward, probability):
     chance = Stability(**same, refresh=1.0, fluctuation=1.0, error=0.0)
     price = Cost(steps=100, completions=1600.0 * group_size, tokens=None, gpu_hours=None)
     worth = np.full(4, reward)
-    return Evaluation(settings, settings, reward, chance, price, reward, chance.least, worth)
+    return Evaluation(settings, settings, reward, chance, price, reward, worth)
 
 
 def asked(tried, objective=None, span=1.0, budget=None):
@@ -122,10 +122,12 @@ def test_configurations_evaluated_together_have_the_numbers_of_each_alone(poster
     assert evaluate.tried == []
     seen = 0
     for places, of, steps in stacked(offered, [STEPS] * len(offered), forecaster.size):
-        lives = stability_draws(forecaster, of, steps)
+        lives = stabilities_and_draws(forecaster, of, steps)[1]
         curves = forecaster.scaled_reward(of, [1, steps])
         for place, alive, curve in zip(places, lives, curves, strict=True):
-            np.testing.assert_array_equal(alive, stability_draws(forecaster, offered[place], steps))
+            np.testing.assert_array_equal(
+                alive, stabilities_and_draws(forecaster, offered[place], steps)[1]
+            )
             np.testing.assert_array_equal(
                 curve, forecaster.scaled_reward(offered[place], [1, steps])
             )
