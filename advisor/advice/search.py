@@ -62,9 +62,8 @@ def search(
     number = len(lattice) if is_small else how.trials
     # So many are all evaluated, together, before a search: no dearer than its trials.
     is_prepared = len(lattice) <= 1200 and evaluate.goal is None
-    offered = list(lattice) if is_prepared else []
-    found = evaluate.compared(offered)
-    table: dict[Any, Evaluation | None] = dict(zip(map(place_of, offered), found, strict=True))
+    known = evaluate.compared(list(lattice) if is_prepared else [])
+    table: dict[Any, Evaluation | None] = {place_of(one.settings): one for one in known}
 
     def objective(trial: optuna.Trial) -> float:
         place = tuple(
@@ -74,8 +73,7 @@ def search(
         if place not in table:
             settings = lattice.at(place)
             table[place] = None if settings is None else evaluate(settings)
-        evaluation = table[place]
-        if evaluation is None:
+        if (evaluation := table[place]) is None:
             raise optuna.TrialPruned("not offered")
         tried.append(evaluation)
         if how.storage is not None:

@@ -23,11 +23,7 @@ RATE = "learning_rate"
 
 
 def as_alternative(
-    name: str,
-    evaluate: Evaluator,
-    found: Evaluation,
-    goal: float,
-    p_beaten: float | None = None,
+    name: str, evaluate: Evaluator, found: Evaluation, goal: float, p_beaten: float | None = None
 ) -> Alternative:
     """Name an evaluation, with its time to a reward ``goal`` and P that what was chosen wins."""
     return Alternative(

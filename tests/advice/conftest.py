@@ -26,4 +26,4 @@ def infeasible():
 
 @pytest.fixture(scope="session")
 def first_contact():
-    return advise(made_up_posterior([Plan()]))
+    return advise(without_line(made_up_posterior([Plan()])))

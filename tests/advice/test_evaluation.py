@@ -13,7 +13,7 @@ from simulated_runs import Plan
 
 from advisor.advice import Budget, Cost, Evaluation, Objective, curve_steps, stacked
 from advisor.advice.answer import _cheapest_equal, limiting_factor
-from advisor.advice.evaluate import steps_to_share
+from advisor.advice.evaluate import moved_to, steps_to_share
 from advisor.forecast import Stability, stabilities_and_draws
 
 
@@ -141,3 +141,13 @@ def test_a_run_that_falls_stood_at_a_lower_reward_from_its_start_on(posterior):
     evaluate._curves[run] = np.linspace(0.6, 0.5, curve_steps(run.cost.steps).size)
     assert evaluate.steps_to(run, 0.4) == 0
     assert evaluate.steps_to(run, 0.7) is None
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.7, 1.0])
+@pytest.mark.parametrize("ends", [(0.0, 0.0), (0.2, 0.6), (0.0, 1.0), (1.0, 1.0)])
+def test_draws_are_moved_to_the_p_stable_that_is_printed(share, ends):
+    lives = np.linspace(*ends, 50)
+    moved = moved_to(lives[None], np.full((1, 1), share))[0]
+    assert moved.mean() == pytest.approx(share, abs=1e-9)
+    assert 0 <= moved.min() <= moved.max() <= 1 + 1e-12
+    assert np.all(np.diff(moved) >= 0)

@@ -83,9 +83,12 @@ def test_utility_is_the_reward_of_who_lives_and_the_floor_of_who_does_not():
     for settings, steps in zip(plans, (100, STEPS), strict=True):
         (utility,) = utilities(forecaster, [settings], steps)
         planned = changed(settings, planned_steps=steps)
-        alive = stabilities_and_draws(forecaster, planned, steps)[1]
+        (chance,), joint = stabilities_and_draws(forecaster, planned, steps)
         reward = forecaster.reward(planned, [steps])[:, 0]
-        np.testing.assert_allclose(utility, alive * reward + (1 - alive) * -2.0)
+        alive = (utility + 2.0) / (reward + 2.0)
+        # As many live as P(stable) says, the likeliest first, not as many as the model says alone.
+        assert alive.mean() == pytest.approx(chance.probability) != joint.mean()
+        assert np.all(np.diff(alive[np.argsort(joint)]) >= -1e-12)
 
 
 OWN = 20

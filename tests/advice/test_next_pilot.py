@@ -152,7 +152,7 @@ def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, pl
     ids=["one run", "three runs of one setting"],
 )
 def test_few_pilots_are_answered_with_the_next_one(plans):
-    posterior = made_up_posterior(plans)
+    posterior = without_line(made_up_posterior(plans))
     assert is_first_contact(posterior)
     found = advise(posterior)
     assert found.kind == "next_pilot"
@@ -174,7 +174,7 @@ def test_few_pilots_are_answered_with_the_next_one(plans):
 
 def test_bound_of_a_first_pilot_is_the_largest_rate_at_the_level(first_contact):
     rate = first_contact.limit.value
-    evaluate, lattice = decision(made_up_posterior([Plan()]))
+    evaluate, lattice = decision(without_line(made_up_posterior([Plan()])))
     rates = lattice.axes["learning_rate"]
     assert float(rate) in rates
     for offered in rates:

@@ -108,7 +108,7 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     said = request.getfixturevalue(kind)
     plans = [Plan()] if kind == "first_contact" else PLANS
     posterior = made_up_posterior(plans, moved=HOT if kind == "infeasible" else None)
-    posterior = without_line(posterior) if kind == "infeasible" else posterior
+    posterior = posterior if kind == "advice" else without_line(posterior)
     forecaster = Forecaster(posterior, said.target, seed=said.seed)
     curve = forecaster.reward(said.settings, np.arange(said.steps + 1))
     last = curve[:, -1]
@@ -136,7 +136,7 @@ def test_numbers_in_the_text_are_those_of_the_model(kind, request):
     # An interval that rounds to what is said tells nothing.
     if ends != [percent(chances.probability)] * 2:
         whole += f", 80 % interval {' to '.join(ends)}"
-    assert (chances.low < chances.high) == (kind != "infeasible")  # which has no line
+    assert (chances.low < chances.high) == (kind == "advice")  # the others have no line
     assert whole in said.summary
     assert "; wanted: 90 %." in said.summary
     assert f"refreshed often enough {percent(chances.refresh)}" in said.text
