@@ -7,6 +7,7 @@
     │   ├── RateContradictionError  exit code 2   log and settings name different learning rates
     │   ├── FlatRewardError   exit code 3   no pilot's reward ever changed: no curve to learn from
     │   ├── NoRewardError           exit code 2   a run without rewards enough for a curve
+    │   │   └── BrokenRewardError   exit code 2   most rewards of a run are NaN or infinite
     │   ├── SourceError             exit code 2   a tracker's server or client gives no runs
     │   ├── KeptElsewhereError      exit code 2   a result had to be written elsewhere
     │   └── StudyError        exit code 2   a saved study cannot be read by this version
@@ -23,9 +24,7 @@ from pathlib import Path
 from typing import Any
 
 LONGEST_WORD = 300  # Characters of one word of an error; damaged files have values of thousands
-
-LONGEST_PROBLEM = 1200
-"""Characters of what was wrong, so that its place and what to do are still seen."""
+LONGEST_PROBLEM = 1200  # Characters of what was wrong: its place and what to do are still seen
 
 
 class AdvisorError(Exception):
@@ -66,8 +65,7 @@ class InputError(AdvisorError):
         argument: str | None = None,
         advice: str | None = None,
     ) -> None:
-        problem = brief(problem)
-        self.problem = problem
+        self.problem = problem = brief(problem)
         self.path = None if path is None else str(path)
         self.row = row
         self.key = None if key is None else brief(key)
@@ -105,10 +103,8 @@ def writing(what: str, path: str | Path, key: str, place: str = "folder") -> Ite
         yield
     except OSError as error:
         problem = f"{what} cannot be written ({error.strerror or error})"
-        advice = f"Choose a {place} you may write to"
-        raise InputError(
-            problem, path=path, argument=key.removeprefix("--"), advice=advice
-        ) from error
+        named, advice = key.removeprefix("--"), f"Choose a {place} you may write to"
+        raise InputError(problem, path=path, argument=named, advice=advice) from error
 
 
 class RateContradictionError(InputError):
@@ -127,6 +123,10 @@ class FlatRewardError(InputError):
 
 class NoRewardError(InputError):
     """A run has no reward, or too few rows with one to show a curve."""
+
+
+class BrokenRewardError(NoRewardError):
+    """Most rewards of a run are NaN or infinite."""
 
 
 class SourceError(InputError):

@@ -14,6 +14,7 @@ import numpy as np
 
 from advisor.model import (
     LAWS,
+    NO_LINE,
     POPULATION,
     RUN_EFFECTS,
     SPECTRUM,
@@ -332,6 +333,12 @@ def made_up_posterior(
         {"pymc": "none"},
         seed=seed,
     )
+
+
+def without_line(posterior: Posterior) -> Posterior:
+    """Posterior whose P(stable) is the model's own."""
+    priors = posterior.meta.priors.model_copy(update={"stability_line": NO_LINE})
+    return replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
 
 
 def raw_draws(

@@ -46,7 +46,7 @@ def test_the_answer_follows_from_the_saved_posterior(study, script):
     # Which of equal settings is named has changed since; they are equal.
     answer = advisor.advise(study.posterior, **script.ASKED)
     assert answer.reward.mean == pytest.approx(kept.reward.mean, abs=0.01)
-    assert answer.stability.least >= answer.level
+    assert answer.stability.probability >= answer.level
 
 
 @pytest.mark.evidence

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from simulated_runs import PLANS, made_up_posterior, rising
+from simulated_runs import PLANS, made_up_posterior, rising, without_line
 from undrawn import draw_nothing
 
 import advisor.reporting
@@ -195,7 +195,7 @@ def test_configuration_runs_what_was_advised(advice):
 
 @pytest.mark.parametrize("framework", ["trl", "verl", "openrlhf"])
 def test_what_is_not_advised_is_marked(framework):
-    infeasible = answer(made_up_posterior(moved=NOTHING_LIVES), steps=240)
+    infeasible = answer(without_line(made_up_posterior(moved=NOTHING_LIVES)), steps=240)
     contact = answer(made_up_posterior(PLANS[:1]), steps=240)
     assert (infeasible.kind, contact.kind) == ("infeasible", "next_pilot")
     for said in (infeasible, contact):

@@ -129,7 +129,7 @@ def advise(
     question = prepare(posterior, *asked(request, search, fields), progress_of(progress))
     decision = choose(question)
     pilot, notes = _pilot(question, decision)
-    is_safe = decision.chosen.least >= question.request.level
+    is_safe = decision.chosen.stable >= question.request.level
     is_first = decision.kind == "next_pilot" and is_safe
     if is_first and pilot is not None and not pilot.is_worth_its_price:
         decision = _without(pilot, decision) if is_first_contact(posterior) else searched(question)

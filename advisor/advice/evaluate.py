@@ -54,13 +54,17 @@ class Evaluation:
     stability: Stability
     cost: Cost
     value: float
-    least: float  # P(stable) that decides
     # By draw: the reward that it is expected to end with if it may be lost.
     utility: FloatArray = field(compare=False, repr=False)
 
+    @property
+    def stable(self) -> float:
+        """P(stable)."""
+        return self.stability.probability
+
     def is_feasible(self, level: float) -> bool:
         """Whether it reaches its goal and keeps P(stable) at the level."""
-        return self.least >= level and self.value > -np.inf
+        return self.stable >= level and self.value > -np.inf
 
 
 @dataclass(eq=False)
@@ -111,7 +115,6 @@ class Evaluator:
                     chance,
                     prices[place],
                     value if paid[place] > 0 else -np.inf,
-                    chance.least,
                     worth,
                 )
         return [self._known[one] for one in asked]
@@ -150,7 +153,7 @@ class Evaluator:
             time = steps * (self.cost.seconds_per_step(planned) or 1.0)
             value = -price.paid if self.objective.kind == "cheapest" else -time
         reward = float(draws.mean())
-        return Evaluation(settings, planned, reward, chance, price, value, chance.least, worth)
+        return Evaluation(settings, planned, reward, chance, price, value, worth)
 
 
 def stacked(
@@ -175,16 +178,24 @@ def run_ends(
 ) -> tuple[FloatArray, FloatArray, list[Stability], FloatArray]:
     """Reward at the end of runs, their utility, P(stable), and draws of that.
 
-    The utility of a run that is lost is the floor. What is known of where such runs do best moves
-    the utility of those that live: the less the pilots tell, the more.
+    A lost run is worth the floor; as many are lost as P(stable) says. What is known of where such
+    runs do best moves the utility of those that live: the less the pilots tell, the more.
     """
     level = forecaster.scaled_reward(planned, steps)
     draws = forecaster.outcome_of(level)[..., 0]
     chances, lives = stabilities_and_draws(forecaster, planned, steps, level=level[..., 0])
     low, high = forecaster.outcome_bounds
     moved = forecaster.outcome_range * shift_of(forecaster, planned, steps)[..., None]
-    utility = low + lives * (np.clip(draws + moved, low, high) - low)
+    alive = moved_to(lives, np.reshape([one.probability for one in chances], lives[..., :1].shape))
+    utility = low + alive * (np.clip(draws + moved, low, high) - low)
     return draws, utility, chances, lives
+
+
+def moved_to(lives: FloatArray, share: FloatArray) -> FloatArray:
+    """P(stable) by draw, shape (..., draws), moved towards 0 or 1 until its mean is ``share``."""
+    mean = lives.mean(axis=-1, keepdims=True)
+    more = 1 - (1 - lives) * (1 - share) / np.maximum(1 - mean, 1e-9)
+    return np.asarray(np.where(share > mean, more, lives * share / np.maximum(mean, 1e-9)))
 
 
 def utilities(
@@ -299,10 +310,8 @@ def what_if_rows(
         advice = "Give one value or as many as the others"
         raise InputError(problem, argument=", ".join(named), advice=advice) from error
     each = zip(*(column.ravel().tolist() for column in columns), strict=True)
-    return [
-        _row(forecaster, cost, _changed(base, dict(zip(named, values, strict=True))), base, at_step)
-        for values in each
-    ]
+    changed = (_changed(base, dict(zip(named, values, strict=True))) for values in each)
+    return [_row(forecaster, cost, settings, base, at_step) for settings in changed]
 
 
 def _changed(base: Settings, changes: dict[str, float]) -> Settings:

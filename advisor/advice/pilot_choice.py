@@ -31,8 +31,8 @@ from advisor.forecast import (
     RunEffect,
     pilots_of,
     rest_stable,
+    stabilities_and_draws,
     stability,
-    stability_draws,
 )
 from advisor.model import Posterior, planned_factors
 from advisor.runs import Settings
@@ -163,7 +163,7 @@ class Action:
             level = forecaster.scaled_reward(planned, last)[:, 0]
             stable = rest_stable(forecaster, planned, float(np.sum(factors**2)), level)
         else:
-            stable = stability_draws(forecaster, planned, last)
+            stable = stabilities_and_draws(forecaster, planned, last)[1]
         rng = rng or np.random.default_rng([forecaster.seed, *name.encode(), last])
         look = shown(forecaster, settings, last, stable, rng, begun=begun)
         lives, model = float(stable.mean()), forecaster.target.model
@@ -371,14 +371,14 @@ def _highest_rate(
     """Learning rate up to which pilots are named beside a run of some settings; None for all."""
     rates = lattice.axes["learning_rate"]
     gentler = [one for one in rates if one < settings.learning_rate]
-    if evaluate(settings).least < level:
+    if evaluate(settings).stable < level:
         # What is to be learned lies below what is not stable enough.
         return gentler[-1] if gentler else None
     if evaluate.forecaster.is_small:
         return None
     # A language model is known to die of such rates: a short pilot that lives tells nothing else.
     beside = [settings.model_copy(update={"learning_rate": one}) for one in rates]
-    stable = [one.settings for one in evaluate.compared(beside) if one.least >= level]
+    stable = [one.settings for one in evaluate.compared(beside) if one.stable >= level]
     return max((one.learning_rate for one in stable), default=None)
 
 
@@ -421,7 +421,7 @@ def choose_pilot(
     each = [length for _, length in asked]
     for places, plan, last in stacked(planned, each, pilots.size * len(LOOKS)):
         level[places] = pilots.scaled_reward(plan, _looks(0, last))
-        stable[places] = stability_draws(pilots, plan, last)
+        stable[places] = stabilities_and_draws(pilots, plan, last)[1]
     paid = [evaluate.cost(pilot, length).paid for pilot, length in asked]
     for (pilot, length), cost, lives, seen in zip(asked, paid, stable, level, strict=True):
         if lives.mean() >= PILOT_LEVEL:

@@ -62,9 +62,8 @@ def search(
     number = len(lattice) if is_small else how.trials
     # So many are all evaluated, together, before a search: no dearer than its trials.
     is_prepared = len(lattice) <= 1200 and evaluate.goal is None
-    offered = list(lattice) if is_prepared else []
-    found = evaluate.compared(offered)
-    table: dict[Any, Evaluation | None] = dict(zip(map(place_of, offered), found, strict=True))
+    known = evaluate.compared(list(lattice) if is_prepared else [])
+    table: dict[Any, Evaluation | None] = {place_of(one.settings): one for one in known}
 
     def objective(trial: optuna.Trial) -> float:
         place = tuple(
@@ -74,13 +73,12 @@ def search(
         if place not in table:
             settings = lattice.at(place)
             table[place] = None if settings is None else evaluate(settings)
-        evaluation = table[place]
-        if evaluation is None:
+        if (evaluation := table[place]) is None:
             raise optuna.TrialPruned("not offered")
         tried.append(evaluation)
         if how.storage is not None:
             _describe(trial, place, evaluation)
-        trial.set_constraint(STABLE, level - evaluation.least)
+        trial.set_constraint(STABLE, level - evaluation.stable)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 100 == 0:
             share = min(1.0, trial.number / number)
@@ -161,7 +159,7 @@ def _top(tried: Iterable[Evaluation], level: float) -> Evaluation | None:
 
 def _nearest(tried: Iterable[Evaluation], level: float) -> Evaluation:
     """Nearest to feasible: reaching the goal comes before P(stable), and that before the reward."""
-    return max(tried, key=lambda e: (np.isfinite(e.value), min(e.least, level), e.reward))
+    return max(tried, key=lambda e: (np.isfinite(e.value), min(e.stable, level), e.reward))
 
 
 def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> list[Settings]:

@@ -206,7 +206,7 @@ def _doubted(forecaster: Forecaster, steps: int) -> list[Note]:
     if (
         run is None
         # Below it a pilot that lives contradicts the model.
-        or stability(forecaster, run.settings.planned_over(steps), steps).least >= 0.01
+        or stability(forecaster, run.settings.planned_over(steps), steps).by_model >= 0.01
     ):
         return []
     ran, rate = counted(int(run.steps), "step"), run.settings.learning_rate

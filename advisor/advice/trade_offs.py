@@ -12,7 +12,7 @@ from advisor.advice.candidates import RATE_REACH, Lattice
 from advisor.advice.evaluate import Evaluation, Evaluator, run_ends, stacked
 from advisor.advice.reasons import Binding, binding, level_flag
 from advisor.advice.wording import level_text, percent, short_text
-from advisor.forecast import line_for, log_update_norm, pilots_of, recalibrated
+from advisor.forecast import expected_of, pilots_of
 from advisor.model import Posterior, RunSummary, log_prior, peaked, smoothed_weights
 from advisor.runs import Settings
 
@@ -23,11 +23,7 @@ RATE = "learning_rate"
 
 
 def as_alternative(
-    name: str,
-    evaluate: Evaluator,
-    found: Evaluation,
-    goal: float,
-    p_beaten: float | None = None,
+    name: str, evaluate: Evaluator, found: Evaluation, goal: float, p_beaten: float | None = None
 ) -> Alternative:
     """Name an evaluation, with its time to a reward ``goal`` and P that what was chosen wins."""
     return Alternative(
@@ -107,22 +103,21 @@ def prior_checks(
     is_reward = evaluate.objective.kind == "reward" and evaluate.objective.quantile is None
     steps = [one.cost.steps for one in compared]
     plans = [one.planned for one in compared]
-    norms = log_update_norm([p.learning_rate for p in plans], forecaster.target.parameters)
     rewards, utility, stable = np.empty((3, len(plans), forecaster.size))
-    for places, planned, last in stacked(plans, steps, forecaster.size):
+    parts = list(stacked(plans, steps, forecaster.size))
+    for places, planned, last in parts:
         rewards[places], utility[places], _, stable[places] = run_ends(forecaster, planned, last)
     logs = log_prior(forecaster.posterior)[forecaster.indices]
     at = compared.index(chosen)
     slack = indifference * forecaster.outcome_range if is_reward else 0.0
-    line = line_for(forecaster.posterior.meta.priors, chosen.settings)
+    chances = np.empty(len(plans))
     fixed = np.array([one.value for one in compared])
     found = []
     for power in POWERS:
         weights, k = smoothed_weights((power - 1) * logs)
-        by_model = stable @ weights
-        probabilities = recalibrated(by_model, line, norms)
-        is_enough = np.minimum(by_model, probabilities) >= level
-        values = np.where(is_enough, utility @ weights if is_reward else fixed, -np.inf)
+        for places, planned, _ in parts:
+            chances[places] = expected_of(forecaster, planned, stable[places], weights)[0]
+        values = np.where(chances >= level, utility @ weights if is_reward else fixed, -np.inf)
         if values[at] >= values.max() - slack > -np.inf:
             best: Evaluation | None = chosen
         else:
@@ -131,7 +126,7 @@ def prior_checks(
             PriorCheck(
                 power=power,
                 reward=float(rewards[at] @ weights),
-                stability=float(probabilities[at]),
+                stability=float(chances[at]),
                 best=None if best is None else best.planned,
                 pareto_k=float(k),
             )
@@ -142,11 +137,8 @@ def prior_checks(
 def bound(evaluate: Evaluator, lattice: Lattice, chosen: Evaluation, level: float) -> Binding:
     """Largest learning rate that keeps the level at the piloted group size and refresh interval."""
     tried = lattice.axes["learning_rate"]
-    allowed = [
-        rate
-        for rate in tried
-        if evaluate(chosen.settings.model_copy(update={"learning_rate": rate})).least >= level
-    ]
+    runs = [evaluate(chosen.settings.model_copy(update={"learning_rate": rate})) for rate in tried]
+    allowed = [run.settings.learning_rate for run in runs if run.stable >= level]
     wanted: dict[str, Any] = {"axis": RATE, "level": level_text(level)}
     if not allowed:
         return binding("no_rate", **wanted, freed_by="a lower learning rate")
@@ -185,14 +177,14 @@ def limiting_factor(
     meta, is_reward = evaluate.forecaster.posterior.meta, evaluate.objective.kind == "reward"
     has_known = is_reward and meta.priors.known_optimum is not None
     above = [e for e in evaluate.tried if e.reward > noticed and evaluate.goal is None]
-    bound = [e for e in above if e.least < level or (has_known and e.is_feasible(level))]
+    bound = [e for e in above if e.stable < level or (has_known and e.is_feasible(level))]
     if bound:
         top = max(bound, key=lambda e: e.reward)
         own: dict[str, Any] = {"axis": RATE, "value": top.settings.learning_rate}
         own |= {"gain": top.reward - chosen.reward, "reward": top.reward}
         own = {"settings": short_text(top.settings, chosen.settings)} | own
-        if top.least < level:
-            flag, least = level_flag(top.least), percent(top.least, level)
+        if top.stable < level:
+            flag, least = level_flag(top.stable), percent(top.stable, level)
             return binding("unstable", **own, freed_by=flag, least=least)
         flag = f"--learning-rates {top.settings.learning_rate:g}"
         chance = percent(p_better(top, chosen))

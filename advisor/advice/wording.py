@@ -139,7 +139,7 @@ def difference(one: Settings, other: Settings) -> str:
 
 def flags(advice: AnswerFields) -> str:
     """Options under which the leading pilot's settings would be advised; empty where none can."""
-    own, least = advice.best_piloted.settings, advice.best_piloted.stability.least
+    own, least = advice.best_piloted.settings, advice.best_piloted.stability.probability
     if own.refresh_interval != advice.settings.refresh_interval:
         return ""
     named = [f"--learning-rates {own.learning_rate:g}"]

@@ -248,7 +248,7 @@ def _print_runs(
 
     console.print(runs_table(runs, console))
     for line in runs[0].left_out:
-        console.say(line)
+        echo(line, err=True)  # also with --quiet: the answer rests on fewer runs than were named
     for one in judged:
         own = [card for card in one.causes if card.status == "FAIL" and card.mode != "collapse"]
         if own and one.collapse_step is None:

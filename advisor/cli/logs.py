@@ -109,10 +109,12 @@ def diagnose(
         echo(Diagnosis.json_of(judged))
     else:
         _show(judged, output(), with_cards=not quiet)
-    for path, reason, _ in found.unread_logs:
-        echo(f"Not read: {path}: {reason}", err=True)
+    verdicts = {str(one.verdict) for one in judged}
+    for path, reason, kind in found.unread_logs:
+        verdicts.add(verdict := "FAIL" if kind == "broken" else "Not read")
+        echo(f"{verdict}: {path}: {reason}", err=True)
     failing = {"fail": ("FAIL",), "warning": ("FAIL", "WARNING"), "never": ()}[fail_on.value]
-    if any(one.verdict in failing for one in judged):
+    if verdicts.intersection(failing):
         raise typer.Exit(FAILED)
 
 

@@ -58,14 +58,12 @@ from advisor.forecast.run_likelihood import peak_rate as peak_rate
 from advisor.forecast.run_likelihood import reweighted as reweighted
 from advisor.forecast.survival import Stability as Stability
 from advisor.forecast.survival import collapse_rate as collapse_rate
-from advisor.forecast.survival import line_for as line_for
+from advisor.forecast.survival import expected_of as expected_of
 from advisor.forecast.survival import log_update_norm as log_update_norm
-from advisor.forecast.survival import recalibrated as recalibrated
 from advisor.forecast.survival import refresh_margin as refresh_margin
 from advisor.forecast.survival import rest_stable as rest_stable
 from advisor.forecast.survival import stabilities_and_draws as stabilities_and_draws
 from advisor.forecast.survival import stability as stability
-from advisor.forecast.survival import stability_draws as stability_draws
 from advisor.forecast.target import MOST_PARAMETERS as MOST_PARAMETERS
 from advisor.forecast.target import Target as Target
 from advisor.forecast.target import named_target as named_target

@@ -24,8 +24,7 @@ from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, coefficients, damping_ratio, temperature
 
-LOGITS = 7.0
-"""Log-odds beyond which a probability is taken for as much: draws are no more than a thousand."""
+LOGITS = 7.0  # Log-odds beyond which a probability is taken for as much: draws are a thousand
 
 
 class Stability(BaseModel):
@@ -46,11 +45,6 @@ class Stability(BaseModel):
     tolerance: float
     fluctuation: float
     error: float  # Monte Carlo standard error of `by_model`
-
-    @property
-    def least(self) -> float:
-        """The lower of what the model says and what it is recalibrated to: what decides."""
-        return min(self.by_model, self.probability)
 
 
 def stiffness_left(forecaster: Forecaster, settings: Settings) -> FloatArray:
@@ -176,21 +170,13 @@ def stabilities_and_draws(
     survives = forecaster.survival(settings, steps)
     calm = fluctuation_small(forecaster, settings, left, level)
     joint = contracts * survives * calm
-    meta, size = forecaster.posterior.meta, forecaster.target.parameters
-    by_model, line = joint.mean(axis=-1), line_for(meta.priors, settings)
-    norm = log_update_norm(settings.learning_rate, size)
-    expected = recalibrated(by_model, line, norm)
-    low, high = recalibrated(by_model, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]]))
-    if not forecaster.is_small:
-        said = np.stack(np.broadcast_arrays(expected, low, high))
-        law = meta.priors.elsewhere
-        expected, low, high = stable_elsewhere(said, settings, size, law, meta.runs)
+    expected, low, high = expected_of(forecaster, settings, joint)
     columns = {
         "probability": expected,
         # Of a line far from a half both ends lie beyond the mean: tails weigh in it.
         "low": np.minimum(expected, low),
         "high": np.maximum(expected, high),
-        "by_model": by_model,
+        "by_model": joint.mean(axis=-1),
         "refresh": contracts.mean(axis=-1),
         "tolerance": survives.mean(axis=-1),
         "fluctuation": calm.mean(axis=-1),
@@ -200,9 +186,22 @@ def stabilities_and_draws(
     return [Stability(**dict(zip(columns, row, strict=True))) for row in rows], joint
 
 
-def stability_draws(forecaster: Forecaster, settings: Settings, steps: int) -> FloatArray:
-    """Probability of each draw that the run stays stable by its last step, shape (..., draws)."""
-    return stabilities_and_draws(forecaster, settings, steps)[1]
+def expected_of(
+    forecaster: Forecaster, settings: Settings, joint: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """P(stable) and both ends of its 80 % interval, shape (3, ...), by that of each draw."""
+    meta, size = forecaster.posterior.meta, forecaster.target.parameters
+    line, norm = line_for(meta.priors, settings), log_update_norm(settings.learning_rate, size)
+    # Runs elsewhere tell how a rate is tolerated. Hardly any was refreshed too seldom.
+    contracts = refresh_contracts(forecaster, stiffness_left(forecaster, settings))
+    share = 1.0 if forecaster.is_small else np.average(contracts, axis=-1, weights=weights)
+    given = np.average(joint, axis=-1, weights=weights) / np.maximum(share, 1e-9)
+    middle = recalibrated(given, line, norm)
+    ends = recalibrated(given, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]]))
+    found = np.stack(np.broadcast_arrays(middle, *ends))
+    if not forecaster.is_small:
+        found = stable_elsewhere(found, settings, size, meta.priors.elsewhere, meta.runs)
+    return np.asarray(share * found)
 
 
 class Margin(NamedTuple):

@@ -213,7 +213,7 @@ def explorer_data(posterior: Posterior, recommendation: Recommendation) -> dict[
         # The answer's own numbers, which come from more draws: the page starts with them.
         "answer": [
             *(advice.reward.mean, advice.reward.low, advice.reward.high, stable.probability),
-            *(stable.least, stable.refresh, stable.tolerance, stable.fluctuation),
+            *(stable.refresh, stable.tolerance, stable.fluctuation),
         ],
         "epochs": base.epochs_per_refresh,
         "digits": digits(advice.reward.low, advice.reward.high),
@@ -272,8 +272,8 @@ def choices_of(posterior: Posterior, advice: Recommendation) -> dict[str, list[f
 
 
 def numbers(forecaster: Forecaster, plans: Sequence[Settings]) -> FloatArray:
-    """Reward with its interval, P(stable), what decides of it, its three parts: (plans, 8)."""
-    found = np.empty((len(plans), 8))
+    """Reward with its interval, P(stable), its three parts: (plans, 7)."""
+    found = np.empty((len(plans), 7))
     intervals = np.array([plan.refresh_interval for plan in plans])
     for interval in set(intervals.tolist()):
         places = np.flatnonzero(intervals == interval)
@@ -283,8 +283,6 @@ def numbers(forecaster: Forecaster, plans: Sequence[Settings]) -> FloatArray:
             ended, _, chances, _ = run_ends(forecaster, together, steps)
             low, _, high = central(final_reward(forecaster, together, steps).T)
             rewards = np.stack([ended.mean(axis=-1), low, high], axis=1)
-            parts = [
-                (c.probability, c.least, c.refresh, c.tolerance, c.fluctuation) for c in chances
-            ]
+            parts = [(c.probability, c.refresh, c.tolerance, c.fluctuation) for c in chances]
             found[places[chosen]] = np.hstack([rewards, parts])
     return found

@@ -24,7 +24,7 @@ from run import Run, by_cohort, first_part, load, marks_of, presets
 from advisor.backtesting.cases import is_lora
 from advisor.common import EngineSettings, Item
 from advisor.diagnosis.collapse import find_final_fall
-from advisor.forecast import Forecaster, fitted_or_none, stability_draws
+from advisor.forecast import Forecaster, fitted_or_none, stabilities_and_draws
 from advisor.model import Priors
 
 HERE = Path(__file__).resolve().parent
@@ -60,7 +60,7 @@ def asked_of_cohort(task: tuple[Sequence[Run], float, Priors]) -> list[dict[str,
             planned = settings.or_planned_over(steps)
             # It has lived so far: only the rest can kill it.
             so_far = forecaster.survival(planned, int(part.step[-1]))
-            whole = stability_draws(forecaster, planned, steps)
+            whole = stabilities_and_draws(forecaster, planned, steps)[1]
             said = float((whole / np.maximum(so_far, LEAST_SURVIVAL)).mean())
         found.append(
             {

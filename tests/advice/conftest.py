@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from decisions import HOT
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import Plan, made_up_posterior, without_line
 
 from advisor.advice import advise
 
@@ -21,9 +21,9 @@ def advice(posterior):
 
 @pytest.fixture(scope="session")
 def infeasible():
-    return advise(made_up_posterior(moved=HOT))
+    return advise(without_line(made_up_posterior(moved=HOT)))
 
 
 @pytest.fixture(scope="session")
 def first_contact():
-    return advise(made_up_posterior([Plan()]))
+    return advise(without_line(made_up_posterior([Plan()])))

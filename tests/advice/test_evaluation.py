@@ -13,8 +13,8 @@ from simulated_runs import Plan
 
 from advisor.advice import Budget, Cost, Evaluation, Objective, curve_steps, stacked
 from advisor.advice.answer import _cheapest_equal, limiting_factor
-from advisor.advice.evaluate import steps_to_share
-from advisor.forecast import Stability, stability_draws
+from advisor.advice.evaluate import moved_to, steps_to_share
+from advisor.forecast import Stability, stabilities_and_draws
 
 
 def test_configurations_are_evaluated_once_each_and_told_apart(posterior):
@@ -59,7 +59,7 @@ def option(group_size, reward, probability):
     chance = Stability(**same, refresh=1.0, fluctuation=1.0, error=0.0)
     price = Cost(steps=100, completions=1600.0 * group_size, tokens=None, gpu_hours=None)
     worth = np.full(4, reward)
-    return Evaluation(settings, settings, reward, chance, price, reward, chance.least, worth)
+    return Evaluation(settings, settings, reward, chance, price, reward, worth)
 
 
 def asked(tried, objective=None, span=1.0, budget=None):
@@ -122,10 +122,12 @@ def test_configurations_evaluated_together_have_the_numbers_of_each_alone(poster
     assert evaluate.tried == []
     seen = 0
     for places, of, steps in stacked(offered, [STEPS] * len(offered), forecaster.size):
-        lives = stability_draws(forecaster, of, steps)
+        lives = stabilities_and_draws(forecaster, of, steps)[1]
         curves = forecaster.scaled_reward(of, [1, steps])
         for place, alive, curve in zip(places, lives, curves, strict=True):
-            np.testing.assert_array_equal(alive, stability_draws(forecaster, offered[place], steps))
+            np.testing.assert_array_equal(
+                alive, stabilities_and_draws(forecaster, offered[place], steps)[1]
+            )
             np.testing.assert_array_equal(
                 curve, forecaster.scaled_reward(offered[place], [1, steps])
             )
@@ -139,3 +141,13 @@ def test_a_run_that_falls_stood_at_a_lower_reward_from_its_start_on(posterior):
     evaluate._curves[run] = np.linspace(0.6, 0.5, curve_steps(run.cost.steps).size)
     assert evaluate.steps_to(run, 0.4) == 0
     assert evaluate.steps_to(run, 0.7) is None
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.7, 1.0])
+@pytest.mark.parametrize("ends", [(0.0, 0.0), (0.2, 0.6), (0.0, 1.0), (1.0, 1.0)])
+def test_draws_are_moved_to_the_p_stable_that_is_printed(share, ends):
+    lives = np.linspace(*ends, 50)
+    moved = moved_to(lives[None], np.full((1, 1), share))[0]
+    assert moved.mean() == pytest.approx(share, abs=1e-9)
+    assert 0 <= moved.min() <= moved.max() <= 1 + 1e-12
+    assert np.all(np.diff(moved) >= 0)

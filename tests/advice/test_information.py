@@ -11,7 +11,7 @@ from scipy.stats import norm
 from simulated_runs import Plan, made_up_posterior
 
 from advisor.advice.pilot_choice import ANOTHER_RUN, information_gain, shown
-from advisor.forecast import Forecaster, RunEffect, Target, stability_draws
+from advisor.forecast import Forecaster, RunEffect, Target, stabilities_and_draws
 
 TARGET = Target("sort", "tiny-s", 1e5)
 
@@ -83,9 +83,12 @@ def test_utility_is_the_reward_of_who_lives_and_the_floor_of_who_does_not():
     for settings, steps in zip(plans, (100, STEPS), strict=True):
         (utility,) = utilities(forecaster, [settings], steps)
         planned = changed(settings, planned_steps=steps)
-        alive = stability_draws(forecaster, planned, steps)
+        (chance,), joint = stabilities_and_draws(forecaster, planned, steps)
         reward = forecaster.reward(planned, [steps])[:, 0]
-        np.testing.assert_allclose(utility, alive * reward + (1 - alive) * -2.0)
+        alive = (utility + 2.0) / (reward + 2.0)
+        # As many live as P(stable) says, the likeliest first, not as many as the model says alone.
+        assert alive.mean() == pytest.approx(chance.probability) != joint.mean()
+        assert np.all(np.diff(alive[np.argsort(joint)]) >= -1e-12)
 
 
 OWN = 20

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 from decisions import DEADLY, STEPS, changed, decision
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import Plan, made_up_posterior, without_line
 
 from advisor.advice import Budget, Lattice, advise
 from advisor.advice.pilot_choice import (
@@ -77,7 +77,7 @@ def test_no_pilot_of_a_language_model_is_hotter_than_what_is_stable():
     )
     gentle, hot = lattice
     assert choose_pilot(evaluate, lattice, seed=0).settings == hot
-    for one, level in ((gentle, evaluate(gentle).least), (hot, evaluate(hot).least)):
+    for one, level in ((one, evaluate(one).stability.probability) for one in (gentle, hot)):
         found = weighed_pilot(evaluate, lattice, gentle, seed=0, level=level, is_first=False)
         assert found.settings == one
 
@@ -152,7 +152,7 @@ def test_reason_after_collapses_alone_says_whether_the_pilot_is_gentler(rate, pl
     ids=["one run", "three runs of one setting"],
 )
 def test_few_pilots_are_answered_with_the_next_one(plans):
-    posterior = made_up_posterior(plans)
+    posterior = without_line(made_up_posterior(plans))
     assert is_first_contact(posterior)
     found = advise(posterior)
     assert found.kind == "next_pilot"
@@ -174,17 +174,17 @@ def test_few_pilots_are_answered_with_the_next_one(plans):
 
 def test_bound_of_a_first_pilot_is_the_largest_rate_at_the_level(first_contact):
     rate = first_contact.limit.value
-    evaluate, lattice = decision(made_up_posterior([Plan()]))
+    evaluate, lattice = decision(without_line(made_up_posterior([Plan()])))
     rates = lattice.axes["learning_rate"]
     assert float(rate) in rates
     for offered in rates:
         settings = changed(first_contact.settings, learning_rate=offered)
-        allowed = stability(evaluate.forecaster, settings, STEPS).least >= 0.9
+        allowed = stability(evaluate.forecaster, settings, STEPS).probability >= 0.9
         assert allowed == (offered <= float(rate))
 
 
 def test_first_pilot_where_nothing_survives():
-    found = advise(made_up_posterior([Plan()], moved=DEADLY))
+    found = advise(without_line(made_up_posterior([Plan()], moved=DEADLY)))
     assert found.kind == "next_pilot"
     assert found.binding == "No learning rate tried keeps P(stable) at 90 %."
     assert found.next_pilot is None

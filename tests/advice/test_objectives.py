@@ -96,7 +96,7 @@ def by_brute_force(evaluate):
             continue
         steps = int(every[np.argmax(enough)])
         chance = stability(evaluate.forecaster, found.planned, steps)
-        if chance.least >= LEVEL:
+        if chance.probability >= LEVEL:
             price = TIMED(found.settings, steps)
             seconds = price.gpu_hours * 3600 / TIMED.gpus
             prices[found.settings] = (
@@ -121,7 +121,7 @@ def test_advice_for_a_goal_is_the_cheapest_that_reaches_it(posterior):
     # More trials than configurations: all are tried.
     found = advise(posterior, to_reward=0.7, trials=1000, weigh_pilots=False)
     assert found.kind == "recommendation"
-    assert found.stability.least >= LEVEL
+    assert found.stability.probability >= LEVEL
     assert found.steps == found.cost.steps < STEPS
     assert found.settings.planned_steps == STEPS
     evaluate, lattice = decision(posterior, objective=asked, goal=0.7)

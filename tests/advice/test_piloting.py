@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 from made_plan import KNOWN, made_plan
-from simulated_runs import Plan, made_up_posterior, rising
+from simulated_runs import Plan, made_up_posterior, rising, without_line
 
 import advisor
 from advisor.advice import PLAN, PilotPlan, piloting
@@ -167,7 +167,9 @@ def half_seen(posterior, projects=1000):
 
 @pytest.fixture(scope="module")
 def uncertain():
-    return half_seen(made_up_posterior([Plan(r) for r in RATES], width=1.0, draws=800))
+    return half_seen(
+        without_line(made_up_posterior([Plan(r) for r in RATES], width=1.0, draws=800))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +251,7 @@ def test_finished_pilots_leave_nothing_that_pilots_may_cost():
     plan = planned(share=0.18)
     plans = [Plan(rate) for rate in RATES]
     runs = [logged(number, one) for number, one in enumerate(plans, start=1)]
-    posterior = made_up_posterior(plans, width=1.0, draws=800)
+    posterior = without_line(made_up_posterior(plans, width=1.0, draws=800))
     found = advisor.pilots(plan, runs, posterior=posterior)
     assert found.word == "stop"
     assert {one.word for one in found.pilots} == {"done"}

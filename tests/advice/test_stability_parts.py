@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simulated_runs import PLANS, Plan, made_up_posterior
 from theory_oracles import held_limit
 
-from advisor.forecast import Forecaster, Target, stability, stability_draws, survival
+from advisor.forecast import Forecaster, Target, stabilities_and_draws, stability, survival
 from advisor.model import MOST_HAZARD
 
 TARGET = Target("sort", "tiny-s", 1e5)
@@ -73,7 +73,7 @@ def test_whole_is_joint_over_the_draws():
     joint = parts[0] * parts[1] * parts[2]
     found = stability(forecast, settings, STEPS)
     assert found.by_model == pytest.approx(joint.mean())
-    np.testing.assert_array_equal(stability_draws(forecast, settings, STEPS), joint)
+    np.testing.assert_array_equal(stabilities_and_draws(forecast, settings, STEPS)[1], joint)
     assert [found.refresh, found.tolerance, found.fluctuation] == pytest.approx(
         [part.mean() for part in parts]
     )

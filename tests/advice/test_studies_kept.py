@@ -63,9 +63,9 @@ def test_study_can_be_reopened_and_holds_what_was_tried(few, journal, posterior)
         assert trial.user_attrs["reward"] == found.reward
         assert trial.user_attrs["price"] == found.cost.paid
         assert set(trial.constraints) == {"P(stable)", "goal"}
-        assert (trial.constraints["P(stable)"] <= 0) == (found.stability.least >= LEVEL)
+        assert (trial.constraints["P(stable)"] <= 0) == (found.stability.probability >= LEVEL)
         assert (trial.constraints["goal"] <= 0) == (found.value > -float("inf"))
-        assert trial.constraints["P(stable)"] == pytest.approx(LEVEL - found.stability.least)
+        assert trial.constraints["P(stable)"] == pytest.approx(LEVEL - found.stability.probability)
     # Optuna's own idea of the best feasible trial is ours.
     assert study.best_trial.value == best.value
 

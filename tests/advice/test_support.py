@@ -41,7 +41,7 @@ def test_a_rate_that_a_warm_up_never_reached_was_not_piloted():
 def test_a_living_pilot_that_the_model_calls_impossible_is_a_caution(moved, steps):
     posterior = made_up_posterior([Plan(), Plan(1e-4)], moved=moved)
     forecaster = Forecaster(posterior, Target("sort", "tiny-s", 1e5))
-    chance = stability(forecaster, Plan().completed, steps).least
+    chance = stability(forecaster, Plan().completed, steps).by_model
     assert (chance < 0.01) == (moved == DEADLY)
     said = cautions(forecaster, steps, {})
     assert (Kind.DOUBTED_PILOT in kinds(said)) == (moved == DEADLY)

@@ -74,7 +74,7 @@ def test_terms_of_a_trade_off(posterior, paid, chance, reward, named):
         stable = chosen.stability.model_copy(update={"probability": chance})
         cost = chosen.cost.model_copy(update={"completions": float(paid)})
         reward = chosen.reward + reward
-        return replace(chosen, stability=stable, least=stable.least, cost=cost, reward=reward)
+        return replace(chosen, stability=stable, cost=cost, reward=reward)
 
     other, chosen = twin(chance, paid, reward), twin(0.92, 100)
     assert set(named_beside(evaluate, chosen, other, LEVEL)) == named

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from studies import modules_of
 
-from advisor.forecast import log_update_norm, recalibrated, survival
+from advisor.forecast import log_update_norm, survival
 from advisor.model import NO_LINE, StabilityLine, load_priors
 from advisor.model import sigmoid as expit
 
@@ -52,27 +52,27 @@ def test_what_is_right_stays_and_what_is_wrong_gets_better():
 
 
 def test_a_preset_s_line_moves_what_is_said():
-    assert recalibrated(0.3, NO_LINE, NORM) == 0.3
+    assert survival.recalibrated(0.3, NO_LINE, NORM) == 0.3
     small = load_priors("small_models").stability_line
-    assert 0.6 < recalibrated(0.5, small, NORM) < 0.9
+    assert 0.6 < survival.recalibrated(0.5, small, NORM) < 0.9
     assert (
-        recalibrated(0.5, small, NORM, -survival.DEVIATIONS)
+        survival.recalibrated(0.5, small, NORM, -survival.DEVIATIONS)
         < 0.5
-        < recalibrated(0.5, small, NORM, survival.DEVIATIONS)
+        < survival.recalibrated(0.5, small, NORM, survival.DEVIATIONS)
     )
     real = load_priors("full_finetuning").stability_line
     # Seven of 154 that were given 0.995 on average died, most at rates of a LoRA run.
-    assert recalibrated(0.999, real, log_update_norm(1e-5, 7e9)) < 0.99
-    assert recalibrated(0.999, real, log_update_norm(1e-4, 7e9)) < 0.96
+    assert survival.recalibrated(0.999, real, log_update_norm(1e-5, 7e9)) < 0.99
+    assert survival.recalibrated(0.999, real, log_update_norm(1e-4, 7e9)) < 0.96
     # Adapters stand ten times as much.
     lora = load_priors("lora").stability_line
-    assert recalibrated(0.999, lora, log_update_norm(1e-4, 7e9)) == pytest.approx(
-        recalibrated(0.999, real, log_update_norm(1e-5, 7e9)), abs=1e-4
+    assert survival.recalibrated(0.999, lora, log_update_norm(1e-4, 7e9)) == pytest.approx(
+        survival.recalibrated(0.999, real, log_update_norm(1e-5, 7e9)), abs=1e-4
     )
     # Few runs were said to die: nothing raises a low probability.
-    assert recalibrated(0.2, real, NORM) == 0.2
+    assert survival.recalibrated(0.2, real, NORM) == 0.2
     raising = StabilityLine(**(real.model_dump() | {"only_lowers": False}))
-    assert recalibrated(0.2, raising, NORM) > 0.5
+    assert survival.recalibrated(0.2, raising, NORM) > 0.5
 
 
 @pytest.mark.evidence

@@ -118,3 +118,17 @@ def test_a_name_does_not_steer_the_terminal(tmp_path):
 
 
 # What it needs ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [((), 5), (("--json",), 5), (("--quiet",), 5), (("--fail-on", "never"), 0)],
+)
+def test_a_run_whose_rewards_are_lost_fails_beside_others(tmp_path, flags, code):
+    write(tmp_path / "good.jsonl", reward=healthy())
+    write(tmp_path / "lost.jsonl", reward=np.where(np.arange(60) < 4, 0.5, np.nan))
+    done = run(tmp_path, *flags)
+    assert done.exit_code == code, done.output
+    assert f"FAIL: {tmp_path / 'lost.jsonl'}: row 5: 56 of 60 rewards are NaN" in done.stderr
+    (tmp_path / "lost.jsonl").unlink()
+    assert run(tmp_path, *flags).exit_code == 0

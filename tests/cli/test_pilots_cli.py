@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from made_plan import KNOWN, made_plan
-from simulated_runs import Plan, made_up_posterior, rising
+from simulated_runs import Plan, made_up_posterior, rising, without_line
 from undrawn import draw_nothing
 
 from advisor.advice import PLAN, Piloting, piloting
@@ -56,9 +56,8 @@ def fitted(monkeypatch):
     """A fit in no time: nothing but the luck of a run is left unknown."""
 
     def fit(runs, **asked):
-        found = made_up_posterior(
-            [Plan(rate) for rate in RATES[: len(runs)]], width=0.02, moved=KNOWN
-        )
+        plans = [Plan(rate) for rate in RATES[: len(runs)]]
+        found = without_line(made_up_posterior(plans, width=0.02, moved=KNOWN))
         summaries = [
             summary.model_copy(update={"id": run.id})
             for summary, run in zip(found.meta.runs, runs, strict=True)

@@ -2,7 +2,7 @@
 
 const Grid = (() => {
   "use strict";
-  const NUMBERS = ["reward", "low", "high", "stable", "least", "refresh", "tolerance", "fluctuation"];
+  const NUMBERS = ["reward", "low", "high", "stable", "refresh", "tolerance", "fluctuation"];
   const named = (values) => Object.fromEntries(NUMBERS.map((name, at) => [name, values[at]]));
 
   function load(data) {
@@ -90,14 +90,13 @@ function start() {
     }
     if (chosen.planned_steps > measured) notes.push("NOT SUPPORTED: longer than was measured elsewhere.");
     else if (isLong) notes.push("Longer than three times the longest pilot: extrapolated.");
-    const least = against(found.least, grid.level), stable = against(found.stable, grid.level);
-    if (found.least < grid.level) notes.push(`Below the ${Number((100 * grid.level).toPrecision(3))} % that was asked for (${least}).`);
-    const places = grid.digits, decides = least === stable ? "" : `the model alone gives ${least}, which decides; `;
+    const stable = against(found.stable, grid.level), places = grid.digits;
+    if (found.stable < grid.level) notes.push(`Below the ${Number((100 * grid.level).toPrecision(3))} % that was asked for (${stable}).`);
     const texts = {
       reward: found.reward.toFixed(places),
       band: `80 % interval: ${found.low.toFixed(places)} to ${found.high.toFixed(places)}`,
       stable,
-      parts: `${decides}parts by the model: refresh ${percent(found.refresh)}, learning rate ${percent(found.tolerance)}, fluctuation ${percent(found.fluctuation)}`,
+      parts: `parts by the model: refresh ${percent(found.refresh)}, learning rate ${percent(found.tolerance)}, fluctuation ${percent(found.fluctuation)}`,
       cost: found.cost,
       completions: `${found.completions}, K = ${chosen.minibatches_per_refresh * grid.epochs}`,
       notes: notes.join(" "),
@@ -152,14 +151,14 @@ function start() {
     add("polyline", { points: points("reward", y).join(" "), class: "line" });
     add("circle", { cx: x(rate), cy: y(found.reward), r: 5, class: "dot" });
     y = scale(0, 1, FOOT, TOP);
-    add = frame("what-risk", "P(stable) that decides", "P(stable)", [0, 0.25, 0.5, 0.75, 1].map((q) => [q, `${100 * q} %`]), y);
+    add = frame("what-risk", "P(stable)", "P(stable)", [0, 0.25, 0.5, 0.75, 1].map((q) => [q, `${100 * q} %`]), y);
     add("line", { x1: LEFT, x2: RIGHT, y1: y(grid.level), y2: y(grid.level), class: "level" });
-    add("polyline", { points: points("least", y).join(" "), class: "line" });
+    add("polyline", { points: points("stable", y).join(" "), class: "line" });
     for (const [one, lived] of grid.pilots) {
       if (lived) add("circle", { cx: x(one), cy: FOOT, r: 3.5, class: "pilot" });
       else add("path", { d: `M${x(one) - 3.5} ${FOOT - 3.5}l7 7m0 -7l-7 7`, class: "dead" });
     }
-    add("circle", { cx: x(rate), cy: y(found.least), r: 5, class: "dot" });
+    add("circle", { cx: x(rate), cy: y(found.stable), r: 5, class: "dot" });
   }
 
   // Any learning rate within the grid can be typed; of the other settings those that it holds.

@@ -129,7 +129,7 @@ def stability_map_info(posterior: Posterior, recommendation: Recommendation) -> 
     lengths = [recommendation.steps] * len(runs)
     for places, together, last in stacked(runs, lengths, forecaster.size):
         ended, _, chances, _ = run_ends(forecaster, together, last)
-        found[places, 0] = [one.least for one in chances]
+        found[places, 0] = [one.probability for one in chances]
         found[places, 1] = ended.mean(axis=-1)
     found = found.reshape(*(values.size for values in axes.values()), 2)
     piloted = [run.settings.group_size for run in meta.runs]

@@ -356,11 +356,11 @@ class LogCandidate:
 
 
 class Unread(NamedTuple):
-    """A file that was not read, and why; only a ``log`` was meant to be one."""
+    """What was not read, and why: a ``log``, one of a run that is ``broken``, or none."""
 
     path: Path
     reason: str
-    kind: Literal["log", "sidecar", "other"] = "log"
+    kind: Literal["log", "broken", "sidecar", "other"] = "log"
 
 
 def find_files(paths: Iterable[Path], unread: list[Unread]) -> list[LogCandidate]:

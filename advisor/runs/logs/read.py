@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from advisor.errors import InputError, NoRewardError, SourceError
+from advisor.errors import BrokenRewardError, InputError, NoRewardError, SourceError
 from advisor.runs.logfiles.config_files import ConfigSource
 from advisor.runs.logfiles.configs import settings_beside
 from advisor.runs.logfiles.log_file import LogFile
@@ -185,7 +185,8 @@ class LogSearch:
         self._failed.append(error)
         place = "" if error.row is None else f"row {error.row}: "
         advice = f". {error.advice}" if error.advice else ""
-        self.unread.append(Unread(candidate.path, f"{place}{error.problem}{advice}"))
+        kind: Literal["broken", "log"] = "broken" if isinstance(error, BrokenRewardError) else "log"
+        self.unread.append(Unread(candidate.path, f"{place}{error.problem}{advice}", kind))
 
     def _warned(self, runs: list[PilotRun]) -> list[PilotRun]:
         """Runs of which the first says what was passed over; raises where there is nothing else."""

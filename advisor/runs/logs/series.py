@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.errors import InputError, NoRewardError
+from advisor.errors import BrokenRewardError, InputError
 from advisor.runs.arrays import BoolArray, FloatArray
 from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.logged import Columns, Table
@@ -245,7 +245,7 @@ def read_rewards(table: Table, key: str, path: Path) -> tuple[FloatArray, list[s
         if not bad.all():
             advice = "Mend the reward function, or keep the rows before and set collapsed = true"
         row = int(table.numbers[np.argmax(bad)])
-        raise NoRewardError(problem, path=path, row=row, key=key, advice=advice)
+        raise BrokenRewardError(problem, path=path, row=row, key=key, advice=advice)
     return reward, notes
 
 
