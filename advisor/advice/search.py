@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,7 @@ def search(
         tried.append(evaluation)
         if how.storage is not None:
             _describe(trial, place, evaluation)
-        trial.set_constraint(STABLE, level - evaluation.stable)
+        trial.set_constraint(STABLE, level - evaluation.stability.probability)
         trial.set_constraint(REACHED, _missed(evaluation, evaluate.goal))
         if trial.number % 100 == 0:
             share = min(1.0, trial.number / number)
@@ -93,7 +93,6 @@ def search(
         meta = evaluate.forecaster.posterior.meta
         study.set_user_attr("provenance", meta.provenance.model_dump())
         study.set_user_attr("objective", evaluate.objective.model_dump())
-
         if is_small:
             _enqueue(study, lattice, lattice)
         study.optimize(objective, n_trials=number)
@@ -157,9 +156,10 @@ def _top(tried: Iterable[Evaluation], level: float) -> Evaluation | None:
     return max(feasible, key=lambda e: e.value, default=None)
 
 
-def _nearest(tried: Iterable[Evaluation], level: float) -> Evaluation:
+def _nearest(tried: Sequence[Evaluation], level: float) -> Evaluation:
     """Nearest to feasible: reaching the goal comes before P(stable), and that before the reward."""
-    return max(tried, key=lambda e: (np.isfinite(e.value), min(e.stable, level), e.reward))
+    found = [(np.isfinite(e.value), min(e.stability.probability, level), e.reward) for e in tried]
+    return tried[found.index(max(found))]
 
 
 def _around(best: Evaluation | None, lattice: Lattice, seen: set[Settings]) -> list[Settings]:

@@ -3,8 +3,7 @@
 A run is unstable when its trailing mean reward is more than a third below its best, at the end and
 for one window before (`advisor.diagnosis`). Levels are measured from the reward floor. Three
 causes have a part each. Rollouts are too stale for the stiffest mode. Task and model do not
-tolerate the learning rate. The fluctuation is as large as the third itself. What temperature takes
-off the plateau belongs to the objective, not here.
+tolerate the learning rate. The fluctuation is as large as the third itself.
 """
 
 from __future__ import annotations
@@ -193,8 +192,9 @@ def expected_of(
     meta, size = forecaster.posterior.meta, forecaster.target.parameters
     line, norm = line_for(meta.priors, settings), log_update_norm(settings.learning_rate, size)
     # Runs elsewhere tell how a rate is tolerated. Hardly any was refreshed too seldom.
-    contracts = refresh_contracts(forecaster, stiffness_left(forecaster, settings))
-    share = 1.0 if forecaster.is_small else np.average(contracts, axis=-1, weights=weights)
+    left = None if forecaster.is_small else stiffness_left(forecaster, settings)
+    contracts = np.ones(1) if left is None else refresh_contracts(forecaster, left)
+    share = np.average(contracts, axis=-1, weights=None if left is None else weights)
     given = np.average(joint, axis=-1, weights=weights) / np.maximum(share, 1e-9)
     middle = recalibrated(given, line, norm)
     ends = recalibrated(given, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]]))
