@@ -1,4 +1,4 @@
-"""How much of a rising run the closed form explains, by model.
+"""How much of a rising run the closed form explains, by model and group size.
 
 Of every run of the tables that did not die: R² of twenty bins, beside that of noise without a
 trend. The closed form is one damped mode in its overdamped limit, a saturating exponential
@@ -93,10 +93,12 @@ def described(found: Sequence[tuple[float, float]]) -> dict[str, Any]:
 
 
 def result() -> dict[str, Any]:
-    """All of it, by model, of the runs of both tables."""
+    """All of it, by model and by group size of each, of the runs of both tables."""
     found: dict[str, list[tuple[float, float]]] = {}
     for place in packed_places():
         model = place.split("/")[0] if "/" in place else "smollm2"
-        kept = [one for run in trained(unpack(place)) if (one := record(run))]
-        found.setdefault(model, []).extend(kept)
-    return {"by model": {model: described(own) for model, own in sorted(found.items()) if own}}
+        for run in trained(unpack(place)):
+            if one := record(run):
+                for name in (model, f"{model}, groups of {run.configuration.group}"):
+                    found.setdefault(name, []).append(one)
+    return {"by model": {name: described(own) for name, own in sorted(found.items())}}
