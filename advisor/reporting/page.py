@@ -241,7 +241,7 @@ def _matters(
 
     ``values`` are those of `numbers` on the grid of all choices.
     """
-    floor, (mean, *_, sure) = bounds[0], values[:, :5].T
+    floor, (mean, *_, sure) = bounds[0], values[:, :4].T
     worth = (floor + sure * (mean - floor)).reshape([len(each) for each in choices.values()])
     own = {name: getattr(base, name) for name in choices}
     found = []

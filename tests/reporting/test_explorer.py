@@ -97,7 +97,6 @@ def test_numbers_at_grid_points_are_those_of_python(
         row = by_package(own, advice, one)
         for name, column in NAMES.items():
             assert page[name] == pytest.approx(row[column], abs=1e-6)
-        assert page["least"] <= page["stable"] + 1e-7
         assert page["completions"] == f"{row['completions']:,.0f} completions"
         assert ("GPU" in page["cost"]) == held_out
 
@@ -129,12 +128,12 @@ def test_settings_are_ranked_by_what_twice_or_half_of_them_changes(
     assert [*found.values()] == sorted(found.values(), reverse=True)
     floor = model["bounds"][0]
 
-    rows = np.frombuffer(base64.b64decode(model["values"]), "<f4").reshape(-1, 8)
+    rows = np.frombuffer(base64.b64decode(model["values"]), "<f4").reshape(-1, 7)
     grid = [*itertools.product(*model["choices"].values())]
 
     def worth(**changed: float) -> float:
         place = grid.index(tuple({**model["start"], **changed}.values()))
-        return float(floor + rows[place, 4] * (rows[place, 0] - floor))
+        return float(floor + rows[place, 3] * (rows[place, 0] - floor))
 
     own = model["start"]["group_size"]
     changes = [abs(worth(group_size=size) - worth()) for size in (own / 2, own * 2)]
