@@ -12,7 +12,7 @@ from advisor.advice.candidates import RATE_REACH, Lattice
 from advisor.advice.evaluate import Evaluation, Evaluator, run_ends, stacked
 from advisor.advice.reasons import Binding, binding, level_flag
 from advisor.advice.wording import level_text, percent, short_text
-from advisor.forecast import expected_of, pilots_of
+from advisor.forecast import expected_of, pilots_of, refresh_contracts, stiffness_left
 from advisor.model import Posterior, RunSummary, log_prior, peaked, smoothed_weights
 from advisor.runs import Settings
 
@@ -101,22 +101,22 @@ def prior_checks(
         compared.append(chosen)
     # A price or a time does not turn on the draws: there the choice stands or falls with P.
     is_reward = evaluate.objective.kind == "reward" and evaluate.objective.quantile is None
-    steps = [one.cost.steps for one in compared]
     plans = [one.planned for one in compared]
-    rewards, utility, stable = np.empty((3, len(plans), forecaster.size))
-    parts = list(stacked(plans, steps, forecaster.size))
+    rewards, utility, stable, contracts = np.empty((4, len(plans), forecaster.size))
+    parts = list(stacked(plans, [one.cost.steps for one in compared], forecaster.size))
     for places, planned, last in parts:
         rewards[places], utility[places], _, stable[places] = run_ends(forecaster, planned, last)
+        contracts[places] = refresh_contracts(forecaster, stiffness_left(forecaster, planned))
     logs = log_prior(forecaster.posterior)[forecaster.indices]
     at = compared.index(chosen)
     slack = indifference * forecaster.outcome_range if is_reward else 0.0
-    chances = np.empty(len(plans))
-    fixed = np.array([one.value for one in compared])
+    chances, fixed = np.empty(len(plans)), np.array([one.value for one in compared])
     found = []
     for power in POWERS:
         weights, k = smoothed_weights((power - 1) * logs)
         for places, planned, _ in parts:
-            chances[places] = expected_of(forecaster, planned, stable[places], weights)[0]
+            own = stable[places] @ weights, contracts[places] @ weights
+            chances[places] = expected_of(forecaster, planned, *own)[0]
         values = np.where(chances >= level, utility @ weights if is_reward else fixed, -np.inf)
         if values[at] >= values.max() - slack > -np.inf:
             best: Evaluation | None = chosen

@@ -60,10 +60,12 @@ from advisor.forecast.survival import Stability as Stability
 from advisor.forecast.survival import collapse_rate as collapse_rate
 from advisor.forecast.survival import expected_of as expected_of
 from advisor.forecast.survival import log_update_norm as log_update_norm
+from advisor.forecast.survival import refresh_contracts as refresh_contracts
 from advisor.forecast.survival import refresh_margin as refresh_margin
 from advisor.forecast.survival import rest_stable as rest_stable
 from advisor.forecast.survival import stabilities_and_draws as stabilities_and_draws
 from advisor.forecast.survival import stability as stability
+from advisor.forecast.survival import stiffness_left as stiffness_left
 from advisor.forecast.target import MOST_PARAMETERS as MOST_PARAMETERS
 from advisor.forecast.target import Target as Target
 from advisor.forecast.target import named_target as named_target

@@ -23,7 +23,7 @@ from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, coefficients, damping_ratio, temperature
 
-LOGITS = 7.0  # Log-odds beyond which a probability is taken for as much: draws are a thousand
+LOGITS = 7.0  # Largest log-odds that no more than a thousand draws can tell
 
 
 class Stability(BaseModel):
@@ -169,14 +169,15 @@ def stabilities_and_draws(
     survives = forecaster.survival(settings, steps)
     calm = fluctuation_small(forecaster, settings, left, level)
     joint = contracts * survives * calm
-    expected, low, high = expected_of(forecaster, settings, joint)
+    by_model, refresh = joint.mean(axis=-1), contracts.mean(axis=-1)
+    expected, low, high = expected_of(forecaster, settings, by_model, refresh)
     columns = {
         "probability": expected,
         # Of a line far from a half both ends lie beyond the mean: tails weigh in it.
         "low": np.minimum(expected, low),
         "high": np.maximum(expected, high),
-        "by_model": joint.mean(axis=-1),
-        "refresh": contracts.mean(axis=-1),
+        "by_model": by_model,
+        "refresh": refresh,
         "tolerance": survives.mean(axis=-1),
         "fluctuation": calm.mean(axis=-1),
         "error": joint.std(axis=-1) / np.sqrt(joint.shape[-1]),
@@ -186,19 +187,16 @@ def stabilities_and_draws(
 
 
 def expected_of(
-    forecaster: Forecaster, settings: Settings, joint: FloatArray, weights: FloatArray | None = None
+    forecaster: Forecaster, settings: Settings, by_model: FloatArray, refresh: FloatArray
 ) -> FloatArray:
-    """P(stable) and both ends of its 80 % interval, shape (3, ...), by that of each draw."""
+    """P(stable) and both ends of its 80 % interval, shape (3, ...), by means over the draws."""
     meta, size = forecaster.posterior.meta, forecaster.target.parameters
     line, norm = line_for(meta.priors, settings), log_update_norm(settings.learning_rate, size)
     # Runs elsewhere tell how a rate is tolerated. Hardly any was refreshed too seldom.
-    left = None if forecaster.is_small else stiffness_left(forecaster, settings)
-    contracts = np.ones(1) if left is None else refresh_contracts(forecaster, left)
-    share = np.average(contracts, axis=-1, weights=None if left is None else weights)
-    given = np.average(joint, axis=-1, weights=weights) / np.maximum(share, 1e-9)
-    middle = recalibrated(given, line, norm)
+    share = 1.0 if forecaster.is_small else refresh
+    given = by_model / np.maximum(share, 1e-9)
     ends = recalibrated(given, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]]))
-    found = np.stack(np.broadcast_arrays(middle, *ends))
+    found = np.stack(np.broadcast_arrays(recalibrated(given, line, norm), *ends))
     if not forecaster.is_small:
         found = stable_elsewhere(found, settings, size, meta.priors.elsewhere, meta.runs)
     return np.asarray(share * found)
