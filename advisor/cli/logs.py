@@ -103,16 +103,21 @@ def diagnose(
     from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **stated.keywords)
-    require_runs(found, logs)
-    judged = _judge(found.runs, posterior, quiet=quiet)
+    unread = found.unread_logs
+    broken = [
+        Diagnosis.of_broken(path, reason) for path, reason, kind in unread if kind == "broken"
+    ]
+    if not broken:
+        require_runs(found, logs)
+    judged = [*_judge(found.runs, posterior, quiet=quiet), *broken]
     if as_json:
         echo(Diagnosis.json_of(judged))
     else:
         _show(judged, output(), with_cards=not quiet)
     verdicts = {str(one.verdict) for one in judged}
     for path, reason, kind in found.unread_logs:
-        verdicts.add(verdict := "FAIL" if kind == "broken" else "Not read")
-        echo(f"{verdict}: {path}: {reason}", err=True)
+        if kind != "broken":
+            echo(f"Not read: {path}: {reason}", err=True)
     failing = {"fail": ("FAIL",), "warning": ("FAIL", "WARNING"), "never": ()}[fail_on.value]
     if verdicts.intersection(failing):
         raise typer.Exit(FAILED)

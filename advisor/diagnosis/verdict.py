@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +88,18 @@ class Diagnosis(BaseModel, frozen=True):
         named = sorted(bad, key=lambda card: (-SEVERITY[card.status], card.mode != "collapse"))
         more = f" ({len(bad) - 1} more)" if len(bad) > 1 else ""
         return printable(f"{named[0].title}: {named[0].headline}{more}")
+
+    @classmethod
+    def of_broken(cls, path: Path, reason: str) -> Diagnosis:
+        """Of a run that cannot be read because most of its rewards are NaN or infinite."""
+        said: dict[str, tuple[Status, str]] = {"dynamical_instability": ("FAIL", reason)}
+        said |= {mode: ("NOT APPLICABLE", "no rewards") for mode in MODES if mode not in said}
+        cards = [
+            Card(mode=mode, title=CARDS[mode]["title"], status=status, headline=headline)
+            for mode, (status, headline) in said.items()
+        ]
+        facts = {"id": str(path), "path": str(path), "run": path.name, "collapse_step": None}
+        return cls(verdict="FAIL", cards=tuple(cards), **facts)
 
     @staticmethod
     def json_of(found: Sequence[Diagnosis]) -> str:

@@ -41,7 +41,7 @@ PROJECTS = (1, 2)
 """From how few other worlds a constant may be known; else it is from all of them."""
 
 WHEN_KNOWN = 5
-"""Pilots where it is known from few."""
+"""Pilots of advice; searches get fewer and more as well."""
 
 ADVISOR, CONSTANT = "advisor", "best constant of other worlds"
 OWN_PLAN = "advisor, its own plan"
@@ -339,9 +339,7 @@ def study(task: tuple[list[Purse], int]) -> list[dict[str, Any]]:
     for name, recipe in RECIPES.items():
         ledger.record(name, nearest(purse.world, all_runs(purse), *recipe), NONE)
     ledger.ask(OWN_PLAN, planned(purse, base, worlds), base, worlds)
-    for count in COUNTS:
-        ledger.ask(ADVISOR, varied(purse, base, count), base, worlds)
-        ledger.ask("advisor on a ladder of rates", ladder(purse, base, count), base, worlds)
+    ledger.ask(ADVISOR, varied(purse, base, WHEN_KNOWN), base, worlds)
     for count in (1, 2, *COUNTS):
         # Random pilots were drawn here once: which worlds are known must not change.
         rng.choice(len(purse.world.runs), count, replace=False)

@@ -76,7 +76,6 @@ def test_a_run_that_fails_ends_with_5(mixed, flags):
     [
         ("notes.md", "nothing here"),
         ("metrics.jsonl", '{"step": 1, "reward": 0.5}\n{"step": 2, "reward": 0.6}\n'),
-        ("metrics.jsonl", '{"step": 1, "reward": NaN}\n' * 3),
     ],
 )
 def test_a_folder_without_a_run_is_bad_input(tmp_path, name, text):
@@ -124,11 +123,19 @@ def test_a_name_does_not_steer_the_terminal(tmp_path):
     ("flags", "code"),
     [((), 5), (("--json",), 5), (("--quiet",), 5), (("--fail-on", "never"), 0)],
 )
-def test_a_run_whose_rewards_are_lost_fails_beside_others(tmp_path, flags, code):
+def test_a_run_whose_rewards_are_lost_fails_alone_and_beside_others(tmp_path, flags, code):
     write(tmp_path / "good.jsonl", reward=healthy())
-    write(tmp_path / "lost.jsonl", reward=np.where(np.arange(60) < 4, 0.5, np.nan))
-    done = run(tmp_path, *flags)
-    assert done.exit_code == code, done.output
-    assert f"FAIL: {tmp_path / 'lost.jsonl'}: row 5: 56 of 60 rewards are NaN" in done.stderr
-    (tmp_path / "lost.jsonl").unlink()
+    lost = write(tmp_path / "lost.jsonl", reward=np.where(np.arange(60) < 4, 0.5, np.nan))
+    for given in (tmp_path, lost):
+        done = run(given, *flags)
+        assert done.exit_code == code, done.output
+        assert "row 5: 56 of 60 rewards are NaN" in " ".join(done.stdout.split())
+    if "--json" in flags:
+        (found,) = json.loads(done.stdout)
+        assert (found["path"], found["verdict"], len(found["cards"])) == (
+            str(lost),
+            "FAIL",
+            len(MODES),
+        )
+    lost.unlink()
     assert run(tmp_path, *flags).exit_code == 0

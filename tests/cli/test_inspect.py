@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from advisor import inspect, read_runs
 from advisor.cli import app
-from advisor.cli.advise import cautioned
+from advisor.cli.advise import _print_runs, cautioned
 from advisor.cli.inspection import runs_table, shared
 from advisor.cli.terminal import output
 from advisor.errors import NotConvergedError
@@ -378,3 +378,14 @@ def test_it_says_where_advise_would_refuse_runs_that_lack_nothing(tmp_path):
     assert "run 'shares/metrics' has rewards up to 0.8" in " ".join(shown.split())
     _jsonl(tmp_path / "percent" / "metrics.jsonl", _rows(40, 0.5))
     assert "would refuse" not in RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+
+
+def test_quiet_advice_names_the_runs_that_it_leaves_out(tmp_path, capsys):
+    for name, rewards in (("good", [0.1, 0.2, 0.3] * 5), ("lost", [float("nan")] * 15)):
+        rows = [{"step": step, "reward": own} for step, own in enumerate(rewards, 1)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    _print_runs(read_runs(tmp_path), [], output(stderr=True, quiet=True))
+    assert "lost.jsonl" in capsys.readouterr().err
+    (tmp_path / "lost.jsonl").unlink()
+    _print_runs(read_runs(tmp_path), [], output(stderr=True, quiet=True))
+    assert capsys.readouterr().err == ""
