@@ -163,11 +163,7 @@ def final_rows(run: PilotRun) -> BoolArray:
 
 
 def end_of_run(
-    corpus: Corpus,
-    seen: Description,
-    *,
-    odds_share: float,
-    size: int = 1000,
+    corpus: Corpus, seen: Description, *, odds_share: float, size: int = 1000
 ) -> FloatArray:
     """Mean reward over the last tenth of a run that has begun."""
     ends, weight = ends_by(corpus, seen), resemblance(corpus, seen) * corpus.weight

@@ -142,7 +142,7 @@ class NextRun:
         end = self._spread(curve[..., lasts.size] + shift, steps.max())
         curve = curve[..., lasts.size + 1 :]
         stands = stood[..., 0] + np.array([one.off for one in self._continued])[chosen]
-        stands = np.take_along_axis(np.sort(stands, -1), _ranks(end), -1)[..., None]
+        stands = np.take_along_axis(np.sort(stands, -1), end.argsort(-1).argsort(-1), -1)[..., None]
         last = lasts[chosen][..., None]
         ahead = np.log(np.maximum(middle / last, 1 + 1e-9))
         way = np.clip(np.log(np.maximum(steps / last, 1.0)) / ahead, 0.0, 1.0)
@@ -230,11 +230,6 @@ class NextRun:
         surely = np.clip(seen.gained / max(2 * seen.error, 1e-9) - 0.5, 0.0, 1.0)
         headroom = self.meta.ceiling - (seen.level - seen.gained)
         return float(np.clip(seen.gained / max(headroom, 1e-9), 0, 1) * surely)
-
-
-def _ranks(values: FloatArray) -> IntArray:
-    """Ranks over the last axis."""
-    return np.argsort(np.argsort(values, axis=-1), axis=-1)
 
 
 def _smooth_step(share: FloatArray) -> FloatArray:

@@ -12,12 +12,7 @@ from advisor.common import DEFAULT_SEED
 from advisor.errors import InputError
 from advisor.forecast.begun_run import DRAWS, BegunRun
 from advisor.forecast.forecaster import SEARCH_DRAWS, Forecaster
-from advisor.forecast.predictive import (
-    evaluation,
-    final_reward,
-    final_train_reward,
-    slow_residual,
-)
+from advisor.forecast.predictive import evaluation, final_reward, final_train_reward, slow_residual
 from advisor.forecast.run_likelihood import observe, reweighted
 from advisor.forecast.survival import stabilities_and_draws
 from advisor.forecast.target import Target, named_target, resolve_group

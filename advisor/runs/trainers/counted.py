@@ -13,12 +13,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import Line, LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
-from advisor.runs.logfiles.parsing import (
-    cell_number,
-    find_dicts,
-    is_number,
-    lines_with,
-)
+from advisor.runs.logfiles.parsing import cell_number, find_dicts, is_number, lines_with
 from advisor.runs.trainers.key_table import DATA
 from advisor.runs.trainers.keys import show_keys
 from advisor.text import compiled
