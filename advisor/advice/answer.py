@@ -441,7 +441,7 @@ def _cheapest_equal(
     indifference: float,
     piloted: Collection[tuple[float, ...]] = (),
 ) -> Evaluation:
-    """Cheapest, then piloted, then safest, where rewards cannot be told from the best."""
+    """Cheapest, then piloted, where worths cannot be told from the best; they count P(stable)."""
     if evaluate.objective.kind != "reward" or indifference <= 0:
         return best
     least = best.value - indifference * evaluate.forecaster.outcome_range
@@ -451,8 +451,7 @@ def _cheapest_equal(
         # A budget in completions or GPU-hours is spent by all; what is left over is rounding.
         return found.cost.paid if evaluate.budget.steps is not None else 0.0
 
-    def order(found: Evaluation) -> tuple[float, bool, float, float]:
-        is_new = place_of(found.settings) not in piloted
-        return price(found), is_new, -round(found.stability.probability, 2), -found.value
+    def order(found: Evaluation) -> tuple[float, bool, float]:
+        return price(found), place_of(found.settings) not in piloted, -found.value
 
     return min(equal, key=order)

@@ -87,9 +87,9 @@ def test_cheapest_wins_among_equal_rewards():
     wide = asked(tried, span=10.0)
     assert _cheapest_equal(wide, best, 0.9, 0.01) is tried[4]
     assert _cheapest_equal(asked(tried), best, 0.9, 0.02) is tried[4]
-    # Of equal price and safety, the higher reward.
-    twin = option(16, 0.794, 0.94)
-    assert _cheapest_equal(asked([*tried, twin]), best, 0.9, 0.01) is twin
+    # Of equal price, the higher worth: P(stable) counts in it already.
+    twin, safer = option(16, 0.794, 0.94), option(16, 0.793, 0.99)
+    assert _cheapest_equal(asked([*tried, twin, safer]), best, 0.9, 0.01) is twin
 
 
 def test_nothing_is_equal_where_rewards_alone_count_or_a_price_is_sought():
