@@ -23,6 +23,7 @@ class Card(BaseModel, frozen=True):
     """Verdict on one failure mode of one run."""
 
     mode: str  # One of `MODES`
+    kind: str = ""  # Entry of the mode in ``cards.toml`` that words it
     title: str  # What people call it
     # INFO: worth knowing, nothing to do. WARNING: look at it. FAIL: no fit may learn from this run,
     # and it should be stopped. NOT APPLICABLE: the log lacks what it takes.
@@ -74,6 +75,7 @@ class Finding(NamedTuple):
     steps: tuple[float, float] | None = None
     change: str = ""
     source: str = ""
+    kind: str = ""
 
 
 def finding(
@@ -89,7 +91,7 @@ def finding(
     interval, first = run.hyperparameters.refresh_interval or 1, steps[0] if steps else 0.0
     facts["batch"] = f" (batch of rollouts {-(-first // interval):.0f})" * (interval > 1)
     headline, change = (filled(words.get(each, ""), run, facts) for each in ("headline", "change"))
-    return Finding(status or words["status"], headline, steps, change, words["source"])
+    return Finding(status or words["status"], headline, steps, change, words["source"], name)
 
 
 def filled(text: str, run: PilotRun, facts: dict[str, Any]) -> str:

@@ -84,6 +84,12 @@ def _too_high(run: PilotRun) -> Iterator[Finding]:
             highest = float(series[1].max())
             kind = f"dynamical_instability.high_{name}"
             yield finding(kind, run, span, level=level, highest=highest)
+    if (series := levels.series_of(run, "kl")) is not None:
+        first, last = levels.ends(series[1])
+        latest = np.median(series[1][-max(4, series[1].size // 5) :])
+        if latest > max(RULE.far, 10 * first.mean):
+            span = levels.steps_above(*series, last, RULE.far)
+            yield finding("dynamical_instability.left", run, span, first=first, last=last)
     for name in ("kl_max", "kl"):
         step, values = levels.series_of(run, name) or (np.zeros(1), np.zeros(1))
         usual, at = np.median(values[values > 0]) if (values > 0).any() else 1.0, values.argmax()
@@ -100,6 +106,7 @@ class Lost(NamedTuple):
     rows: int
     of: int
     since: float
+    until: float
     is_over: bool
 
     def __str__(self) -> str:
@@ -120,12 +127,14 @@ def find_lost(run: PilotRun, name: str) -> Lost | None:
     ends = np.append(places, bad.size)
     lengths = np.diff(ends) - 1
     # In the first rows mixed precision looks for its scale.
-    is_most = bad.mean() > 0.5
+    # So do scattered rows that are many.
+    is_most = bad.mean() > 0.5 or bad[places[0] :].sum() >= max(5, 0.05 * bad.size)
     long = np.flatnonzero(lengths >= 3)
     if not (long.size or lengths[-1] > 1 or is_most):
         return None
     first = ends[long[0] if long.size else -2] + 1 if not is_most else np.argmax(bad)
-    return Lost(name, int(bad[first:].sum()), int(bad.size), float(step[first]), not bad[-1])
+    rows, until = int(bad[first:].sum()), float(step[np.flatnonzero(bad)[-1]])
+    return Lost(name, rows, int(bad.size), float(step[first]), until, not bad[-1])
 
 
 def _not_finite(run: PilotRun, broken: list[Lost]) -> Finding:
@@ -138,8 +147,10 @@ def _not_finite(run: PilotRun, broken: list[Lost]) -> Finding:
     is_held = after.size and not fell and not has_collapsed(run) and first.name != "reward"
     is_free = run.hyperparameters.kl_coefficient == 0 and {one.name for one in broken} == {"kl"}
     status: Status = "INFO" if is_free and is_held else "WARNING" if is_held else "FAIL"
-    steps, what = (first.since, float(run.step[-1])), _capital(str(first))
+    steps, what = (first.since, max(one.until for one in broken)), _capital(str(first))
     kind = "not_finite" if run.step[0] < first.since - 2 else "not_finite_at_once"
+    if is_held and (is_free or all(one.is_over for one in broken)):
+        kind = "not_finite_for_free" if is_free else "was_not_finite"
     return finding(f"dynamical_instability.{kind}", run, steps, status, what=what, first=first)
 
 
@@ -228,8 +239,16 @@ def find_growth(run: PilotRun, name: str) -> SeriesGrowth | None:
     found = levels.series_of(run, name)
     if found is None:
         return None
-    step, values = found
-    width = max(4, round(0.15 * values.size))
+    # A blow-up in the last rows stands out of a short window only.
+    grown = (_growth_in(name, *found, share) for share in (0.15, 0.05))
+    return next((one for one in grown if one is not None), None)
+
+
+def _growth_in(
+    name: str, step: FloatArray, values: FloatArray, share: float
+) -> SeriesGrowth | None:
+    """Growth between windows of a share of all rows."""
+    width = max(4, round(share * values.size))
     if values.size < 2 * width:
         return None
     means = levels.trailing_mean(values, width)
@@ -237,16 +256,16 @@ def find_growth(run: PilotRun, name: str) -> SeriesGrowth | None:
     # A policy that starts wild calms down first: what counts is what comes after the calm.
     high_at = calm_at + int(np.argmax(means[calm_at:]))
     quiet, wild = values[calm_at : calm_at + width], values[high_at : high_at + width]
-    calm, high = levels.level(quiet), levels.level(wild)
-    if not calm.mean > 0 or high.mean < RULE.least.get(name, 0.0):
+    calm, high = float(quiet.mean()), float(wild.mean())
+    if not calm > 0 or high < RULE.least.get(name, 0.0):
         return None
-    started = levels.level(values[:width]).mean
-    is_grown = high.mean >= RULE.times[name] * calm.mean and high.mean >= 1.5 * started
-    if not is_grown or _certainty(quiet, wild) < levels.SURE:
+    is_grown = high >= max(RULE.times[name] * calm, 1.5 * float(values[:width].mean()))
+    # What grows on has no level to compare.
+    is_apart = wild.min() >= RULE.apart * quiet.max()
+    if not is_grown or not (is_apart or _certainty(quiet, wild) >= levels.SURE):
         return None
-    limit = 0.5 * (calm.mean + high.mean)
-    above = np.flatnonzero(values[calm_at : high_at + width] > limit)
-    return SeriesGrowth(name, calm.mean, high.mean, float(step[calm_at + above[0]]))
+    above = np.flatnonzero(values[calm_at : high_at + width] > 0.5 * (calm + high))
+    return SeriesGrowth(name, calm, high, float(step[calm_at + above[0]]))
 
 
 def _certainty(quiet: FloatArray, wild: FloatArray) -> float:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from advisor.advice import CostModel, learn_cost, level_text, percent
 from advisor.common import Words
-from advisor.diagnosis import Diagnosis, diagnose
+from advisor.diagnosis import Card, Diagnosis, diagnose
 from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import LATEST_ROWS, Target, fit, resolve_group
 from advisor.model import Posterior
@@ -22,6 +22,9 @@ Action = Literal["stop", "change", "go on"]
 LITTLE = 0.01
 """Share of the reward's range by which the printed interval may still lie above the latest rows
 of a run that is stopped because nothing is left to gain."""
+
+LOST = ("not_finite", "not_finite_at_once")
+"""Kinds of warnings after which no update counts, though the reward holds."""
 
 
 class WatchDecision(BaseModel, frozen=True):
@@ -65,9 +68,10 @@ def watch_decision(
     """Apply the rules, the gravest first."""
     left = max(update.planned_steps - update.step, 0)
     price = cost(update.settings, left)
-    action, rule = _rule(update, diagnosis, level, left)
+    urgent = (one for one in diagnosis.cards if one.status == "FAIL" or one.kind in LOST)
+    failed = next(urgent, None)
+    action, rule = _rule(update, diagnosis, failed, level, left)
     fall = diagnosis.card("collapse")
-    failed = next((card for card in diagnosis.cards if card.status == "FAIL"), None)
     warning = (card for card in (fall, *diagnosis.cards) if card.status == "WARNING")
     since = None
     if rule == "fallen":
@@ -84,7 +88,9 @@ def watch_decision(
     )
 
 
-def _rule(update: Update, diagnosis: Diagnosis, level: float, left: int) -> tuple[Action, str]:
+def _rule(
+    update: Update, diagnosis: Diagnosis, failed: Card | None, level: float, left: int
+) -> tuple[Action, str]:
     if diagnosis.card("collapse").status == "FAIL" or update.fallen_since is not None:
         return "stop", "fallen"
     if update.lost_rows >= LATEST_ROWS:
@@ -98,7 +104,7 @@ def _rule(update: Update, diagnosis: Diagnosis, level: float, left: int) -> tupl
         return "change", "surprise"
     if update.p_unstable > 1 - level:
         return "change", "unstable"
-    if any(card.status == "FAIL" for card in diagnosis.cards):
+    if failed is not None:
         return "change", "card"
     is_done = update.left_to_gain < LITTLE and not update.is_rising
     if left >= 0.1 * update.planned_steps and is_done:

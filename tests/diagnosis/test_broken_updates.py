@@ -27,12 +27,19 @@ def broken(name, lost, reward=None, **given):
 
 @pytest.mark.parametrize("name", SERIES)
 def test_a_series_that_stops_being_finite_is_named(name):
-    for lost, first in ((STEPS[150:], 151), (STEPS[60:63], 61), (STEPS[-2:], 199)):
+    scattered = STEPS[[20, 60, 61, 90, 120, 121, 122, 140, 161, 162]]
+    for lost, first, kind in (
+        (STEPS[150:], 151, "not_finite"),
+        (STEPS[-2:], 199, "not_finite"),
+        (STEPS[60:63], 61, "was_not_finite"),
+        (scattered, 21, "was_not_finite"),
+    ):
         card = dynamical_instability(broken(name, lost))
-        assert card.status == "WARNING"  # the reward holds
+        assert (card.status, card.kind) == ("WARNING", kind)  # the reward holds
+        assert card.steps == (first, lost[-1])
         assert name.replace("_", " ") in card.headline.lower()
         assert f"{lost.size} of {ROWS} rows from step {first} on" in card.headline
-        assert f"before step {first}" in card.change
+        assert (f"before step {first}" in card.change) == (kind == "not_finite")
     fallen = np.where(STEPS < 151, 0.6, 0.02) + 0.02 * noise(1, ROWS)
     card = dynamical_instability(broken(name, STEPS[150:], fallen))
     assert card.status == "FAIL"
@@ -46,6 +53,11 @@ def test_a_fall_that_begins_with_finite_numbers_is_answered_by_the_rate(lost):
     fallen = np.where(STEPS < 151, 0.6, 0.02) + 0.02 * noise(1, ROWS)
     change = diagnose(broken("loss", lost, fallen)).card("collapse").change
     assert "a third of the" in change
+
+
+def test_a_kl_without_weight_is_no_reason_to_stop():
+    card = dynamical_instability(broken("kl", STEPS[150:], kl_coefficient=0.0))
+    assert (card.status, card.kind, card.change) == ("INFO", "not_finite_for_free", "")
 
 
 def test_lone_rows_first_rows_and_rhythms_are_normal():

@@ -34,6 +34,21 @@ def test_a_checkpoint_is_named_as_trainers_count_that_count_batches():
     )
 
 
+@pytest.mark.parametrize("rows", [16, 24, 40])
+@pytest.mark.parametrize("shape", ["straight", "saturating"])
+def test_a_short_run_that_rises_and_dies_fails(rows, shape):
+    place = np.arange(rows) / (0.5 * rows)
+    risen = 0.3 + 0.35 * (place if shape == "straight" else 1 - np.exp(-3 * place))
+    alive = risen + 0.02 * noise(2, rows)
+    died = np.where(place < 1, alive, 0.03 + 0.01 * noise(3, rows))
+    assert collapse(make(alive)).status == "PASS"
+    assert (collapse(make(died)).status, has_collapsed(make(died))) == ("FAIL", True)
+    # Not where rows as low were met before.
+    before = np.where(np.arange(rows) % 4 == 1, 0.03, alive)
+    mixed = collapse(make(np.where(place < 1, before, 0.12 + 0.01 * noise(3, rows))))
+    assert mixed.status != "FAIL" or rows == 40
+
+
 def test_healthy_and_short_runs():
     card = collapse(make(rising(60)))
     assert (card.status, card.number, card.steps) == ("PASS", None, (1, 60))

@@ -116,6 +116,18 @@ def test_noise_does_not_fail(colour):
     assert found.count("WARNING") <= 0.05 * 200
 
 
+@pytest.mark.parametrize("rows", [30, 200])
+@pytest.mark.parametrize("shape", ["exponential", "last rows"])
+def test_a_blow_up_without_a_level_or_at_the_end_warns(rows, shape):
+    place = np.arange(rows) / rows
+    grows = np.exp(20 * np.maximum(0, place - 0.6))
+    high = grows if shape == "exponential" else np.where(place < 0.86, 1.0, 1000.0)
+    norm = 0.3 * np.exp(0.3 * noise(5, rows))
+    assert dynamical_instability(make(rising(rows), gradient_norm=norm)).status == "PASS"
+    grown = dynamical_instability(make(rising(rows), gradient_norm=norm * high))
+    assert (grown.status, grown.kind) == ("WARNING", "unstable")
+
+
 def test_a_blow_up_in_the_same_noise_is_found():
     def is_found(seed):
         series = {name: values * (1 + 30 * GROWN) for name, values in wild(seed, 0.6).items()}
@@ -137,6 +149,12 @@ def test_a_spike_of_the_kl_is_named(name):
         kl = np.full(ROWS, level)
         kl[41] = high
         assert dynamical_instability(make(rising(ROWS), **{name: kl})).status != "INFO"
+
+
+@pytest.mark.parametrize(("high", "kind"), [(9.0, "left"), (2.0, "spike")])
+def test_a_kl_that_rises_and_stays_is_no_spike(high, kind):
+    kl = np.where(np.arange(ROWS) < 0.7 * ROWS, 0.01, high) * np.exp(0.1 * noise(3, ROWS))
+    assert dynamical_instability(make(rising(ROWS), kl=kl)).kind == kind
 
 
 def test_a_kl_that_no_policy_has_warns():

@@ -77,10 +77,9 @@ def diagnosis(*cards):
     )
 
 
-def card(mode, status="FAIL"):
-    return Card(
-        mode=mode, title=mode.title(), status=status, headline="It is bad.", change="Mend it."
-    )
+def card(mode, status="FAIL", kind=""):
+    said = {"headline": "It is bad.", "change": "Mend it."}
+    return Card(mode=mode, kind=kind, title=mode.title(), status=status, **said)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +104,8 @@ def card(mode, status="FAIL"):
         ({}, (card("collapse"),), "stop", "fallen"),
         ({}, (card("collapse", "WARNING"),), "go on", "none"),
         ({}, (card("reward_hacking"),), "change", "card"),
+        ({}, (card("dynamical_instability", "WARNING"),), "go on", "none"),
+        ({}, (card("dynamical_instability", "WARNING", "not_finite"),), "change", "card"),
         ({"lost_rows": 4}, (), "go on", "none"),
         ({"lost_rows": 5}, (), "stop", "not finite"),
     ],

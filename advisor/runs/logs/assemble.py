@@ -218,6 +218,8 @@ class _Attempt:
         if not lost:
             return []
         what = f"{counted(lost, 'line')}, cut before the reward (W&B keeps 4,096 characters)"
+        if lost == 1 and self.table.cut[-1]:
+            what = "the last line, cut before the reward"
         return [f"{what}: {IN_NO_RUN}"]
 
     def _assumed_reward(self, keys: Keys) -> tuple[str, ...]:
