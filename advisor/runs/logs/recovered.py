@@ -71,6 +71,10 @@ def rounded(rate: float) -> float:
     return near if abs(rate - near) <= RULE.rounding * near else rate
 
 
+def _is_round(rate: float) -> bool:
+    return math.isclose(rate, float(f"{rate:.1e}"), rel_tol=2e-4)
+
+
 def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None) -> Schedule:
     """Recognise the schedule of learning rates logged at increasing, one-based optimizer steps."""
     top = int(np.argmax(rate))
@@ -116,6 +120,11 @@ def infer_schedule(step: FloatArray, rate: FloatArray, planned_steps: int | None
     told = planned_steps is None and name != "constant" and error <= RULE.length_misfit
     if told and name == "linear":
         level_found, length = _straight(step, rate, max(warmup, before), level_found, length)
+        # Rates are logged before an update or after it, which a straight line fits alike.
+        after = level_found * (length + 1) / length
+        is_rounder = _is_round(after) and not _is_round(level_found)
+        if not warmup and top == 0 and (length < last or is_rounder):
+            level_found, length = after, length + 1
     # A scheduler may skip steps and fit roughly: a round rate that it reached is then the peak.
     # Else twelve digits: the fit adds rounding noise, and configs are read by people.
     is_rough = error > RULE.clear_misfit and level_found <= (1 + error) * peak
@@ -332,6 +341,13 @@ def guess(raw: RawRun, found: Derived) -> None:
     )
     if raw.step_unit != "optimizer" or repeats:
         return  # how many optimizer steps a row covers is not known
+    apart, passes = np.unique(np.diff(raw.step)), {"minibatches_per_refresh", "epochs_per_refresh"}
+    is_open = raw.framework == "TRL" and apart.size == 1 and passes.isdisjoint(known)
+    steps = int(apart[0]) if is_open else 1
+    if steps > window == 1 and 1 < raw.step.size <= 1 + raw.rate_step.size / steps:
+        # TRL logs a reward where it generates, and a rate at each update.
+        line = f"minibatches_per_refresh {steps} = steps from one logged reward to the next"
+        found.put("minibatches_per_refresh", steps, line)
     # A sum of several rewards moves in steps of its own.
     is_sum = len(raw.parts) > 1
     completions = None if is_sum else completions_per_row(series["reward"][: RULE.checked], window)

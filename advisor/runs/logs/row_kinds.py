@@ -191,6 +191,14 @@ def are_results(table: Table) -> bool:
     return False
 
 
+def are_samples(table: Table) -> bool:
+    """Whether each row is a completion with its text, and none tells of an update."""
+    keys = table.filled_keys
+    is_training = any(set(ROWS["of_updates"]).intersection(words(key)) for key in keys)
+    texts = (table.text(key) for key in keys if plain(key) in ROWS["of_a_sample"])
+    return not is_training and any(2 * len(own) > len(table) for own in texts)
+
+
 def _run_keys(table: Table) -> list[str]:
     """Columns that may name runs, the likeliest first."""
     by_name = {name: key for key in table.keys for name in spellings(plain(key))}

@@ -40,6 +40,9 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         if prompts.name == "batch":
             extractor.assume(f"{prompts} taken as prompts per optimizer step (not completions)")
     extractor.take("epochs_per_refresh", passes(extractor, "epochs_per_refresh", settings))
+    trained = extractor.amount("trained_percent")
+    if trained is not None and trained.value < 50:
+        extractor.note("adapter", "lora", f"{trained.value:g} % of the parameters are trained")
     for ours in ("clip_low", "clip_high"):
         bound = extractor.amount(ours)
         # Below it an ``epsilon`` is Adam's, not a trust region.
@@ -66,6 +69,8 @@ WORDS = read_data("own_loop")["console"]
 
 def claims(log: LogFile) -> bool:
     """Whether the lines of a text log count steps and state a reward."""
+    if not set(WORDS["of_texts"]).isdisjoint(re.split(r"[\W_]+", log.name.lower())):
+        return False
     steps = uncounted = 0
     # So many lines that mention a reward and log no step are another's.
     for line in itertools.islice(lines_with(log, "eward"), 400):
@@ -295,11 +300,14 @@ def parse_settings(line: str) -> tuple[str | None, dict[str, str]]:
     """Tag of a line, and the settings that it states, in lower case and without blanks."""
     text = PATTERNS["ansi"].sub("", line[: limits.longest_pairs])
     settings: dict[str, str] = {}
-    for found in PATTERNS["setting"].finditer(text):
-        key = found.group("key").lower().replace(" ", "_")
+    flags = PATTERNS["flag"].finditer(text) if ".py " in text else ()
+    for found in (*PATTERNS["setting"].finditer(text), *flags):
+        key = found.group("key").lower().replace(" ", "_").replace("-", "_")
         value = found.group("value").strip("\"'.")
         if PATTERNS["name" if key in WORDS["named"] else "number"].fullmatch(value):
             settings.setdefault(key, value)
+    if trained := PATTERNS["trained"].search(text):
+        settings["trained_percent"] = trained[1]
     tag = PATTERNS["tag"].match(text)
     return None if tag is None else _run_name(tag.group("tag")), settings
 

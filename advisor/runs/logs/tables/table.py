@@ -44,7 +44,7 @@ def is_wide(log: LogFile) -> bool:
         if log.suffix == ".md" and not any(PATTERNS["step"].fullmatch(key.lower()) for key in keys):
             return False  # of results
     elif is_json and PATTERNS["object_bytes"].match(text := log.start()):
-        is_object = log.suffix == ".json" and text[:1] != b"["
+        is_object = log.suffix == ".json" and not PATTERNS["lines_bytes"].match(text)
         found = [] if is_object else dict.fromkeys(PATTERNS["scalar_key_bytes"].findall(text))
         keys = [key.decode("utf-8", "replace") for key in found]
         if not is_object and (long := long_columns(keys)) is not None:

@@ -51,7 +51,7 @@ class PrintedSettings:
                 self._header(label.lower(), int(value.replace(",", "")))
         if "Continuing training" in text and (resumed := PATTERNS["resumed"].search(text)):
             self.resumed_at = int(resumed[1])
-        if "% trained" in text and (trained := PATTERNS["trained"].search(text)):
+        if "rainable param" in text and (trained := PATTERNS["trained"].search(text)):
             own, whole = (int(count.replace(",", "") or 0) for count in trained.groups()[:2])
             self.settings["trained_percent"] = trained[3]
             # What an adapter has is counted too, but for sizes that are read off a name.

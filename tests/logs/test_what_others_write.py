@@ -1,0 +1,116 @@
+"""Files as other people leave them: what is a run, and what its own lines say of its settings."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from advisor import inspect, read_runs
+from advisor.errors import InputError
+
+PEFT = "trainable params: {own:,} || all params: {whole:,} || trainable%: {percent:.4f}"
+
+
+def own_loop(folder, *head, name="train.log"):
+    rows = [
+        f"step {n}/40 | loss: 0.1 | reward: {0.2 + 0.01 * n:.3f} | KL: 0.01" for n in range(1, 41)
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("\n".join([*head, *rows]) + "\n")
+    return folder
+
+
+def trl(folder, rows):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "trainer_state.json").write_text(json.dumps({"log_history": rows, "max_steps": 40}))
+    return folder
+
+
+@pytest.mark.parametrize(("own", "adapter"), [(16_056_320, "lora"), (9_999_999_999, None)])
+def test_the_share_that_is_trained_tells_of_an_adapter(tmp_path, own, adapter):
+    line = PEFT.format(own=own, whole=10_308_833_792, percent=100 * own / 10_308_833_792)
+    (run,) = read_runs(own_loop(tmp_path, line))
+    assert run.hyperparameters.adapter == adapter
+
+
+def test_a_command_line_that_a_loop_prints_holds_its_settings(tmp_path):
+    flags = "--learning_rate 5e-06 --num-groups 4 --group_size 8 --lora_rank 8"
+    line = f"  cmd: python train/grpo.py {flags}"
+    (run,) = read_runs(own_loop(tmp_path, line))
+    known = run.hyperparameters
+    assert (known.learning_rate, known.group_size, known.prompts_per_step) == (5e-6, 8, 4)
+    assert (known.adapter, known.adapter_rank) == ("lora", 8)
+
+
+def test_a_logged_kl_asks_for_its_coefficient_whatever_the_trainer(tmp_path):
+    (run,) = read_runs(own_loop(tmp_path))
+    assert "kl_coefficient" in run.questions
+    (told,) = read_runs(own_loop(tmp_path / "told", "kl_coef: 0.05"))
+    assert "kl_coefficient" not in told.questions
+
+
+@pytest.mark.parametrize("every", [1, 8])
+def test_rows_without_a_reward_tell_how_long_rollouts_serve(tmp_path, every):
+    rows = [
+        {"step": n, "loss": 0.1, "learning_rate": 1e-6}
+        | ({"reward": 0.2 + 0.01 * n} if (n - 1) % every == 0 else {})
+        for n in range(1, 41)
+    ]
+    (run,) = read_runs(trl(tmp_path / "all", rows))
+    assert run.hyperparameters.minibatches_per_refresh == (None if every == 1 else every)
+    # Where the rows between were never logged nothing is told.
+    (sparse,) = read_runs(trl(tmp_path / "sparse", [row for row in rows if "reward" in row]))
+    assert sparse.hyperparameters.minibatches_per_refresh is None
+
+
+@pytest.mark.parametrize(("offset", "steps"), [(0, 40), (1, 40), (0, 20), (1, 20)])
+def test_a_linear_rate_is_the_round_one_that_was_set(tmp_path, offset, steps):
+    rate = 5e-6 * (1 - (np.arange(1, 41) - offset) / 40)
+    rows = [
+        {"step": n, "reward": 0.2 + 0.01 * n, "learning_rate": float(f"{rate[n - 1]:.4g}")}
+        for n in range(1, steps + 1)
+    ]
+    (run,) = read_runs(trl(tmp_path, rows))
+    assert run.hyperparameters.learning_rate == pytest.approx(5e-6, rel=1e-3)
+    assert run.hyperparameters.planned_steps == 40
+
+
+def test_objects_in_lines_are_read_whatever_the_ending(tmp_path):
+    lines = [json.dumps({"step": n, "reward": 0.1 * n, "loss": 0.1}) for n in range(1, 9)]
+    (tmp_path / "training_log.json").write_text("\n".join(lines))
+    (run,) = read_runs(tmp_path)
+    assert run.reward.size == 8
+
+
+def test_completions_and_what_was_written_are_no_runs(tmp_path):
+    samples = [
+        {"prompt": f"What is {n}?", "generated_text": "It is so.", "reward": float(n % 2)}
+        for n in range(40)
+    ]
+    (tmp_path / "iter_1.jsonl").write_text("\n".join(map(json.dumps, samples)))
+    with pytest.raises(InputError, match="each row is a sample, not a step"):
+        read_runs(tmp_path)
+    # With a loss beside it a text is that of a step.
+    steps = [one | {"loss": 0.1} for one in samples]
+    (tmp_path / "iter_1.jsonl").write_text("\n".join(map(json.dumps, steps)))
+    assert len(read_runs(tmp_path)) == 1
+
+
+def test_what_was_written_does_not_take_the_settings_of_the_run(tmp_path):
+    folder = own_loop(tmp_path, name="train.log")
+    own_loop(tmp_path, name="generations.log")
+    (folder / "args.json").write_text(json.dumps({"learning_rate": 5e-6, "group_size": 8}))
+    (run,) = inspect(tmp_path).runs
+    assert run.hyperparameters.group_size == 8
+
+
+@pytest.mark.parametrize("name", ["grpo.yaml", "config.yaml", "run_grpo_small.yml"])
+def test_a_config_named_after_the_method_is_read(tmp_path, name):
+    folder = own_loop(tmp_path)
+    (folder / name).write_text(
+        "rollout:\n  group_size: 8\ntrain:\n  prompts_per_step: 16\n  lr: 1e-5\n"
+    )
+    (run,) = read_runs(folder)
+    assert run.hyperparameters.prompts_per_step == 16
