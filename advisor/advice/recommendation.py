@@ -103,13 +103,18 @@ class Recommendation(AnswerFields):
         else:
             lines = [own]
         lines += [*headlines(self), say_of_answer("expect", self)]
-        if (why := leader_text(self)) and self.kind != "infeasible":
-            lines.append(why)
         left = MOST_WORDS - FRAME_WORDS - len(" ".join(lines).split())
+        notes = launch_notes(self)
+        if self.kind != "infeasible" and (why := leader_text(self)):
+            # What the numbers rest on comes before what speaks for the leader.
+            if len(" ".join([why, *notes[:1]]).split()) > left:
+                why = leader_text(self, is_brief=True)
+            lines.append(why)
+            left -= len(why.split())
         bullets: list[str] = []
-        for line in launch_notes(self):
+        for line in notes:
             words = len(line.split()) + 1
-            if len(bullets) < BULLETS and words <= left:
+            if not bullets or (len(bullets) < BULLETS and words <= left):
                 bullets.append(f"- {line}")
                 left -= words
         return "\n".join([*lines, *(["Before you launch:"] if bullets else []), *bullets])

@@ -166,10 +166,10 @@ def headlines(advice: AnswerFields) -> list[str]:
     return [str(one) for one in advice.notes if one.audience == "headline"]
 
 
-def leader_text(advice: AnswerFields) -> str:
+def leader_text(advice: AnswerFields, *, is_brief: bool = False) -> str:
     """Why the pilot with the highest reward is not followed; empty where it is."""
     has_other = advice.leader is not None and not advice.leader.is_followed
-    return say_of_answer("leader", advice) if has_other else ""
+    return say_of_answer("leader", advice, is_brief) if has_other else ""
 
 
 def launch_notes(advice: AnswerFields) -> list[str]:
@@ -177,6 +177,8 @@ def launch_notes(advice: AnswerFields) -> list[str]:
     first = [] if advice.promotion is None else [advice.promotion.text]
     bound = [advice.binding] if advice.kind == "next_pilot" else []
     urgent = [one for one in advice.notes if one.audience == "caution" or one.kind in URGENT]
+    # That no test bears the forecast out comes before what it leaves open.
+    urgent.sort(key=lambda one: one.kind not in (Kind.TOO_LONG, Kind.LONG_BY_PUBLIC_RUNS))
     return [*first, *map(str, urgent), *bound]
 
 
@@ -188,12 +190,12 @@ def pilot_lines(advice: AnswerFields) -> list[str]:
     every = [pilot.settings, *advice.further_pilots]
     each = " each" if advice.further_pilots else ""
     pasted = [in_trainer_names(one, advice.trainer) for one in every]
-    return [*pasted, f"{counted(pilot.steps, 'step')}{each}. {pilot_reason(pilot)}"]
+    return [*pasted, f"{counted(pilot.steps, 'step')}{each}. {pilot_reason(pilot, each)}"]
 
 
-def pilot_reason(pilot: NextPilot) -> str:
+def pilot_reason(pilot: NextPilot, each: str = "") -> str:
     """Why a pilot is named, how likely it lives, and its price."""
-    return say_of_answer("pilot", pilot)
+    return say_of_answer("pilot", pilot, each)
 
 
 _said: tuple[Callable[..., Any], ...] = (brief, counted, difference, flags, gpu_time, kinds, many)

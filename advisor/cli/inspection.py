@@ -225,7 +225,7 @@ def _show_needs(inspection: Inspection, console: Console) -> None:
 
 def _why_flat(runs: Sequence[PilotRun]) -> str:
     """What kind of standstill runs show whose rewards did not move beyond their noise."""
-    if all(run.constant_reward is not None for run in runs):
+    if all(run.constant_reward is not None or not np.any(run.reward) for run in runs):
         return "constant"
     if all(run.is_at_floor for run in runs):
         return "floor"

@@ -24,6 +24,7 @@ from advisor.diagnosis.dynamical_instability import dynamical_instability, find_
 from advisor.diagnosis.levels import tamed
 from advisor.diagnosis.reward_hacking import reward_hacking
 from advisor.diagnosis.sampled import advantage_degeneracy, policy_concentration, truncation
+from advisor.errors import InputError
 from advisor.runs import PilotRun, Trainer
 
 NOT_THE_RATE = (
@@ -145,6 +146,9 @@ def diagnose(
     diagnosis : Diagnosis
         A mode that the log cannot show is NOT APPLICABLE, with the key that would show it.
     """
+    if not isinstance(run, PilotRun):
+        advice = "Judge each by itself: [diagnose(run, siblings=runs) for run in runs]"
+        raise InputError("one run is judged at a time", argument="run", advice=advice)
     run = _tamed(run)
     judges = {**JUDGES, "collapse": dead_at_once} if _is_dead(run, siblings) else JUDGES
     drawn = {"dynamical_instability": (margin, damping)}

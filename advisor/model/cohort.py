@@ -457,8 +457,8 @@ def _next_pilot(runs: Sequence[PilotRun]) -> str:
     rate, group = best.hyperparameters.learning_rate, best.hyperparameters.group_size
     if not any(np.any(np.nan_to_num(run.reward)) for run in runs):
         return (
-            "No completion was ever rewarded: take easier prompts, or a reward with steps "
-            "between nothing and all"
+            "No completion was ever rewarded. Check the reward function and the parser of answers; "
+            "then take easier prompts, or a reward with steps between nothing and all"
         )
     trainer = Trainer.named(best.framework)
     faster = f"{trainer.setting_name('learning_rate')} = {FASTER * (rate or 0.0):.3g}"

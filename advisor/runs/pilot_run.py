@@ -233,7 +233,7 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
             Name of ours -> column, where the frame has other names: ``{"reward": "train/acc"}``.
         **about
             Other attributes, such as ``model="Qwen2.5-7B"``, ``task="gsm8k"``, ``parameters=7e9``,
-            ``reward_ceiling=1.0``, ``id="run-1"``.
+            ``reward_ceiling=1.0``. Runs that are fitted together need an ``id`` each.
 
         Returns
         -------

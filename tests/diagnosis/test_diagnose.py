@@ -12,6 +12,7 @@ from made_runs import COLOURS, FEW, MOST_FALSE, falling, make, noise, rate, risi
 from processor_time import at_most
 
 from advisor.diagnosis import MODES, Card, Diagnosis, diagnose
+from advisor.errors import InputError
 from advisor.runs import PilotRun
 
 AFTER = "began with or after the collapse: a consequence"
@@ -140,3 +141,9 @@ def test_a_whole_log_of_noise_does_not_fail(colour, mean):
         return diagnose(run).verdict == "FAIL"
 
     assert rate(fails) <= MOST_FALSE
+
+
+def test_several_runs_at_once_are_answered_by_how_to_ask():
+    with pytest.raises(InputError, match="one run is judged at a time") as caught:
+        diagnose([make(rising(60))])
+    assert "siblings=runs" in str(caught.value)
