@@ -518,6 +518,9 @@ def too_short(run: PilotRun) -> Card:
     if rows < 2 * levels.WINDOW_ROWS:
         return card_of("too_short", finding("too_short.few", run, rows=rows), **judged)
     first, last = levels.ends(reward)
+    # A rise within the first fifth is no noise of it.
+    if last.above(start := levels.level(reward[: levels.LEAST_ROWS])) > levels.SURE:
+        first = start
     gap, error = last.mean - first.mean, levels.Z95 * (first.error**2 + last.error**2) ** 0.5
     kind = "moved"
     if abs(last.above(first)) < levels.Z95:

@@ -262,7 +262,9 @@ def _growth_in(
     is_grown = high >= max(RULE.times[name] * calm, 1.5 * float(values[:width].mean()))
     # What grows on has no level to compare.
     is_apart = wild.min() >= RULE.apart * quiet.max()
-    if not is_grown or not (is_apart or _certainty(quiet, wild) >= levels.SURE):
+    # Of short windows there are many, and one of them is high by chance.
+    is_sure = is_apart or (share > 0.1 and _certainty(quiet, wild) >= levels.SURE)
+    if not is_grown or not is_sure:
         return None
     above = np.flatnonzero(values[calm_at : high_at + width] > 0.5 * (calm + high))
     return SeriesGrowth(name, calm, high, float(step[calm_at + above[0]]))

@@ -146,7 +146,7 @@ def diagnose(
     diagnosis : Diagnosis
         A mode that the log cannot show is NOT APPLICABLE, with the key that would show it.
     """
-    if not isinstance(run, PilotRun):
+    if isinstance(run, Sequence):
         advice = "Judge each by itself: [diagnose(run, siblings=runs) for run in runs]"
         raise InputError("one run is judged at a time", argument="run", advice=advice)
     run = _tamed(run)

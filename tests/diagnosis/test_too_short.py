@@ -49,3 +49,11 @@ def test_noise_seldom_moves():
 def test_a_rise_in_the_same_noise_is_seen():
     moved = [too_short(make(2 * rising(200, 0, 2) + noise(s, 200))).status for s in range(60)]
     assert moved.count("PASS") >= 57
+
+
+def test_a_rise_within_the_first_fifth_is_no_noise():
+    rises = 0.04 + 0.8 * (1 - np.exp(-np.arange(66) / 6)) + 0.02 * noise(3, 66)
+    card = too_short(make(rises))
+    assert (card.kind, card.status) == ("moved", "PASS")
+    still = np.random.default_rng(1).normal(0.5, 0.1, (200, 66))
+    assert np.mean([too_short(make(one)).kind == "moved" for one in still]) < 0.1

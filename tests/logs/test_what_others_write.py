@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from advisor import inspect, read_runs
+from advisor import diagnose, inspect, read_runs
 from advisor.errors import InputError
 
 PEFT = "trainable params: {own:,} || all params: {whole:,} || trainable%: {percent:.4f}"
@@ -114,3 +114,34 @@ def test_a_config_named_after_the_method_is_read(tmp_path, name):
     )
     (run,) = read_runs(folder)
     assert run.hyperparameters.prompts_per_step == 16
+
+
+@pytest.mark.parametrize("name", ["reward", "loss", "grad_norm"])
+@pytest.mark.parametrize("missing", [None, "N/A"])
+def test_a_series_that_stops_is_said_to(tmp_path, name, missing):
+    rng = np.random.default_rng(1)
+    rows = [
+        {"step": n, "reward": 0.5 + 0.05 * rng.normal(), "loss": 0.1, "grad_norm": 0.3}
+        for n in range(1, 81)
+    ]
+    (tmp_path / "whole.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for row in rows[60:]:
+        row[name] = missing
+    (tmp_path / "stops.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (whole,), (stops,) = (read_runs(tmp_path / f"{one}.jsonl") for one in ("whole", "stops"))
+    ours = "gradient_norm" if name == "grad_norm" else name
+    assert stops.not_finite[ours].tolist() == list(range(61, 81))
+    assert not whole.not_finite
+    card = diagnose(stops).card("dynamical_instability")
+    assert card.kind == "not_finite"
+    assert "20 of 80 rows from step 61 on" in card.headline
+
+
+def test_a_series_that_is_logged_now_and_then_did_not_stop(tmp_path):
+    rows = [
+        {"step": n, "reward": 0.5, "loss": 0.1} | ({"kl": 0.01} if n % 10 == 1 else {})
+        for n in range(1, 81)
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (run,) = read_runs(tmp_path)
+    assert not run.not_finite

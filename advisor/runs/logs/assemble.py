@@ -27,6 +27,7 @@ from advisor.runs.logs.series import (
     read_rewards,
     read_series,
     row_window,
+    stopped,
     unit_of,
 )
 from advisor.runs.logs.stated_settings import column_settings, place_row
@@ -144,6 +145,12 @@ class _Attempt:
             train, rewards = train.take(placed.kept), rewards[placed.kept]
         series, missing, lost, unusable = read_series(train, rewards, keys.found, self.known)
         broken = {name: placed.step[rows] for name, rows in lost.items()}
+        ends = self.kinds.train.copy()
+        ends[ends] = stopped(holds[ends])
+        if step_key is not None and ends.any():
+            counts = self.table.column(step_key)[ends]
+            late = placed.at(np.unique(counts[np.isfinite(counts)]))
+            broken["reward"] = np.union1d(broken.get("reward", []), late)
         borrowed = self._borrow(series, missing, broken, train, step_key, placed)
         is_own_loop = self.framework in (COMMON_KEYS, own_loop.KEY_TABLE)
         add_derived(series, train, keys.found["reward"], times_parts=is_own_loop)

@@ -272,10 +272,18 @@ def read_series(
             why: Missing = "cut" if is_cut else "not logged"
             missing[name] = why if absent.any() else "not finite"
             # An absurd reward was left out, and is finite.
-            lost[name] = ~absent & ~np.isfinite(table.column(key))
+            lost[name] = (~absent & ~np.isfinite(table.column(key))) | stopped(written)
         if written.any() or name == "reward":
             series[name] = np.where(written, values, np.nan)
     return series, missing, lost, _drop_unusable(series, missing, table, keys, known)
+
+
+def stopped(written: BoolArray) -> BoolArray:
+    """Last rows without a value that nearly all others have: a NaN may be written as null."""
+    rows = int(written.size - np.argmax(written[::-1]))
+    is_long = written.any() and written.size - rows >= max(5, 0.1 * written.size)
+    is_so = is_long and rows >= 5 and written[:rows].mean() >= 0.95
+    return (np.arange(written.size) >= rows) & is_so
 
 
 def is_batch_spread(
