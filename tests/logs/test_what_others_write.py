@@ -116,8 +116,10 @@ def test_a_config_named_after_the_method_is_read(tmp_path, name):
     assert run.hyperparameters.prompts_per_step == 16
 
 
-@pytest.mark.parametrize("name", ["reward", "loss", "grad_norm"])
-@pytest.mark.parametrize("missing", [None, "N/A"])
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [("reward", None), ("loss", None), ("loss", "N/A"), ("grad_norm", None), ("grad_norm", "None")],
+)
 def test_a_series_that_stops_is_said_to(tmp_path, name, missing):
     rng = np.random.default_rng(1)
     rows = [
