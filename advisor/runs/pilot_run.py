@@ -440,7 +440,8 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     def questions(self) -> dict[str, str]:
         """What the run needs, and what is worth giving though a fit works without it."""
         asked = ["adapter"] if self.parameters is not None and self.may_be_lora else []
-        is_known = self.hyperparameters.kl_coefficient is not None
+        # OpenRLHF logs a KL whatever its coefficient.
+        is_known = self.framework == "OpenRLHF" or self.hyperparameters.kl_coefficient is not None
         if not is_known and np.any(np.nan_to_num(self.series.get("kl", 0.0))):
             asked.append("kl_coefficient")
         return self.needs | {name: WHY[name] for name in asked}
