@@ -57,6 +57,7 @@ from advisor.advice.wording import leader_text as leader_text
 from advisor.advice.wording import level_text as level_text
 from advisor.advice.wording import number as number
 from advisor.advice.wording import percent as percent
+from advisor.advice.wording import pilot_lines as pilot_lines
 from advisor.advice.wording import pilot_reason as pilot_reason
 from advisor.advice.wording import say_of_answer as say_of_answer
 from advisor.advice.wording import stability_interval as stability_interval

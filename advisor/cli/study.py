@@ -26,16 +26,21 @@ def next_pilot(
     as_json: bool = False,
 ) -> None:
     """Name the pilot whose result would improve the decision most for its price."""
-    from advisor.advice import export_pilot, in_trainer_names, pilot_reason
+    from advisor.advice import export_pilot, in_trainer_names, pilot_lines, pilot_reason
     from advisor.cli.terminal import load
 
     loaded = load(study, quiet=quiet)
-    advice, pilot = loaded.recommendation, loaded.next_pilot(steps=steps, seed=seed)
+    advice = loaded.recommendation
+    asked = advice.next_pilot if (steps, seed) == (None, None) else None
+    pilot = asked or loaded.next_pilot(steps=steps, seed=seed)
     if as_json:
         echo(json.dumps(pilot.model_dump(mode="json"), indent=2))
         return
     if to is not None:
         echo(export_pilot(advice, pilot, to, schedule=schedule), nl=False)
+        return
+    if asked is not None:  # what the answer is headed by
+        echo("\n".join(pilot_lines(advice)))
         return
     if not pilot.is_worth_its_price:
         but = "" if advice.kind == "recommendation" else ", but nothing fit to launch was found"

@@ -214,6 +214,17 @@ def test_no_pilot_that_would_live_is_exit_code_3(run, lifeless):
     assert message.count("\n") == 1
 
 
+def test_the_next_pilot_is_what_the_answer_is_headed_by(run, tmp_path):
+    study = study_of(tmp_path / "study", made_up_posterior([PLANS[0]], moved=None))
+    advice = Study.load(study).recommendation
+    assert advice.title == "Run these 2 pilots first"
+    named = run("next-pilot", study).strip()
+    assert named in advice.summary
+    assert named.count("learning_rate=") == 2
+    # Another length is another question.
+    assert "steps. Why: " in run("next-pilot", study, "--steps", 30)
+
+
 # export ----------------------------------------------------------------------------------------
 
 
