@@ -98,6 +98,27 @@ def test_completions_and_what_was_written_are_no_runs(tmp_path):
     assert len(read_runs(tmp_path)) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "is_run"),
+    [
+        ("baseline_real.json", False),
+        ("evals/before.json", False),
+        ("baseline_metrics.json", True),
+        ("results/reward.json", True),
+    ],
+)
+def test_rewards_of_tasks_in_an_evaluation_are_no_run(tmp_path, name, is_run):
+    rows = [{"task": f"t{n}", "reward": 0.1 * n} for n in range(12)]
+    file = tmp_path / "out" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(rows))
+    assert bool(inspect(tmp_path).runs) is is_run
+    # Steps, or what only training measures, make it one.
+    for more in ("step", "loss"):
+        file.write_text(json.dumps([row | {more: n} for n, row in enumerate(rows, 1)]))
+        assert len(read_runs(tmp_path)) == 1
+
+
 def test_what_was_written_does_not_take_the_settings_of_the_run(tmp_path):
     folder = own_loop(tmp_path, name="train.log")
     own_loop(tmp_path, name="generations.log")

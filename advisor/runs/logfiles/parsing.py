@@ -267,7 +267,7 @@ def _is_pair(value: Any) -> bool:
 
 SUFFIXES = frozenset({"", ".md", ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".console"})
 
-LEAST_PASTED = 20  # Rows from which on a page of Markdown is a console that was pasted
+LEAST_PASTED = 15  # Rows from which on a page of Markdown is a console that was pasted
 
 
 def lines_with(log: LogFile, sign: str) -> Iterator[str]:

@@ -240,13 +240,11 @@ class _Attempt:
         train = self.table.take(holds)
         row_kinds.refuse_rows(train, self.kinds, self.columns, self.path)
         keys = self._find_keys(train, reward)
-        if "step" not in keys.found and not self.columns.keys:
-            of_run, of_text = row_kinds.are_results(train), row_kinds.are_samples(train)
-            if of_run or of_text:
-                what = "the result of a run" if of_run else "a sample"
-                advice = "Give the logs of the runs, or name the step in a column map"
-                problem = f"each row is {what}, not a step of a run"
-                raise InputError(problem, path=self.path, advice=advice)
+        is_open = "step" not in keys.found and not self.columns.keys
+        if what := row_kinds.not_steps(train, self.path) if is_open else "":
+            advice = "Give the logs of the runs, or name the step in a column map"
+            problem = f"each row is {what}, not a step of a run"
+            raise InputError(problem, path=self.path, advice=advice)
         return train, keys
 
     def _borrow(

@@ -191,12 +191,19 @@ def are_results(table: Table) -> bool:
     return False
 
 
-def are_samples(table: Table) -> bool:
-    """Whether each row is a completion with its text, and none tells of an update."""
+def not_steps(table: Table, path: Path) -> str:
+    """What rows without a step are that are no steps of a training; empty where they may be."""
+    if are_results(table):
+        return "the result of a run"
     keys = table.filled_keys
-    is_training = any(set(ROWS["of_updates"]).intersection(words(key)) for key in keys)
+    if any(set(ROWS["of_updates"]).intersection(words(key)) for key in keys):
+        return ""
     texts = (table.text(key) for key in keys if plain(key) in ROWS["of_a_sample"])
-    return not is_training and any(2 * len(own) > len(table) for own in texts)
+    if any(2 * len(own) > len(table) for own in texts):
+        return "a sample"
+    named = set(re.split(r"[\W_]+", "/".join(path.parts[-2:]).lower()))
+    is_log = not named.isdisjoint(ROWS["of_logs"])
+    return "" if is_log or named.isdisjoint(ROWS["of_evaluations"]) else "an evaluation"
 
 
 def _run_keys(table: Table) -> list[str]:
