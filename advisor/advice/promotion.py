@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from advisor.advice.candidates import place_of
 from advisor.advice.cost import Cost, CostModel
+from advisor.advice.reasons import ending
 from advisor.forecast import Target, pilots_of
 from advisor.model import Posterior, RunSummary
 from advisor.runs import Settings
@@ -78,4 +79,7 @@ def _why_not(run: RunSummary, settings: Settings, steps: int) -> str | None:
             f"its learning rate followed a {run.settings.schedule} schedule over {over}; "
             "pilots at a constant rate can"
         )
+    end = ending(run)
+    if end.fell_from is not None:
+        return f"its reward fell from {end.peak:.3g} after step {end.fell_from:.0f}"
     return None

@@ -121,3 +121,14 @@ def test_a_config_has_the_kl_weight_of_most_pilots_and_says_that_they_differ(pos
     other = found.model_copy(update={"settings": changed(found.settings, kl_coefficient=0.05)})
     assert "algo.kl.init_coef 0.05" in export(other, "openrlhf")
     assert "Here it is 0.05." in export(other, "openrlhf")
+
+
+def test_a_pilot_that_has_fallen_does_not_go_on(posterior):
+    run = posterior.meta.runs[1]
+    steps = tuple(float(step) for step in range(1, 91))
+    fell = tuple(0.8 if step < 60 else 0.5 for step in steps)
+    remembered = {"logged_steps": steps, "thinned": 1}
+    fallen = told(posterior, **remembered, logged_rewards=fell)
+    assert "its reward fell from 0.8 after step" in asked(fallen, run.settings).text
+    calm = told(posterior, **remembered, logged_rewards=tuple(0.8 for _ in steps))
+    assert asked(calm, run.settings).why_not is None
