@@ -145,10 +145,10 @@ class _Attempt:
             train, rewards = train.take(placed.kept), rewards[placed.kept]
         series, missing, lost, unusable = read_series(train, rewards, keys.found, self.known)
         broken = {name: placed.step[rows] for name, rows in lost.items()}
-        ends = self.kinds.train.copy()
-        ends[ends] = stopped(holds[ends])
-        if step_key is not None and ends.any():
-            counts = self.table.column(step_key)[ends]
+        lasts = self.kinds.train.copy()
+        if step_key is not None and not holds[lasts][-1]:
+            lasts[lasts] = stopped(holds[lasts])
+            counts = self.table.column(step_key)[lasts]
             late = placed.at(np.unique(counts[np.isfinite(counts)]))
             broken["reward"] = np.union1d(broken.get("reward", []), late)
         borrowed = self._borrow(series, missing, broken, train, step_key, placed)
