@@ -146,7 +146,7 @@ class _Attempt:
         series, missing, lost, unusable = read_series(train, rewards, keys.found, self.known)
         broken = {name: placed.step[rows] for name, rows in lost.items()}
         lasts = self.kinds.train.copy()
-        if step_key is not None and not holds[lasts][-1]:
+        if step_key is not None and not holds[lasts][-5:].any():
             lasts[lasts] = stopped(holds[lasts])
             counts = self.table.column(step_key)[lasts]
             late = placed.at(np.unique(counts[np.isfinite(counts)]))
