@@ -177,7 +177,7 @@ def launch_notes(advice: AnswerFields) -> list[str]:
     first = [] if advice.promotion is None else [advice.promotion.text]
     bound = [advice.binding] if advice.kind == "next_pilot" else []
     urgent = [one for one in advice.notes if one.audience == "caution" or one.kind in URGENT]
-    # That no test bears the forecast out comes before what it leaves open.
+    # A forecast that no test supports comes before what it leaves open.
     urgent.sort(key=lambda one: one.kind not in (Kind.TOO_LONG, Kind.LONG_BY_PUBLIC_RUNS))
     return [*first, *map(str, urgent), *bound]
 

@@ -103,10 +103,7 @@ def diagnose(
     from advisor.runs import inspect as inspect_logs
 
     found = inspect_logs(logs, **stated.keywords)
-    unread = found.unread_logs
-    broken = [
-        Diagnosis.of_broken(path, reason) for path, reason, kind in unread if kind == "broken"
-    ]
+    broken = [Diagnosis.of_broken(*one[:2]) for one in found.unread if one.kind == "broken"]
     if not broken:
         require_runs(found, logs)
     judged = [*_judge(found.runs, posterior, quiet=quiet), *broken]
@@ -115,8 +112,8 @@ def diagnose(
     else:
         _show(judged, output(), with_cards=not quiet)
     verdicts = {str(one.verdict) for one in judged}
-    for path, reason, kind in found.unread_logs:
-        if kind != "broken":
+    for path, reason, kind in found.unread:
+        if kind == "log":
             echo(f"Not read: {path}: {reason}", err=True)
     failing = {"fail": ("FAIL",), "warning": ("FAIL", "WARNING"), "never": ()}[fail_on.value]
     if verdicts.intersection(failing):

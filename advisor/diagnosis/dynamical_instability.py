@@ -126,8 +126,7 @@ def find_lost(run: PilotRun, name: str) -> Lost | None:
         return None
     ends = np.append(places, bad.size)
     lengths = np.diff(ends) - 1
-    # In the first rows mixed precision looks for its scale.
-    # So do scattered rows that are many.
+    # Many scattered rows count; in the first ones mixed precision looks for its scale.
     is_most = bad.mean() > 0.5 or bad[places[0] :].sum() >= max(5, 0.05 * bad.size)
     long = np.flatnonzero(lengths >= 3)
     if not (long.size or lengths[-1] > 1 or is_most):

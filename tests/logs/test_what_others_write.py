@@ -90,7 +90,7 @@ def test_completions_and_what_was_written_are_no_runs(tmp_path):
         for n in range(40)
     ]
     (tmp_path / "iter_1.jsonl").write_text("\n".join(map(json.dumps, samples)))
-    with pytest.raises(InputError, match="each row is a sample, not a step"):
+    with pytest.raises(InputError, match="each row is a completion, not a step"):
         read_runs(tmp_path)
     # With a loss beside it a text is that of a step.
     steps = [one | {"loss": 0.1} for one in samples]

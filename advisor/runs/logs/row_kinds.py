@@ -200,8 +200,8 @@ def not_steps(table: Table, path: Path) -> str:
         return ""
     texts = (table.text(key) for key in keys if plain(key) in ROWS["of_a_sample"])
     if any(2 * len(own) > len(table) for own in texts):
-        return "a sample"
-    named = set(re.split(r"[\W_]+", "/".join(path.parts[-2:]).lower()))
+        return "a completion"
+    named = set(words("/".join(path.parts[-2:])))
     is_log = not named.isdisjoint(ROWS["of_logs"])
     return "" if is_log or named.isdisjoint(ROWS["of_evaluations"]) else "an evaluation"
 

@@ -161,6 +161,12 @@ class SettingsExtractor(Derived):
             (TrainerSetting(self.shown(of), one) for of, one in found if one is not None), None
         )
 
+    def take_trained(self) -> None:
+        """Note an adapter where a banner says that the lesser part of the model is trained."""
+        trained = self.amount("trained_percent")
+        if trained is not None and trained.value < 50:
+            self.note("adapter", "lora", f"{trained.value:g} % of the parameters are trained")
+
     def count(self, *names: str, least: int = 1) -> TrainerSetting[int] | None:
         """First of some settings that is a whole number of at least ``least``."""
         for name in self._spelled(names):

@@ -40,9 +40,7 @@ def derive(settings: Mapping[str, Any]) -> Derived:
         if prompts.name == "batch":
             extractor.assume(f"{prompts} taken as prompts per optimizer step (not completions)")
     extractor.take("epochs_per_refresh", passes(extractor, "epochs_per_refresh", settings))
-    trained = extractor.amount("trained_percent")
-    if trained is not None and trained.value < 50:
-        extractor.note("adapter", "lora", f"{trained.value:g} % of the parameters are trained")
+    extractor.take_trained()
     for ours in ("clip_low", "clip_high"):
         bound = extractor.amount(ours)
         # Below it an ``epsilon`` is Adam's, not a trust region.
@@ -69,7 +67,7 @@ WORDS = read_data("own_loop")["console"]
 
 def claims(log: LogFile) -> bool:
     """Whether the lines of a text log count steps and state a reward."""
-    if not set(WORDS["of_texts"]).isdisjoint(re.split(r"[\W_]+", log.name.lower())):
+    if not set(WORDS["of_texts"]).isdisjoint(words(log.name)):
         return False
     steps = uncounted = 0
     # So many lines that mention a reward and log no step are another's.
@@ -306,8 +304,9 @@ def parse_settings(line: str) -> tuple[str | None, dict[str, str]]:
         value = found.group("value").strip("\"'.")
         if PATTERNS["name" if key in WORDS["named"] else "number"].fullmatch(value):
             settings.setdefault(key, value)
-    if trained := PATTERNS["trained"].search(text):
-        settings["trained_percent"] = trained[1]
+    # A banner of the library that adds the adapter, whatever the loop.
+    if trained := patterns("trl")["trained"].search(text):
+        settings["trained_percent"] = trained[3]
     tag = PATTERNS["tag"].match(text)
     return None if tag is None else _run_name(tag.group("tag")), settings
 

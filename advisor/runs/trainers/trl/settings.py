@@ -249,8 +249,8 @@ def _set_adapter(extractor: SettingsExtractor) -> None:
         extractor.take("adapter_rank", rank)
     elif kind is not None or extractor.is_on("use_peft"):
         extractor.note("adapter", "lora", kind.name if kind else "use_peft is on")
-    elif (trained := extractor.amount("trained_percent")) is not None and trained.value < 50:
-        extractor.note("adapter", "lora", f"{trained.value:g} % of the parameters are trained")
+    else:
+        extractor.take_trained()
     if extractor.facts.get("adapter") == "lora":
         extractor.take_over("adapter_alpha")
         extractor.take_targets()
