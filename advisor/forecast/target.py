@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isclose
 
 from advisor.errors import InputError
 from advisor.model import Meta, Posterior, RunSummary
 from advisor.runs import PilotRun
 
 MOST_PARAMETERS = 1e14  # Parameters of a model beyond which a number is a mistake of units
+ROUNDED = 0.1  # Share by which names round sizes: 1.54e9 parameters are "1.5B"
 
 
 @dataclass(frozen=True)
@@ -70,18 +72,19 @@ def named_target(
     meta, largest = posterior.meta, largest_target(posterior)
     task = largest.task if task is None else task
     check_task(posterior, task)
+    piloted = dict(zip((name for _, name in meta.groups), meta.group_parameters, strict=True))
     if model is None and parameters is not None:
-        model = f"model of {parameters:.3g} parameters"
+        sized = [n for n, size in piloted.items() if isclose(parameters, size, rel_tol=ROUNDED)]
+        model = sized[0] if sized else f"model of {parameters:.3g} parameters"
     model = largest.model if model is None else model
-    sizes = zip(meta.groups, meta.group_parameters, strict=True)
-    known = {name: size for (_, name), size in sizes}.get(model)
-    if known is not None and parameters not in (None, known):
+    known = piloted.get(model)
+    if known and parameters and not isclose(parameters, known, rel_tol=ROUNDED):
         raise InputError(
             f"the pilots say that '{model}' has {known:.3g} parameters, not {parameters:.3g}",
             argument="parameters",
             advice="Leave it out, or give the new model a name of its own",
         )
-    size = parameters or known or PilotRun.parameters_in(model)
+    size = known or parameters or PilotRun.parameters_in(model)
     if size is None:
         raise InputError(
             f"the size of model '{model}' is unknown",

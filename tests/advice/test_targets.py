@@ -39,6 +39,9 @@ def test_targets_are_completed_from_the_pilots(posterior):
     assert named_target(posterior) == Target("sort", "tiny-m", 4e5)
     assert named_target(posterior, "tiny-s") == Target("sort", "tiny-s", 1e5)
     assert named_target(posterior, parameters=7e9).parameters == 7e9
+    assert named_target(posterior, parameters=4.1e5) == Target("sort", "tiny-m", 4e5)
+    assert named_target(posterior, "tiny-s", parameters=1.02e5) == Target("sort", "tiny-s", 1e5)
+    assert named_target(posterior, parameters=4.6e5).model == "model of 4.6e+05 parameters"
     assert named_target(posterior, "Qwen2.5-7B").parameters == 7e9
     assert named_target(posterior, "mine", parameters=2e6, start_reward=0.4).start_reward == 0.4
     with pytest.raises(InputError, match="the size of model 'mine' is unknown"):
