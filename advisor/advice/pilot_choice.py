@@ -441,7 +441,7 @@ def choose_pilot(
     if otherwise is not None:
         kept = evaluate(otherwise).utility.mean()
         gain += max(0.0, float(utility.mean(axis=1).max() - kept)) / scale
-        over = " over running what was piloted"
+        over = " over what was piloted"
     return NextPilot(
         settings=pilot,
         steps=length,

@@ -163,7 +163,14 @@ def _choice(advice: AnswerFields, check: PriorCheck) -> str:
 
 def headlines(advice: AnswerFields) -> list[str]:
     """What is wrong with the whole answer: a first look, another preset, a looser check."""
-    return [str(one) for one in advice.notes if one.audience == "headline"]
+    texts = [str(one) for one in advice.notes if one.audience == "headline"]
+    return [one for one in texts if one not in _implied(advice)]
+
+
+def _implied(advice: AnswerFields) -> list[str]:
+    """A loose check of a first look, which says so itself."""
+    is_first_look = Kind.FIRST_LOOK in kinds(advice.notes)
+    return [str(one) for one in advice.notes if is_first_look and one.kind is Kind.CHAINS_LOOSE]
 
 
 def leader_text(advice: AnswerFields, *, is_brief: bool = False) -> str:
@@ -179,7 +186,7 @@ def launch_notes(advice: AnswerFields) -> list[str]:
     urgent = [one for one in advice.notes if one.audience == "caution" or one.kind in URGENT]
     # A forecast that no test supports comes before what it leaves open.
     urgent.sort(key=lambda one: one.kind not in (Kind.TOO_LONG, Kind.LONG_BY_PUBLIC_RUNS))
-    return [*first, *map(str, urgent), *bound]
+    return [*first, *map(str, urgent), *bound, *_implied(advice)]
 
 
 def pilot_lines(advice: AnswerFields) -> list[str]:

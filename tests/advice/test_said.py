@@ -56,7 +56,7 @@ def test_a_pilot_gains_over_running_what_was_piloted(first_contact):
     """The figure beside the answer showed twice the reward while the pilot was to gain nothing."""
     assert first_contact.kind == "next_pilot"
     assert first_contact.next_pilot.gain > first_contact.next_pilot.loss
-    assert "of its range over running what was piloted" in first_contact.next_pilot.reason
+    assert "reward over what was piloted: " in first_contact.next_pilot.reason
 
 
 def test_a_pilot_that_costs_more_than_it_tells_is_not_asked_for():
