@@ -438,11 +438,16 @@ def find_decline(
 ) -> tuple[float, float, float, float] | None:
     """Step of a peak that the run ends below, however slowly it fell; best, last, first level."""
     rows = levels.window_rows(2 * reward.size, least)
-    if fall.z < levels.SURE or reward.size < 2 * rows:
+    if reward.size < 2 * rows:
         return None
     mean = levels.trailing_mean(reward, rows)
     at, last, first = int(np.argmax(mean)), float(mean[-1]), float(mean[0])
     best = float(mean[at])
+    # A fit of one fall fails where the run rose first: then both ends stand against its best rows.
+    top, ends = levels.level(reward[at : at + rows]), (reward[:rows], reward[-rows:])
+    apart = min(top.above(levels.level(end)) for end in ends)
+    if max(fall.z, levels.as_normal(apart, 2 * (rows - 1))) < levels.SURE:
+        return None
     # A tenth of the level.
     if best - last < 0.1 * (best - floor):
         return None
@@ -542,5 +547,8 @@ def _learned_nothing(run: PilotRun, first: levels.Level, most: float, reward: Fl
         return False
     known = run.reward_ceiling
     top = max(1.0 if known is None else known, float(reward.max()))
-    room = top - first.mean
-    return room > 0.3 * (top - floor_of(run)) and most < 0.1 * room
+    room, rows = top - first.mean, levels.window_rows(reward.size)
+    # What was gained and lost again was learned.
+    error = levels.Level.row_noise(reward) / np.sqrt(rows)
+    peak = levels.trailing_mean(reward, rows).max() - first.mean - levels.SURE * error
+    return room > 0.3 * (top - floor_of(run)) and max(most, peak) < 0.1 * room

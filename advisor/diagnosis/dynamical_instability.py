@@ -29,7 +29,7 @@ def dynamical_instability(
     effective = _effective_samples(run)
     verdict, _ = find_final_fall(*judged(run))
     logged = [name for name in (*RULE.times, "importance_ess") if levels.series_of(run, name)]
-    updated = ("reward", "loss", "gradient_norm", "kl", *RULE.least, "importance_ess")
+    updated = dict.fromkeys(("reward", "loss", "kl", *RULE.least, "importance_ess"))
     never = [name for name in updated if name in run.not_finite and name not in run.series]
     broken = [lost for name in updated if (lost := find_lost(run, name)) is not None]
     draws = _finite(margin)

@@ -146,3 +146,21 @@ def test_a_remedy_fits_what_differs():
     gentle = run("gentle", living, kl_coefficient=0.04, learning_rate=1e-6)
     other = with_kl.model_copy(update={"task": "other"})
     assert "a third of the" in change(gentle, other, run("short", living[:20], kl_coefficient=0.04))
+
+
+def test_a_short_rise_and_a_slow_fall_are_named_and_no_gain_is_not_claimed_of_them():
+    """A fit of one fall sees the rise; a run that lost its gain has learned something."""
+    up, down = np.linspace(0.2, 0.85, 24), np.linspace(0.85, 0.67, 18)
+    card = collapse(make(np.concatenate([up, down]) + 0.018 * noise(3, 42)))
+    assert (card.status, card.kind) == ("INFO", "below_best")
+    still = collapse(make(np.concatenate([up, np.full(18, 0.85)]) + 0.018 * noise(3, 42)))
+    assert still.status == "PASS"
+
+
+def test_a_run_that_lost_what_it_had_gained_did_learn():
+    rise = np.concatenate([np.linspace(0.4, 0.6, 30), np.linspace(0.6, 0.4, 30)])
+    lost, flat = (make(values + 0.03 * noise(2, 60)) for values in (rise, np.full(60, 0.4)))
+    assert collapse(lost).kind == "declined"
+    too_short = JUDGES["too_short"]
+    assert too_short(lost).title != "Nothing learned"
+    assert too_short(flat).title == "Nothing learned"

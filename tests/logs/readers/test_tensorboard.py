@@ -138,7 +138,7 @@ def test_a_resumed_run_counts_from_its_first_step(tmp_path: Path) -> None:
             **dict.fromkeys(range(1, 6), 1.0),
             **dict.fromkeys(range(6, 9), 2.0),
         }
-        assert any("steps from 6 on" in warning for warning in logged.warnings)
+        assert any("5 rows (steps 6 to 10)" in warning for warning in logged.warnings)
 
 
 def test_a_second_writer_of_other_tags_replaces_nothing(tmp_path: Path) -> None:

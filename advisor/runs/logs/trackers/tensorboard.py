@@ -92,9 +92,10 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
         attempt.settings.update(settings)
         attempt.stated.update(stated)
         replaced = _append(attempt.cells, events.cells)
-        if replaced is not None:
+        if replaced:
+            rows = f"{counted(len(replaced), 'row')} (steps {min(replaced)} to {max(replaced)})"
             attempt.warnings.append(
-                f"steps from {replaced} on were logged before {log.name} too: those are {IN_NO_RUN}"
+                f"{rows} of an earlier file begin again in {log.name}: those are {IN_NO_RUN}"
             )
     if not any(attempt.cells for attempt in attempts):
         advice = "Give the folder of the run's own event file, with the scalars of its steps"
@@ -132,17 +133,17 @@ def _read_files(logs: Sequence[LogFile]) -> tuple[list[tuple[LogFile, Events]], 
     return files, warnings
 
 
-def _append(cells: dict[str, Cells], later: Mapping[str, Cells]) -> int | None:
-    """Put the cells of a later file behind those before it; the first step that it replaces."""
+def _append(cells: dict[str, Cells], later: Mapping[str, Cells]) -> set[int]:
+    """Put the cells of a later file behind those before it; the steps that it replaces."""
     start = min((min(new.steps) for new in later.values() if len(new.steps)), default=0)
-    is_replaced = False
+    replaced: set[int] = set()
     for tag, new in later.items():
         old = cells.get(tag, Cells())
         stays = np.asarray(old.steps) < (start if len(new.steps) else np.inf)
-        is_replaced = is_replaced or not stays.all()
+        replaced.update(np.asarray(old.steps)[~stays].tolist())
         steps = np.append(np.asarray(old.steps)[stays], new.steps)
         cells[tag] = Cells(steps, np.append(np.asarray(old.values)[stays], new.values))
-    return start if is_replaced else None
+    return replaced
 
 
 def _table(cells: dict[str, Cells]) -> Table:

@@ -70,7 +70,8 @@ def _thinned_out(count: Column, own: str) -> list[str]:
     # Share of equal gaps below which a counter of log calls looks thinned out
     if times.sum() < 50 or times.max() >= 0.8 * times.sum():
         return []
-    jumps = f"by {gaps[times.argmax()]:g} in only {times.max()} of {times.sum()} rows"
+    spacing = gaps @ times / times.sum()
+    jumps = f"by {spacing:.2g} on average, by {gaps[times.argmax()]:g} in only {times.max()} rows"
     why = f"so the export may be a sample; scan_history() gives the rows that are {IN_NO_RUN}"
     return [f"{own} jumps unevenly ({jumps}), {why}"]
 
