@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from advisor import read_runs
+from advisor import inspect, read_runs
 from advisor.errors import InputError
 
 STEPS = range(1, 31)
@@ -125,3 +125,41 @@ def test_a_reward_of_selected_completions_is_one(tmp_path):
     (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (run,) = read_runs(tmp_path)
     assert run.keys_read["reward"] == "reward/selected_mean"
+
+
+LONG = "[Step {n}] " + "completions/some_long_name=0.0000 " * 20 + "reward={reward:.4f}"
+TRAINER = "args = GRPOConfig(learning_rate=cfg.lr, num_generations=cfg.groups, beta=0.1)"
+
+
+def test_a_notebook_may_print_long_lines_and_keep_its_settings_in_a_class(tmp_path):
+    fields = "class Settings:\n    lr: float = 5e-7\n    groups: int = 4\ncfg = Settings()"
+    (run,) = read_runs(notebook(tmp_path, fields, TRAINER, lines=rewards(LONG)))
+    assert run.hyperparameters.learning_rate == 5e-7
+    assert run.hyperparameters.group_size == 4
+
+
+@pytest.mark.parametrize("other", ["cfg.lr = 1e-5", "cfg = Settings(lr=1e-5)"])
+def test_a_field_with_two_values_is_not_known(tmp_path, other):
+    fields = "class Settings:\n    lr: float = 5e-7\n    groups: int = 4\ncfg = Settings()"
+    (run,) = read_runs(notebook(tmp_path, fields, other, TRAINER, lines=rewards()))
+    assert run.hyperparameters.learning_rate is None
+    assert run.hyperparameters.group_size == 4
+
+
+def test_the_code_of_an_own_loop_tells_its_settings(tmp_path):
+    code = "G = 4\nBETA = 0.04\nopt = torch.optim.AdamW(model.parameters(), lr=2e-5)"
+    (run,) = read_runs(notebook(tmp_path, code, "train()", lines=rewards()))
+    known = run.hyperparameters
+    assert (known.learning_rate, known.group_size, known.kl_coefficient) == (2e-5, 4, 0.04)
+
+
+def test_two_optimizers_leave_the_learning_rate_open(tmp_path):
+    code = "one = AdamW(a, lr=2e-5)\ntwo = AdamW(b, lr=1e-4)"
+    (run,) = read_runs(notebook(tmp_path, code, "train()", lines=rewards()))
+    assert run.hyperparameters.learning_rate is None
+
+
+def test_a_model_may_be_loaded_by_its_own_class(tmp_path):
+    code = 'm = Qwen2VLForConditionalGeneration.from_pretrained("Qwen/Qwen2-VL-2B-Instruct")'
+    (run,) = inspect(notebook(tmp_path, code, "train()", lines=rewards())).runs
+    assert (run.model, run.parameters) == ("Qwen/Qwen2-VL-2B-Instruct", 2e9)
