@@ -163,3 +163,10 @@ def test_a_model_may_be_loaded_by_its_own_class(tmp_path):
     code = 'm = Qwen2VLForConditionalGeneration.from_pretrained("Qwen/Qwen2-VL-2B-Instruct")'
     (run,) = inspect(notebook(tmp_path, code, "train()", lines=rewards())).runs
     assert (run.model, run.parameters) == ("Qwen/Qwen2-VL-2B-Instruct", 2e9)
+
+
+def test_the_version_of_a_kept_model_is_no_part_of_its_name(tmp_path):
+    kept = "/root/.cache/kagglehub/models/deepseek-ai/transformers/r1-distill-qwen-1.5b"
+    code = f'm = AutoModelForCausalLM.from_pretrained("{kept}/1")'
+    (run,) = read_runs(notebook(tmp_path, code, "train()", lines=rewards()))
+    assert (run.model, run.parameters) == (kept, 1.5e9)
