@@ -512,7 +512,8 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
 
 
 def model_name(named: str) -> str:
-    """Name of a model, where a path into the cache of the hub is given; else what is given."""
+    """Name of a model, where a path into the cache of a hub is given; else what is given."""
+    named = re.sub(r"(.*kagglehub.*)/\d+/?$", r"\1", named)  # the number of its version
     found = re.search(r"(?:^|[/\\])models--([^/\\]+)", named)
     return found[1].replace("--", "/", 1) if found else named
 

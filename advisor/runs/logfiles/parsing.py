@@ -182,12 +182,13 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
 
     # A quoted cell may span lines, so the parser, not the line ends, must find the rows.
     reader = csv.reader(texts(), delimiter=_separator(header), strict=True)
-    width, problem, held = 0, "", list[tuple[int, list[str]]]()
+    width, problem, held, is_even = 0, "", list[tuple[int, list[str]]](), True
     try:
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
             yield from held
+            is_even = is_even and not (held and len(held[0][1]) < width)
             if not width:
                 width, cells = len(cells), [cell.strip() for cell in cells]
             if len(cells) > width:
@@ -201,8 +202,8 @@ def csv_rows(log: LogFile, notes: list[str]) -> Iterator[tuple[int, list[str]]]:
         advice = "Quote cells that contain the separator, or copy the file again"
         raise InputError(problem, path=log.path, row=row, advice=advice)
     _note_holes(log, notes)
-    # Shorter than the header and without a line end: it was still being written.
-    if held and last.is_open and len(held[0][1]) < width:
+    # Shorter than the header and all else: still being written, or a summary under other names.
+    if held and (last.is_open or is_even) and len(held[0][1]) < width:
         notes.append(f"the last line, row {held[0][0]}, is cut: {IN_NO_RUN}")
     else:
         yield from held

@@ -283,6 +283,7 @@ class _Attempt:
 
     def _evaluations_only(self, reward: str | None) -> dict[str, Any]:
         """Run without a train reward."""
+        row_kinds.refuse_agents(self.table, self.columns, self.path)
         keys = self._find_other_keys(self.table, _without_keys(self.columns, "reward"))
         if not self.kinds.train.any() and reward is not None and not keys.evaluations:
             keys = replace(keys, evaluations=(reward,))

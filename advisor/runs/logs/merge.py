@@ -32,8 +32,8 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
     """Join what the log tells with what config files, sidecar and flags tell."""
     raw = located.raw
     _refuse_short(raw, run_id)
-    given = {key: setting.value for key, setting in settings.items()}
-    known = {**raw.observed.facts, **located.stated.facts, **given}
+    stated = located.stated
+    known = {**raw.observed.facts, **stated.facts, **{k: s.value for k, s in settings.items()}}
     factors: list[Any] = [known.get(f"{name}_per_refresh") for name in ("minibatches", "epochs")]
     if raw.step_unit == "refresh" and None not in factors:
         raw = raw.on_optimizer_steps(math.prod(map(int, factors)))
@@ -45,7 +45,6 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         {**raw.observed.facts, **rates.facts}, path=Path(raw.path), row=place_row(raw)
     )
     _refuse_contradictions(raw, rates, settings)
-    stated = located.stated
     found = Derived(
         assumptions=(*raw.assumptions, *stated.assumptions),
         warnings=(*raw.warnings, *rates.warnings, *stated.warnings),
@@ -55,6 +54,7 @@ def merge_run(located: LocatedRun, run_id: str, settings: Mapping[str, Setting])
         from_rows = f"{key} {value} [the log's rows]"
         found.put(key, value, raw.observed.arithmetic.get(key, from_rows))
     _weigh(found, rates, stated, settings)
+    _check_planned(raw, found)
     for key, setting in settings.items():
         shown, line = found.facts.get(key), f"{key} = {setting.value} from {setting.where} is used"
         # A log with rows far apart gives these only roughly: a small difference is no warning.
@@ -119,7 +119,7 @@ def _parameters(
     model, given = values["model"], settings.get("model")
     size = PilotRun.parameters_in(model)
     if size is None and named:
-        model, size = place, PilotRun.parameters_in(re.sub(r"([\d.]+\w)$", r" \1", named))
+        model, size = place, PilotRun.parameters_in(re.sub(r"((?<![01]_)[\d.]+\w)$", r" \1", named))
     if size is not None:
         found.assume(f"parameters = {size:g} assumed (read off the name '{model}')")
     elif given:
@@ -154,6 +154,14 @@ def _weigh(found: Derived, rates: Rates, stated: Derived, settings: Mapping[str,
             found.put(key, value, stated.arithmetic.get(key, f"{key} {value}"))
         elif key not in settings:
             found.warn(f"{against}; the settings beside it say {value}")
+
+
+def _check_planned(raw: RawRun, found: Derived) -> None:
+    """Leave out planned steps that are fewer than the log's: they are of another run."""
+    planned, last = found.facts.get("planned_steps"), raw.step.max(initial=0)
+    if planned is not None and raw.step_unit == "optimizer" and last >= 1.5 * planned:
+        found.warn(f"planned_steps {planned} was left out: the log goes to step {last:g}")
+        found.drop("planned_steps")
 
 
 def _within_warmup(raw: RawRun, rates: Rates, found: Derived) -> None:

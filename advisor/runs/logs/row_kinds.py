@@ -112,8 +112,14 @@ def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> 
             problem = f"rows of {len(names)} kinds hold a reward ({', '.join(names[:8])})"
             advice = f'Choose one in a column map: filter = "{key}=..."'
             raise InputError(problem, path=path, key=key, advice=advice)
+    refuse_agents(table, columns, path)
+
+
+def refuse_agents(table: Table, columns: Columns, path: Path) -> None:
+    """Raise where rows are steps of an agent at play, or of the training of one without words."""
     for key in () if "reward" in columns.keys else table.keys:
-        if key.lower().partition("/")[0] in ROWS["of_an_episode"]:
+        name = key.lower()
+        if not {name, name.partition("/")[0]}.isdisjoint(ROWS["of_an_episode"]):
             problem = "the rows are steps of an agent in its environment, not of its training"
             advice = "Give the log of the training, or name its reward in a column map"
             raise InputError(problem, path=path, key=key, advice=advice)

@@ -12,7 +12,7 @@ from advisor.errors import InputError
 from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
-from advisor.runs.logfiles.parsing import lines_with
+from advisor.runs.logfiles.parsing import LEAST_PASTED, lines_with
 from advisor.runs.trainers.derived import Derived, SettingsExtractor, patterns, read_data
 from advisor.runs.trainers.key_table import passes, plain, read_key_table, spellings
 from advisor.runs.trainers.keys import has_evaluation_key, has_reward_key, words
@@ -70,6 +70,7 @@ def claims(log: LogFile) -> bool:
     if not set(WORDS["of_texts"]).isdisjoint(words(log.name)):
         return False
     steps = uncounted = 0
+    least = LEAST_PASTED if log.suffix == ".md" else 2  # a page shows examples
     # So many lines that mention a reward and log no step are another's.
     for line in itertools.islice(lines_with(log, "eward"), 400):
         step = parse_step(line)
@@ -77,9 +78,9 @@ def claims(log: LogFile) -> bool:
         uncounted += step is None and parse_uncounted(line) is not None
         if is_of_another(line):
             return False
-        if steps >= 2:
+        if steps >= least:
             return True
-    return uncounted >= 3
+    return uncounted > least
 
 
 def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:

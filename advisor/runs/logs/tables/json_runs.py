@@ -337,7 +337,9 @@ def _flat(row: Mapping[str, Any]) -> Cells:
 
 
 def _has(node: Mapping[str, Any], kind: str) -> bool:
-    return not {key.lower() for key in node}.isdisjoint(NAMES[kind])
+    """Whether an object has a key of a kind; one answer is a text, their number or score none."""
+    texts = {key.lower() for key, cell in node.items() if not _is_number(cell)}
+    return not (texts if kind == "of_a_sample" else {*map(str.lower, node)}).isdisjoint(NAMES[kind])
 
 
 def _is_number(cell: Any) -> TypeGuard[float]:

@@ -20,6 +20,7 @@ from advisor.runs.logfiles.limits import limits
 from advisor.runs.logfiles.log_file import LogFile
 from advisor.runs.logfiles.logged import Claim, Columns, Logged, Reader, TableBuilder
 from advisor.runs.logfiles.parsing import parse_json
+from advisor.runs.trainers.generic import NAME as OWN_LOOP
 from advisor.runs.trainers.registry import trainer_readers
 from advisor.runs.trainers.trl.settings import PLANNED, PrintedSettings
 from advisor.text import compiled, read_toml
@@ -39,7 +40,7 @@ OPERATORS: dict[type[ast.AST], Any] = {
 
 def claims(log: LogFile) -> bool:
     """Whether a file is a notebook in whose outputs rewards stand."""
-    blocks = log.blocks(limits.most_notebook_bytes, 200)
+    blocks = log.blocks(limits.most_notebook_bytes, 2000)
     return log.suffix == ".ipynb" and any(map(PATTERNS["reward_bytes"].search, blocks))
 
 
@@ -56,7 +57,7 @@ def read(logs: Sequence[LogFile], columns: Columns) -> Iterator[Logged]:
             continue
         code.feed(_joined(cell.get("source")))
         outputs = [output for output in _listed(cell.get("outputs")) if isinstance(output, dict)]
-        runs += _Outputs(outputs, log, columns, code.settings).runs()
+        runs += _Outputs(outputs, log, columns, code).runs()
     if not runs:
         problem = "no output of the notebook shows a reward for each step"
         advice = "Save it with the outputs of its training cell, or give the trainer_state.json"
@@ -141,7 +142,7 @@ class _Outputs:
     outputs: list[dict[str, Any]]
     log: LogFile
     columns: Columns
-    settings: dict[str, Scalar]
+    code: NotebookCode
 
     def runs(self) -> list[Logged]:
         tables: list[ProgressTable] = []
@@ -187,7 +188,7 @@ class _Outputs:
         return Logged(
             builder.build(),
             framework="TRL",
-            settings={**self.settings, **used},
+            settings={**self.code.settings, **used},
             facts={"kl_coefficient": 0.0} if has_no_kl else {},
             planned_steps=planned,
         )
@@ -207,7 +208,8 @@ class _Outputs:
         for reader in sorted(printed, key=lambda reader: reader.claim):
             if raw.strip() and reader.claims(console):
                 runs = reader.read([console], self.columns)
-                return [replace(run, settings={**self.settings, **run.settings}) for run in runs]
+                code = self.code.settings_of
+                return [replace(r, settings={**code(r.framework), **r.settings}) for r in runs]
         return []
 
 
@@ -217,6 +219,9 @@ class NotebookCode:
     def __init__(self) -> None:
         # Empty where the code sets one to two values, or to one that only running it tells.
         self._names: dict[str, tuple[Scalar, ...]] = {}
+        # Of classes and their objects, ``.lr`` of ``cfg.lr``; empty where two of them differ.
+        self._fields: dict[str, tuple[Scalar, ...]] = {}
+        self._classes = {"Adam", "AdamW", "Adam8bit", "AdamW8bit", "PagedAdamW8bit"}
         self._config: dict[str, Scalar] = {}
         self._config_is_grpo = False
         self._others: dict[str, Scalar] = {}
@@ -225,6 +230,13 @@ class NotebookCode:
     def settings(self) -> dict[str, Scalar]:
         """All that is set so far."""
         return {**self._others, **self._config}
+
+    def settings_of(self, framework: str | None) -> dict[str, Scalar]:
+        """All that is set so far, of a hand-written loop also under names of its own."""
+        known = {name.strip("."): value for name, value in (self._names | self._fields).items()}
+        own = {k: v[0] for k, v in known.items() if v and PATTERNS["of_a_loop"].fullmatch(k)}
+        own = {name if name == "G" else name.lower(): value for name, value in own.items()}
+        return {**(own if framework == OWN_LOOP else {}), **self.settings}
 
     def feed(self, source: str) -> None:
         """Take one code cell; what is not valid Python is passed over."""
@@ -237,6 +249,7 @@ class NotebookCode:
         for statement in tree.body if tree is not None else ():
             bound, local = _bound(statement)
             found, targets = self._assigned(statement)
+            self._take_fields(statement)
             named = {name: found if name in targets else () for name in bound}
             same = {name: self._names.get(name, named[name]) == named[name] for name in bound}
             after = {**self._names, **{name: named[name] if same[name] else () for name in bound}}
@@ -255,6 +268,24 @@ class NotebookCode:
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         return self._value(statement.value), names
 
+    def _take_fields(self, statement: ast.stmt) -> None:
+        """Take what classes set, and what their objects are given."""
+        given: list[tuple[str, tuple[Scalar, ...]]] = []
+        for node in ast.walk(statement):
+            if isinstance(node, ast.ClassDef):
+                self._classes.add(node.name)
+                for line in node.body:
+                    found, targets = self._assigned(line)
+                    given += [(target, found) for target in targets]
+            elif isinstance(node, ast.Call) and _last_name(node.func) in self._classes:
+                given += [(one.arg, self._value(one.value)) for one in node.keywords if one.arg]
+            elif isinstance(node, ast.Assign):
+                fields = (one.attr for one in node.targets if isinstance(one, ast.Attribute))
+                given += [(field, self._value(node.value)) for field in fields]
+        for name, value in given:
+            same = self._fields.get(f".{name}", value) == value
+            self._fields[f".{name}"] = value if same else ()
+
     def _call(self, call: ast.Call) -> None:
         name = _last_name(call.func)
         given = {
@@ -269,7 +300,7 @@ class NotebookCode:
             if is_grpo or not self._config_is_grpo:
                 self._config, self._config_is_grpo = given, is_grpo
         elif name == "from_pretrained" and isinstance(call.func, ast.Attribute):
-            if "Model" in _last_name(call.func.value):
+            if PATTERNS["model"].fullmatch(_last_name(call.func.value)):
                 named = given.get("model_name", given.get("pretrained_model_name_or_path"))
                 self._take("model_name_or_path", named or first, str)
                 self._take("full_finetuning", given.get("full_finetuning"), bool)
@@ -294,7 +325,7 @@ class NotebookCode:
     def _value(self, node: ast.expr) -> tuple[Scalar, ...]:
         """Value of an expression, if it is one that a setting can have."""
         try:
-            value = _evaluate(node, self._names)
+            value = _evaluate(node, self._names | self._fields)
         except (ValueError, TypeError, ArithmeticError, RecursionError):
             return ()
         if isinstance(value, str):
@@ -334,8 +365,9 @@ def _evaluate(node: ast.expr, names: Mapping[str, tuple[Scalar, ...]]) -> Any:
     """Value of a literal, of a name of one, or of plain arithmetic with numbers."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | None):
         return node.value
-    if isinstance(node, ast.Name) and names.get(node.id):
-        return names[node.id][0]
+    name = f".{node.attr}" if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    if names.get(name):
+        return names[name][0]
     if isinstance(node, ast.UnaryOp | ast.BinOp) and type(node.op) in OPERATORS:
         parts = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
         values = [_evaluate(part, names) for part in parts]
