@@ -206,9 +206,10 @@ def _run(
             request = replace(asked, gpus=gpus_of(runs)).request
         request.in_steps(run.hyperparameters.refresh_interval for run in runs)  # before the fit
         judged = [diagnose(run, siblings=runs) for run in runs]
-        _print_runs(runs, judged, progress.console)
+        _print_runs(runs, progress.console)
         with noted(quiet=shown.quiet), cautioned(runs, progress.console):
             posterior = fit(runs, priors=priors, sampling=sampling, progress=progress)
+            _print_failures(judged, progress.console)
             advice = advise(
                 posterior, request, search=search, seed=sampling.seed, progress=progress
             )
@@ -235,20 +236,24 @@ def cautioned(runs: Sequence[PilotRun], console: HarmlessConsole) -> Iterator[No
     try:
         yield
     except AdvisorError:
-        for line in PilotRun.weighty(line for run in runs for line in run.warnings):
-            console.say(f"Caution: {line}")
+        named = {run.id: PilotRun.weighty(run.warnings) for run in runs}
+        for line in dict.fromkeys(line for own in named.values() for line in own):
+            of = ", ".join(name for name, own in named.items() if line in own)
+            console.say(f"Caution: {line} [{of}]")
         raise
 
 
-def _print_runs(
-    runs: Sequence[PilotRun], judged: Sequence[Diagnosis], console: HarmlessConsole
-) -> None:
-    """A line per pilot, and what a pilot shows that its rewards do not: it shapes the answer."""
+def _print_runs(runs: Sequence[PilotRun], console: HarmlessConsole) -> None:
+    """A line per pilot, and what was left out."""
     from advisor.cli.inspection import runs_table
 
     console.print(runs_table(runs, console))
     for line in runs[0].left_out:
         echo(line, err=True)  # also with --quiet: the answer rests on fewer runs than were named
+
+
+def _print_failures(judged: Sequence[Diagnosis], console: HarmlessConsole) -> None:
+    """What fitted pilots show that their rewards do not: it shapes the answer."""
     for one in judged:
         own = [card for card in one.causes if card.status == "FAIL" and card.mode != "collapse"]
         if own and one.collapse_step is None:

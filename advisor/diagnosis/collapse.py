@@ -335,9 +335,14 @@ def dead_from_the_start(runs: Sequence[PilotRun], floor: float) -> set[str]:
         highest = levels.trailing_mean(rows, min(few, rows.size)).max()
         # Without any reward in its first rows it may have begun from another policy.
         others = [start] if reward[:few].max() >= low > highest else []
-        # Nor does it follow theirs where its first row is not one of theirs. Beside a gentler one
-        # that moved, a success or two by chance are no life that it fell from.
-        may_be = reward[0] >= start.mean() - UNSURE * start.std() and rows.mean() < low
+        # Nor does it follow theirs where its first row is not one of theirs, unless it had some
+        # reward at a rate above them all: a row may average steps after the fall. Beside a gentler
+        # one that moved, a success or two by chance are no life that it fell from.
+        is_hottest = rate > max(other.hyperparameters.learning_rate or 0.0 for other in siblings)
+        begins = reward[0] >= start.mean() - UNSURE * start.std() or (
+            is_hottest and reward[0] > 2 * highest
+        )
+        may_be = begins and rows.mean() < low
         if may_be and (highest < low or not find_any_fall(run.step, run.reward, floor).unstable):
             gentle = [
                 above[other.id][1][above[other.id][0] <= step[-1]]

@@ -364,6 +364,7 @@ def test_advise_says_before_a_refusal_what_is_odd_about_the_runs(tmp_path, capsy
         raise NotConvergedError("no")
     shown = capsys.readouterr().out
     assert shown.count("Caution: Runs that count as one model on one task start at -1.") == 1
+    assert shown.rstrip().endswith("[a, b]")
 
 
 def test_it_says_where_advise_would_refuse_runs_that_lack_nothing(tmp_path):
@@ -384,8 +385,8 @@ def test_quiet_advice_names_the_runs_that_it_leaves_out(tmp_path, capsys):
     for name, rewards in (("good", [0.1, 0.2, 0.3] * 5), ("lost", [float("nan")] * 15)):
         rows = [{"step": step, "reward": own} for step, own in enumerate(rewards, 1)]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    _print_runs(read_runs(tmp_path), [], output(stderr=True, quiet=True))
+    _print_runs(read_runs(tmp_path), output(stderr=True, quiet=True))
     assert "lost.jsonl" in capsys.readouterr().err
     (tmp_path / "lost.jsonl").unlink()
-    _print_runs(read_runs(tmp_path), [], output(stderr=True, quiet=True))
+    _print_runs(read_runs(tmp_path), output(stderr=True, quiet=True))
     assert capsys.readouterr().err == ""

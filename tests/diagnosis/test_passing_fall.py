@@ -87,6 +87,14 @@ def test_a_run_that_dies_within_the_first_updates_is_told_by_its_siblings():
     # Its first rows come before the first update: without any reward it began from another policy.
     other = Plan(1e-2).run(np.zeros(STEPS.size) + 1e-3, "other")
     assert not dead_from_the_start([*alive, other], 0.0)
+    # A row that averages steps before and after the fall is below theirs.
+    reward = np.zeros(6)
+    reward[0] = 0.03
+    runs = {
+        rate: Plan(rate).run(reward, "short", step=np.arange(1.0, 7.0)) for rate in (1e-2, 2e-4)
+    }
+    assert dead_from_the_start([*alive, runs[1e-2]], 0.0) == {"short"}
+    assert not dead_from_the_start([*alive, runs[2e-4]], 0.0)
     # Another task says nothing; one sibling is enough, if it lives.
     elsewhere = [run.with_updates(task="other") for run in alive]
     assert not dead_from_the_start([*elsewhere, dead], 0.0)

@@ -170,3 +170,24 @@ def test_the_version_of_a_kept_model_is_no_part_of_its_name(tmp_path):
     code = f'm = AutoModelForCausalLM.from_pretrained("{kept}/1")'
     (run,) = read_runs(notebook(tmp_path, code, "train()", lines=rewards()))
     assert (run.model, run.parameters) == (kept, 1.5e9)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "rows.csv",
+            "seed,step,metric,val\n" + "".join(f"a,{n},mean_score,0.{n}\n" for n in range(9)),
+        ),
+        ("rows.json", json.dumps([{"step": n, "rewards/mean_score": n / 9} for n in range(9)])),
+    ],
+)
+def test_a_table_without_a_known_reward_says_which_column_may_be_it(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=r"--column reward=COLUMN one of .*mean_score"):
+        read_runs(tmp_path)
+
+
+def test_a_file_of_the_system_is_refused_and_not_waited_for():
+    with pytest.raises(InputError, match="a file of the system is no log"):
+        read_runs("/proc/self/status")

@@ -399,6 +399,9 @@ def find_files(paths: Iterable[Path], unread: list[Unread]) -> list[LogCandidate
                 for log in _members(on_disk(file), unread):
                     found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
         elif is_file:
+            if str(path.resolve()).startswith(("/proc/", "/sys/", "/dev/")):  # may have no end
+                advice = "Name the file that the trainer writes"
+                raise InputError("a file of the system is no log", path=path, advice=advice)
             log = on_disk(path)
             top = path.resolve().parent.parent.parent
             for member in _members(log, unread):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from advisor.runs.trainers.keys import is_like_a_score, show_keys
 from advisor.runs.trainers.registry import trainer_readers, trainers
 
 NO_PARQUET = "Parquet is not read"
+LOOKED_AT = 50  # rows of a table that may name its columns in one
 LOGS = "a trainer's console, JSON or CSV, TensorBoard events or a W&B run"
 AS_CSV = "Convert it: pandas.read_parquet('log.parquet').to_csv('log.csv', index=False)"
 
@@ -83,16 +85,20 @@ def passed_over(candidate: LogCandidate) -> Unread:
 
 def _why_no_table(log: LogFile) -> str:
     """Which columns of numbers may hold the reward, if a file that no reader claims is a table."""
-    if log.suffix not in (*DELIMITED, *JSON_LINES):
+    if log.suffix not in (*DELIMITED, *JSON_LINES, ".json"):
         return ""
     is_csv = log.suffix in DELIMITED
     problem = "a table without a column that is known to hold a reward" * is_csv
     try:
         if is_csv:
-            (_, header), (_, row) = itertools.islice(csv_rows(log, []), 2)
-            cells: dict[str, Any] = dict(zip(header, row, strict=False))
+            (_, header), *rows = itertools.islice(csv_rows(log, []), LOOKED_AT)
+            cells: dict[str, Any] = dict(zip(header, rows[0][1], strict=False))
+            if (long := table.long_columns(header)) is not None:
+                at = itemgetter(*map(header.index, long))
+                cells = {"step": "1"} | dict(at(row) for _, row in rows)
         else:
-            cells = table.flat_row(log.start().split(b"\n", 1)[0])
+            first = re.search(rb"\{[^{}]*\}", log.start())
+            cells = table.flat_row(first[0] if first else b"")
     except (InputError, ValueError, RecursionError):  # damaged, or without rows
         return problem
     is_text = any(len(str(cell)) > 80 for cell in cells.values())  # of prompts and answers

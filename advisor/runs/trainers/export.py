@@ -181,7 +181,8 @@ def words_for(trainer: str, settings: Settings) -> dict[str, Any]:
 def from_environment(model: str | None) -> str:
     """Shell expression: MODEL of the caller's environment, else the given one or an error."""
     if model:
-        return f"${{MODEL:-{shlex.quote(model)}}}"
+        shown = "".join(filter(str.isprintable, model))  # a log can name anything
+        return f"${{MODEL:-{shlex.quote(shown)}}}"
     return '"${MODEL:?set MODEL to the name or folder of a model}"'
 
 
