@@ -67,7 +67,8 @@ def trade_offs(
         if one is not None:
             found.setdefault(one, []).append(name)
     return tuple(
-        as_alternative(" and ".join(names), evaluate, one, goal) for one, names in found.items()
+        as_alternative(" and ".join(names), evaluate, one, goal, p_better(chosen, one))
+        for one, names in found.items()
     )
 
 
