@@ -236,13 +236,18 @@ def choose(question: Question) -> Decision:
     """Search the configurations, or hold to the best piloted where pilots tell too little."""
     posterior = question.forecaster.posterior
     has_lived = posterior.meta.largest_surviving_rate is not None
-    has_shown = has_lived and Kind.NONE_MOVED not in kinds(posterior.meta.notes)
+    has_shown = has_lived and not _show_too_little(posterior)
     if not is_first_contact(posterior) and (has_shown or not question.request.weigh_pilots):
         return searched(question)
     at_end = question.evaluator()
     chosen = best_piloted(at_end, posterior)
     limit = bound(at_end, question.lattice, chosen, question.request.level)
     return Decision("next_pilot", chosen, at_end, at_end, limit)
+
+
+def _show_too_little(posterior: Posterior) -> bool:
+    """Whether no pilot moved by more than its noise, or none rose."""
+    return not kinds(posterior.meta.notes).isdisjoint({Kind.NONE_MOVED, Kind.NONE_ROSE})
 
 
 def searched(question: Question) -> Decision:
@@ -258,8 +263,9 @@ def searched(question: Question) -> Decision:
         limit = shortfall(evaluate, chosen, level, start)
         return Decision("infeasible", chosen, evaluate, at_end, limit)
     forecaster, indifference = question.forecaster, question.request.indifference
-    runs = settings_run(pilots_of(forecaster.posterior, forecaster.target))
-    piloted = {place_of(one) for one in runs}
+    runs = pilots_of(forecaster.posterior, forecaster.target)
+    alive = settings_run([run for run in runs if run.collapse_step is None])
+    piloted = {place_of(one) for one in alive}
     chosen = _cheapest_equal(evaluate, best, level, indifference, piloted)
     limit = limiting_factor(evaluate, question.lattice, chosen, level)
     return Decision("recommendation", chosen, evaluate, at_end, limit)
@@ -397,7 +403,7 @@ def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, li
         )
     except CannotTellError as error:
         return None, [stated(str(error), Kind.NO_PILOT)]
-    shows_too_little = Kind.NONE_MOVED in kinds(question.forecaster.posterior.meta.notes)
+    shows_too_little = _show_too_little(question.forecaster.posterior)
     at_edge = decision.limit.kind == "edge_of_rates"
     is_named = pilot.is_worth_its_price or decision.kind != "recommendation"
     return (pilot if is_named or shows_too_little or at_edge else None), []

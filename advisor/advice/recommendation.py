@@ -83,6 +83,8 @@ class Recommendation(AnswerFields):
         is_edge = self.limit.kind == "edge_of_rates"
         if self.beyond_pilots or is_edge or Kind.NONE_MOVED in known:
             return "Best setting found, outside your pilots"
+        if Kind.TOO_LONG in known:
+            return "Best setting found, for a run longer than the forecast was tested"
         return "Recommended configuration"
 
     @property

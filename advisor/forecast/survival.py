@@ -198,8 +198,22 @@ def expected_of(
     ends = recalibrated(given, line, norm, DEVIATIONS * np.array([[-1.0], [1.0]]))
     found = np.stack(np.broadcast_arrays(recalibrated(given, line, norm), *ends))
     if not forecaster.is_small:
-        found = stable_elsewhere(found, settings, size, meta.priors.elsewhere, meta.runs)
+        law = meta.priors.elsewhere
+        found = stable_elsewhere(found, settings, size, law, meta.runs)
+        found = found / (1 + law.twin * _fallen_twins(forecaster, settings))
     return np.asarray(share * found)
+
+
+def _fallen_twins(forecaster: Forecaster, settings: Settings) -> FloatArray:
+    """Pilots of the target that ran these settings and fell, shaped as the settings."""
+    target, count = forecaster.target, np.zeros(np.shape(settings.learning_rate))
+    for run in forecaster.posterior.meta.runs:
+        own = run.settings
+        if run.collapse_step is not None and (run.task, run.model) == (target.task, target.model):
+            is_same = np.isclose(settings.learning_rate, own.learning_rate, rtol=1e-3)
+            is_same &= np.equal(settings.group_size, own.group_size)
+            count += is_same & np.equal(settings.refresh_interval, own.refresh_interval)
+    return count
 
 
 class Margin(NamedTuple):

@@ -172,6 +172,8 @@ def build_cohort(
     falls = [collapse_steps.get(run.id) for run in completed]
     if set(falls) == {None} and not any(run.has_moved for run in completed):
         notes.add(note(Kind.NONE_MOVED))
+    elif not any(run.has_risen for run in completed):
+        notes.add(note(Kind.NONE_ROSE))
 
     names = [(str(run.task), str(run.model)) for run in completed]
     groups = sorted(set(names))

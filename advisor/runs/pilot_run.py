@@ -331,15 +331,28 @@ class PilotRun(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=T
     @property
     def has_moved(self) -> bool:
         """Whether the last third of the train rewards differs from the first."""
+        gap, error, _ = self._change
+        # Standard errors between the ends of a run below which it has not moved.
+        return abs(gap) > max(2.0 * error, 1e-9)
+
+    @property
+    def has_risen(self) -> bool:
+        """Whether the last third of the train rewards, or any few rows, lie above the first."""
+        gap, error, rise = self._change
+        return gap > max(2.0 * error, 1e-9) or rise > 4.0
+
+    @property
+    def _change(self) -> tuple[float, float, float]:
+        """Last third less the first, its error, and the highest rows above the first in errors."""
         reward = self.reward[np.isfinite(self.reward)]
         if reward.size < 2:
-            return False
-        third = max(1, reward.size // 3)
+            return 0.0, 0.0, 0.0
+        third, few = max(1, reward.size // 3), max(1, reward.size // 10)
         noise = np.std(np.diff(reward)) / np.sqrt(2) if reward.size > 2 else 0.0
-        error = noise * np.sqrt(2 / third)
-        gap = abs(reward[-third:].mean() - reward[:third].mean())
-        # Standard errors between the ends of a run below which it has not moved.
-        return bool(gap > max(2.0 * error, 1e-9))
+        levels = np.convolve(reward, np.full(few, 1 / few), "valid")
+        rise = (levels.max() - levels[0]) / max(noise * np.sqrt(2 / few), 1e-9)
+        gap = reward[-third:].mean() - reward[:third].mean()
+        return float(gap), float(noise * np.sqrt(2 / third)), float(rise)
 
     @property
     def is_at_floor(self) -> bool:
