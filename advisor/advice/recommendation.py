@@ -20,7 +20,7 @@ from advisor.advice.wording import (
     pilot_lines,
     say_of_answer,
 )
-from advisor.common import Kind, kinds
+from advisor.common import Kind, html_table, kinds
 from advisor.errors import InputError
 from advisor.runs import PartialSettings, PilotRun, Settings, Trainer
 
@@ -148,8 +148,6 @@ class Recommendation(AnswerFields):
 
     def _repr_html_(self) -> str:
         """Kind of answer, and the advised configuration next to others, as a notebook shows it."""
-        from advisor.common import html_table
-
         table = self.table
         return html_table(repr(self), [str(table.index.name), *table.columns], table.itertuples())
 

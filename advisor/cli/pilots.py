@@ -81,7 +81,7 @@ def plan(
         runs = [(one.name, one.settings, one.steps, one.model) for one in found.pilots]
         if found.kind == "run":
             runs = [("run", found.settings, found.steps, found.model)]
-        scripts = dict(_script(found, to, "planned by advisor plan", *run) for run in runs)
+        scripts = dict(_script(found, to, *run) for run in runs)
     if out is not None:
         for name, text in {**scripts, PLAN: found.model_dump_json(indent=2) + "\n"}.items():
             write_new(out / name, text.encode(), with_folder=True)
@@ -101,12 +101,12 @@ def plan(
 
 
 def _script(
-    plan: PilotPlan, to: str, by: str, name: str, settings: Settings, steps: int, model: str
+    plan: PilotPlan, to: str, name: str, settings: Settings, steps: int, model: str
 ) -> tuple[str, str]:
     """File of a trainer's script for a run of a plan, and its text."""
     from advisor.runs import Trainer
 
-    note = f"{name}: {steps} steps, {by} before {plan.steps} of {plan.model}."
+    note = f"{name}: {steps} steps, planned by advisor plan before {plan.steps} of {plan.model}."
     text = Trainer.export_config(settings, steps, to, devices=plan.devices, model=model, note=note)
     return f"{name}/{Trainer.exports()[to].file_name}", text
 

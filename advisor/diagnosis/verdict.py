@@ -26,6 +26,7 @@ from advisor.diagnosis.reward_hacking import reward_hacking
 from advisor.diagnosis.sampled import advantage_degeneracy, policy_concentration, truncation
 from advisor.errors import InputError
 from advisor.runs import PilotRun, Trainer
+from advisor.text import html_table
 
 NOT_THE_RATE = (
     *("kl_coefficient", "minibatches_per_refresh", "epochs_per_refresh", "group_size"),
@@ -117,8 +118,6 @@ class Diagnosis(BaseModel, frozen=True):
 
     def _repr_html_(self) -> str:
         """Verdict, and a row for each card, as a notebook shows it."""
-        from advisor.text import html_table
-
         rows = ((one.status, one.title, one.headline, one.change) for one in self.cards)
         title = f"{self.id}: {self.verdict}"
         return html_table(title, ("verdict", "mode", "what was seen", "what to change"), rows)

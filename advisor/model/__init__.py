@@ -49,7 +49,6 @@ from advisor.model.priors import FAMILIES as FAMILIES
 from advisor.model.priors import NO_LINE as NO_LINE
 from advisor.model.priors import SPECTRUM as SPECTRUM
 from advisor.model.priors import DecisionRule as DecisionRule
-from advisor.model.priors import Discrepancy as Discrepancy
 from advisor.model.priors import Domain as Domain
 from advisor.model.priors import Elsewhere as Elsewhere
 from advisor.model.priors import Extrapolation as Extrapolation

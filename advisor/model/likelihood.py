@@ -56,11 +56,11 @@ def observations(cohort: Cohort) -> Observations:
         table[place] = values
         return table
 
-    x = cohort.covariates
     constant = {
-        "rate_design": (eq.rate_design(x), ("run", "rate_column")),
-        "plateau_loss_design": (eq.plateau_loss_design(x), ("run", "plateau_loss_column")),
-        "hazard_design": (eq.hazard_design(x), ("run", "hazard_column")),
+        **{
+            f"{law}_design": (design, ("run", f"{law}_column"))
+            for law, design in eq.designs(cohort.covariates).items()
+        },
         "refresh_interval": (cohort.minibatches * cohort.epochs, ("run",)),
         "clipped": (cohort.clipped, ("run",)),
         "corrected": (cohort.corrected, ("run",)),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
 
-from advisor.common import VERSION, Note, counted, of_saved, write_whole
+from advisor.common import VERSION, Note, counted, html_table, of_saved, write_whole
 from advisor.errors import StudyError
 from advisor.model.cohort import Cohort, Reference
 from advisor.model.likelihood import FittedDraws, observations, summaries_of
@@ -351,8 +351,6 @@ class Posterior(FittedDraws):
 
     def _repr_html_(self) -> str:
         """Pilots and priors, and the table, as a notebook shows it."""
-        from advisor.common import html_table
-
         table = self.table
         return html_table(repr(self), [str(table.index.name), *table.columns], table.itertuples())
 

@@ -125,9 +125,8 @@ class Watch:
         latest = float(rewards[-LATEST_ROWS:].mean())
         is_risky = not fall.unstable and 1 - p_unstable < self.level
         final = forecast.interval_of(begun.ends)
-        held_out = None
-        if (tested := begun.held_out) is not None:
-            held_out = forecast.interval_of(tested)
+        tested = begun.held_out
+        held_out = None if tested is None else forecast.interval_of(tested)
         start = float(forecaster.in_reward_units(forecaster.group.start.mean()))
         left = _left_to_gain(rewards, final, meta.ceiling - meta.floor)
         if held_out is not None and run.eval_reward.size:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from advisor.common import write_whole
 from advisor.errors import InputError, writing
 from advisor.model import Posterior
-from advisor.reporting.figure import FORMATS as FORMATS
+from advisor.reporting.figure import FORMATS, Drawn, FigureKind, Missing, reason_of
 from advisor.reporting.figure import Came as Came
-from advisor.reporting.figure import Drawn, FigureKind, Missing, reason_of
 from advisor.reporting.figures import beliefs, decision, stability_map, trajectories
 from advisor.reporting.page import html
 from advisor.reporting.panels import plot_ends as plot_ends

@@ -93,7 +93,7 @@ def _runs(cohort: Cohort) -> FloatArray:
             *(x.log_parameters, cohort.minibatches * cohort.epochs, *own),
             *(cohort.collapsed, cohort.exposure),
             np.zeros((len(cohort.runs), RUN_RATE - RUN_PLACES)),
-            *(eq.rate_design(x), eq.plateau_loss_design(x), eq.hazard_design(x)),
+            *eq.designs(x).values(),
         ]
     )
 

@@ -129,7 +129,6 @@ def _plateau_luck(cold: float, loss_base: float, offset: float, row: Any) -> Any
 @compiled
 def _lifted(
     a_value: float,
-    a_luck: float,
     spread: float,
     offset: float,
     luck: float,
@@ -142,9 +141,9 @@ def _lifted(
     at = columns.RUN_PLACES + 3 * (kind + 1)
     reference, weight = row[at + 1], row[at + 2]
     if weight == 0.0:
-        return 0.0, a_value, a_value * spread * offset, a_value * spread + a_luck
+        return 0.0, a_value, a_value * spread * offset, a_value * spread
     density = 0.5 * (offset * offset - luck * luck) + weight * log(reference / spread)
-    a_luck += a_value * spread - luck
+    a_luck = a_value * spread - luck
     a_base = a_value - a_luck * factor * weight / reference
     a_spread = a_value * spread * luck - weight * (a_luck * luck + 1.0)
     return density, a_base, a_spread, a_luck * factor + offset
@@ -448,7 +447,7 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
         d_eval[1, group] += a_gain
 
         value, a_base, a_spread, a_offset = _lifted(
-            a_dispersion, 0.0, shape_spread, run_offset[2, run], shape_luck, shape_factor, row, 1
+            a_dispersion, shape_spread, run_offset[2, run], shape_luck, shape_factor, row, 1
         )
         total += value
         d_population[AT.log_dispersion] += a_base
@@ -458,7 +457,7 @@ def log_likelihood(parts: Any, tables: Any, is_oscillator: float, slopes: Any) -
         a_law = a_log_k / (1 + slowed)
         d_population[AT.log_progress_limit] += a_log_k * slowed / (1 + slowed)
         value, a_law, a_spread, a_offset = _lifted(
-            a_law, 0.0, rate_spread, run_offset[1, run], rate_luck, rate_factor, row, 0
+            a_law, rate_spread, run_offset[1, run], rate_luck, rate_factor, row, 0
         )
         total += value
         d_population[AT.log_run_rate_spread] += a_spread
