@@ -22,12 +22,13 @@ from advisor.advice.evaluate import (
 )
 from advisor.advice.pilot_choice import further_pilots, is_first_contact, weighed_pilot
 from advisor.advice.promotion import promotion
-from advisor.advice.reasons import Binding, binding, leader_of, leading
+from advisor.advice.reasons import Binding, Leader, binding, leader_of, leading
 from advisor.advice.recommendation import Recommendation
 from advisor.advice.request import Budget, Objective, Request, Search, asked
 from advisor.advice.search import search as search_best
 from advisor.advice.support import beyond_pilots, cautions, memory_of, reach_of, silent_groups
 from advisor.advice.trade_offs import (
+    NOTICED,
     as_alternative,
     best_piloted,
     bound,
@@ -283,7 +284,10 @@ def explain(
     gained = float(mean[0] + GAINED * (mean[-1] - mean[0]))
     piloted, *recipes = _rivals(question, decision, gained)
     silent, beyond = silent_groups(forecaster), beyond_pilots(chosen.settings, forecaster)
+    others = trade_offs(decision.evaluate, chosen, request.level, gained)
+    leader = leader_of(forecaster, chosen.settings, last)
     remarks = [
+        *_against_the_forecast(question, decision, leader, others),
         *cautions(forecaster, last, silent, beyond),
         *memory_of(forecaster, planned),
         *question.notes,
@@ -305,10 +309,10 @@ def explain(
         steps_to_95=steps_to_share(mean, times, GAINED),
         checkpoints=tuple(checkpoints_of(times, curve, forecaster.outcome_range)),
         limit=decision.limit,
-        alternatives=trade_offs(decision.evaluate, chosen, request.level, gained),
+        alternatives=others,
         recipes=tuple(recipes),
         best_piloted=piloted,
-        leader=leader_of(forecaster, chosen.settings, last),
+        leader=leader,
         beyond_pilots=beyond,
         next_pilot=pilot,
         further_pilots=further_pilots(posterior, pilot),
@@ -367,6 +371,24 @@ def _rivals(question: Question, decision: Decision, goal: float) -> list[Alterna
         )
         for name, one in zip(["best pilot", *recipes], found, strict=True)
     ]
+
+
+def _against_the_forecast(
+    question: Question, decision: Decision, leader: Leader, others: Sequence[Alternative]
+) -> list[Note]:
+    """That the advised pilot has fallen, or that the known rate decides against a higher end."""
+    found, range_ = [], question.forecaster.outcome_range
+    if leader.is_followed and leader.fell_from is not None:
+        own: dict[str, Any] = {"run": leader.pilot, "peak": leader.peak, "step": leader.fell_from}
+        found.append(note(Kind.BELOW_ITS_BEST, **own, reward=leader.reward))
+    level, least = question.request.level, decision.chosen.reward + NOTICED * range_
+    above = [e for e in others if e.reward > least and e.stability.probability >= level]
+    if above and question.forecaster.posterior.meta.priors.known_optimum is not None:
+        best = max(above, key=lambda e: e.reward)
+        facts: dict[str, Any] = {"rate": best.settings.learning_rate, "reward": best.reward}
+        chance = percent(best.p_beaten or 0.0)
+        found.append(note(Kind.KNOWN_RATE_DECIDES, **facts, chance=chance))
+    return found
 
 
 def _against_the_known(question: Question, decision: Decision) -> list[Note]:

@@ -99,9 +99,10 @@ class Recommendation(AnswerFields):
             lines += [f"No setting meets what was asked. Nearest: {own}", self.binding]
         elif self.kind == "next_pilot":
             has_lived = self.evidence.collapsed < self.evidence.pilots
-            best = "best forecast" if has_lived else "lowest rate"
+            until = "Until then, the pilot with the best forecast"
+            none = "Launch none of these: every pilot collapsed. The gentlest, run longer"
             lines += [""] * bool(lines)
-            lines += [f"Until then, the pilot with the {best}: {own}"]
+            lines += [f"{until if has_lived else none}: {own}"]
         else:
             lines = [own]
         lines += [*headlines(self), say_of_answer("expect", self)]

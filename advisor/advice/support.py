@@ -140,6 +140,11 @@ def cautions(
         found.append(note(Kind.NONE_COLLAPSED, reach=RATE_REACH))
     if meta.largest_surviving_rate is None:
         found.append(note(Kind.ALL_COLLAPSED))
+    pilots = pilots_of(forecaster.posterior, target)
+    hottest = max((run.highest_rate for run in pilots if run.collapse_step is None), default=0.0)
+    for run in pilots:
+        if run.collapse_step is not None and run.highest_rate < 0.9 * hottest:
+            found.append(note(Kind.FELL_BELOW_OTHERS, run=run.id, rate=run.highest_rate))
     if len(rates) == 1:
         found.append(note(Kind.ONE_RATE, rate=min(rates)))
     if len(sizes) == 1:

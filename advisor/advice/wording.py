@@ -122,6 +122,13 @@ URGENT = (Kind.LOST_REWARDS, Kind.ADAPTER_DOUBTED, Kind.KL_DOUBTED, Kind.CEILING
 """Assumptions that are named before a launch: a log may show that they are wrong."""
 
 
+GRAVEST = (
+    *(Kind.TOO_LONG, Kind.BELOW_ITS_BEST, Kind.FELL_BELOW_OTHERS, Kind.KNOWN_RATE_DECIDES),
+    Kind.LONG_BY_PUBLIC_RUNS,
+)
+"""Cautions that are named first."""
+
+
 def brief(name: str, most: int = 40) -> str:
     """Name of a run, without its middle where it is long."""
     return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[-most // 2 :]}"
@@ -185,7 +192,8 @@ def launch_notes(advice: AnswerFields) -> list[str]:
     bound = [advice.binding] if advice.kind == "next_pilot" else []
     urgent = [one for one in advice.notes if one.audience == "caution" or one.kind in URGENT]
     # A forecast that no test supports comes before what it leaves open.
-    urgent.sort(key=lambda one: one.kind not in (Kind.TOO_LONG, Kind.LONG_BY_PUBLIC_RUNS))
+    places = {kind: place for place, kind in enumerate(GRAVEST)}
+    urgent.sort(key=lambda one: places.get(one.kind, len(GRAVEST)))
     return [*first, *map(str, urgent), *bound, *_implied(advice)]
 
 

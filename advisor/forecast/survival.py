@@ -210,7 +210,7 @@ def _fallen_twins(forecaster: Forecaster, settings: Settings) -> FloatArray:
     for run in forecaster.posterior.meta.runs:
         own = run.settings
         if run.collapse_step is not None and (run.task, run.model) == (target.task, target.model):
-            is_same = np.isclose(settings.learning_rate, own.learning_rate, rtol=1e-3)
+            is_same = np.isclose(settings.learning_rate, own.learning_rate, rtol=0.1)
             is_same &= np.equal(settings.group_size, own.group_size)
             count += is_same & np.equal(settings.refresh_interval, own.refresh_interval)
     return count

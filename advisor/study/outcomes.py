@@ -17,6 +17,7 @@ from advisor.forecast import FINAL_SHARE, Forecaster, final_rows
 from advisor.model import Posterior
 from advisor.reporting import Came
 from advisor.runs import PilotRun, Settings
+from advisor.text import counted
 
 SAME = 1e-6  # Relative difference below which two learning rates are one: logs round them
 
@@ -157,7 +158,7 @@ def compare_outcomes(
         f"Forecast: {advice.measure} at the last step of a run of exactly these settings, with the "
         "80 % interval of one run that stays stable, and P(stable). Outcome: mean of its last "
         "tenth, and what it generated.",
-        f"The {had.pilots} pilots generated {had.pilots_cost:,.0f} completions, "
+        f"The {counted(had.pilots, 'pilot')} generated {had.pilots_cost:,.0f} completions, "
         f"{100 * had.pilots_cost / price:.0f} % of the advised run's {price:,.0f}.",
     ]
     if not any(place == 0 for place, _ in found):

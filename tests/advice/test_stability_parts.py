@@ -191,3 +191,25 @@ def test_fluctuation_is_infinite_beyond_the_refresh_limit():
         )[left >= 1]
         == 0
     )
+
+
+# A pilot of the same settings -------------------------------------------------------------------
+
+
+def test_a_pilot_that_fell_halves_what_its_settings_are_given_and_no_others():
+    """Of seeds of one setting, one of which fell, half of the others did."""
+    big = {"model": "big", "parameters": 1.5e9}
+    plans = [Plan(1e-6, **big), Plan(3e-6, **big)]
+    fell = [replace(plans[0], collapse=20), plans[1]]
+    target, asked = Target("sort", "big", 1.5e9), [plans[0], plans[1], Plan(1e-5, **big)]
+    alive, dead = [Forecaster(made_up_posterior(given), target) for given in (plans, fell)]
+    for plan, share in zip(asked, (0.5, 1.0, 1.0), strict=True):
+        counted = survival._fallen_twins(dead, plan.completed)
+        assert counted == (share == 0.5)
+        assert survival._fallen_twins(alive, plan.completed) == 0
+        model = np.array(0.97)
+        one, other = (
+            survival.expected_of(each, plan.completed, model, np.array(1.0))[0]
+            for each in (alive, dead)
+        )
+        assert other == pytest.approx(share * one, rel=1e-9)

@@ -451,6 +451,15 @@ def test_reward_that_only_scatters_is_fitted_and_said_to_tell_nothing_but_slowne
     assert Kind.NONE_MOVED not in kinds(build(*flat, collapse={"1": 30.0}).notes)
 
 
+def test_pilots_none_of_which_rises_are_named_beside_one_that_does():
+    falling = [Plan(rate).run(rising(end=0.2, start=0.6), f"{rate:g}") for rate in (1e-4, 3e-4)]
+    assert Kind.NONE_ROSE in kinds(build(*falling).notes)
+    assert Kind.NONE_ROSE not in kinds(build(*falling, Plan(1e-3).run(rising(), "up")).notes)
+    # A rise that was lost again is a rise.
+    peak = np.concatenate([rising(30), rising(30, start=0.8, end=0.1)])
+    assert Kind.NONE_ROSE not in kinds(build(*falling, Plan(1e-3).run(peak, "lost")).notes)
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
