@@ -402,7 +402,10 @@ def _against_the_known(question: Question, decision: Decision) -> list[Note]:
     usual = question.fixed.model_copy(update={"learning_rate": known.learning_rate})
     it, *others = at_end.compared([usual, *settings_run(pilots)])
     own, *piloted = [p_better(one, it) for one in (decision.chosen, *others)]
-    if max(own, *piloted) >= worthwhile or not it.is_feasible(question.request.level):
+    rates = question.lattice.axes["learning_rate"]
+    is_offered = 0.8 * min(rates) <= known.learning_rate <= 1.25 * max(rates)
+    is_feasible = is_offered and it.is_feasible(question.request.level)
+    if max(own, *piloted) >= worthwhile or not is_feasible:
         return [note(Kind.KNOWN_RATE_BEATEN, rate=known.learning_rate, chance=percent(own))]
     chance = percent(max(own, *piloted))
     projects, rate = known.projects, known.learning_rate

@@ -166,6 +166,10 @@ def test_an_answer_says_whether_the_known_rate_does_as_well(worthwhile, kind, is
     # A rate that is not stable enough does not do as well, however high it would end.
     hot = advise(posterior, steps=90, weigh_pilots=False, known={"learning_rate": 3e-2})
     assert Kind.KNOWN_RATE_DOES not in kinds(hot.notes)
+    # Nor is it named against an answer that could not have chosen it.
+    offered = {"learning_rates": (3e-5, 6e-5)} | known
+    far = advise(posterior, steps=90, level=0.05, weigh_pilots=False, **offered)
+    assert Kind.KNOWN_RATE_DOES not in kinds(far.notes)
     bare = advise(of_model(1.5e9), steps=90, level=0.05, weigh_pilots=False)
     assert not {Kind.KNOWN_RATE_DOES, Kind.KNOWN_RATE_BEATEN} & kinds(bare.notes)
 
