@@ -381,6 +381,10 @@ def _against_the_forecast(
     if leader.is_followed and leader.fell_from is not None:
         own: dict[str, Any] = {"run": leader.pilot, "peak": leader.peak, "step": leader.fell_from}
         found.append(note(Kind.BELOW_ITS_BEST, **own, reward=leader.reward))
+    ceiling = question.forecaster.outcome_bounds[1]
+    gained = decision.chosen.reward - leader.reward
+    if max(gained, ceiling - leader.reward) < 2 * NOTICED * range_:
+        found.append(note(Kind.AT_CEILING, reward=leader.reward, ceiling=ceiling))
     level, least = question.request.level, decision.chosen.reward + NOTICED * range_
     above = [e for e in others if e.reward > least and e.stability.probability >= level]
     if above and question.forecaster.posterior.meta.priors.known_optimum is not None:
@@ -408,8 +412,11 @@ def _against_the_known(question: Question, decision: Decision) -> list[Note]:
     if max(own, *piloted) >= worthwhile or not is_feasible:
         return [note(Kind.KNOWN_RATE_BEATEN, rate=known.learning_rate, chance=percent(own))]
     chance = percent(max(own, *piloted))
-    projects, rate = known.projects, known.learning_rate
-    return [note(Kind.KNOWN_RATE_DOES, rate=rate, projects=projects, chance=chance)]
+    # That of adapters is derived, unless it is the user's.
+    is_own = question.fixed.adapter != "lora" or question.request.known_optimum() is not None
+    origin = f"{'of' if is_own else 'derived from full fine-tuning of'} {known.projects} projects"
+    own_rate: dict[str, Any] = {"rate": known.learning_rate, "projects": known.projects}
+    return [note(Kind.KNOWN_RATE_DOES, **own_rate, origin=origin, chance=chance)]
 
 
 def _pilot(question: Question, decision: Decision) -> tuple[NextPilot | None, list[Note]]:

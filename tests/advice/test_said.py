@@ -180,3 +180,12 @@ def test_what_is_later_than_nearly_all_of_the_gain_alone_is_called_the_end(advic
     assert "Nothing more is expected after step" in late
     assert "Nothing more" not in early
     assert "evaluate the checkpoints" in early
+
+
+def test_pilots_at_the_ceiling_are_named_before_a_longer_run():
+    posterior = made_up_posterior([Plan(1e-4), Plan(3e-4), Plan(1e-3)])
+    assert "gains next to nothing" not in advise(posterior).text
+    top = {"last_reward": 0.995, "logged_rewards": (0.995,) * 30, "logged_steps": (*range(30),)}
+    runs = tuple(run.model_copy(update=top) for run in posterior.meta.runs)
+    full = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    assert "gains next to nothing" in advise(full).text
