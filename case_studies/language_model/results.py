@@ -27,6 +27,7 @@ MADE = {
     "optimum": FORECASTS,
     "rising": sorted(TABLES.glob("**/*.jsonl.gz")),
     "silent_groups": sorted(TABLES.glob("*.jsonl.gz")),
+    "twins": sorted(TABLES.glob("**/*.jsonl.gz")),
 }
 """Module of which the function ``result`` makes the file of its name -> what it reads."""
 
