@@ -105,6 +105,7 @@ def value_model(table: Table) -> tuple[str, ...]:
 
 def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> None:
     """Raise where rows are of several kinds and nothing tells which to read, or of no training."""
+    refuse_agents(table, columns, path)
     for key in KIND_KEYS if kinds.train.all() else ():
         texts = table.text(key)
         names = list(dict.fromkeys(texts.values()))
@@ -112,7 +113,6 @@ def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> 
             problem = f"rows of {len(names)} kinds hold a reward ({', '.join(names[:8])})"
             advice = f'Choose one in a column map: filter = "{key}=..."'
             raise InputError(problem, path=path, key=key, advice=advice)
-    refuse_agents(table, columns, path)
 
 
 def refuse_agents(table: Table, columns: Columns, path: Path) -> None:
