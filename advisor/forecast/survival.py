@@ -200,20 +200,24 @@ def expected_of(
     if not forecaster.is_small:
         law = meta.priors.elsewhere
         found = stable_elsewhere(found, settings, size, law, meta.runs)
-        found = found / (1 + law.twin * _fallen_twins(forecaster, settings))
+        fell, lived = _twins(forecaster, settings)
+        # Pilots that lived are in the draws; they count here beside one that fell.
+        lived = np.where(fell > 0, lived, 0.0)
+        found = (found + law.twin * lived) / (1 + law.twin * (fell + lived))
     return np.asarray(share * found)
 
 
-def _fallen_twins(forecaster: Forecaster, settings: Settings) -> FloatArray:
-    """Pilots of the target that ran these settings and fell, shaped as the settings."""
-    target, count = forecaster.target, np.zeros(np.shape(settings.learning_rate))
+def _twins(forecaster: Forecaster, settings: Settings) -> tuple[FloatArray, FloatArray]:
+    """Pilots of the target at these settings that fell, and that lived; shaped as the settings."""
+    target, count = forecaster.target, np.zeros((2, *np.shape(settings.learning_rate)))
     for run in forecaster.posterior.meta.runs:
         own = run.settings
-        if run.collapse_step is not None and (run.task, run.model) == (target.task, target.model):
+        if (run.task, run.model) == (target.task, target.model):
             is_same = np.isclose(settings.learning_rate, own.learning_rate, rtol=0.1)
             is_same &= np.equal(settings.group_size, own.group_size)
-            count += is_same & np.equal(settings.refresh_interval, own.refresh_interval)
-    return count
+            is_same &= np.equal(settings.refresh_interval, own.refresh_interval)
+            count[int(run.collapse_step is None)] += is_same
+    return count[0], count[1]
 
 
 class Margin(NamedTuple):

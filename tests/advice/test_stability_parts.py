@@ -197,19 +197,20 @@ def test_fluctuation_is_infinite_beyond_the_refresh_limit():
 
 
 def test_a_pilot_that_fell_halves_what_its_settings_are_given_and_no_others():
-    """Of seeds of one setting, one of which fell, half of the others did."""
+    """Of seeds next to one of their setting that fell, half fell; those that lived count, too."""
     big = {"model": "big", "parameters": 1.5e9}
     plans = [Plan(1e-6, **big), Plan(3e-6, **big)]
-    fell = [replace(plans[0], collapse=20), plans[1]]
-    target, asked = Target("sort", "big", 1.5e9), [plans[0], plans[1], Plan(1e-5, **big)]
-    alive, dead = [Forecaster(made_up_posterior(given), target) for given in (plans, fell)]
-    for plan, share in zip(asked, (0.5, 1.0, 1.0), strict=True):
-        counted = survival._fallen_twins(dead, plan.completed)
-        assert counted == (share == 0.5)
-        assert survival._fallen_twins(alive, plan.completed) == 0
-        model = np.array(0.97)
-        one, other = (
-            survival.expected_of(each, plan.completed, model, np.array(1.0))[0]
-            for each in (alive, dead)
-        )
-        assert other == pytest.approx(share * one, rel=1e-9)
+    fell = replace(plans[0], collapse=20)
+    asked = [*plans, Plan(1e-5, **big)]
+
+    def chances(pilots):
+        forecast = Forecaster(made_up_posterior(pilots), Target("sort", "big", 1.5e9))
+        found = (survival.expected_of(forecast, p.completed, *np.ones((2, 1))) for p in asked)
+        return np.array([float(one[0].ravel()[0]) for one in found])
+
+    alone = chances(plans)
+    assert chances([*plans, plans[0]]) == pytest.approx(alone, rel=1e-9)
+    assert chances([fell, plans[1]]) == pytest.approx(alone * [0.5, 1, 1], rel=1e-9)
+    both = chances([fell, plans[0], plans[1]])
+    assert both[0] == pytest.approx((alone[0] + 1) / 3, rel=1e-9)
+    assert both[1:] == pytest.approx(alone[1:], rel=1e-9)

@@ -99,7 +99,7 @@ def _why_no_table(log: LogFile) -> str:
         else:
             first = re.search(rb"\{[^{}]*\}", log.start())
             cells = table.flat_row(first[0] if first else b"")
-    except (InputError, ValueError, RecursionError):  # damaged, or without rows
+    except (InputError, ValueError, IndexError, RecursionError):  # damaged, or without rows
         return problem
     is_text = any(len(str(cell)) > 80 for cell in cells.values())  # of prompts and answers
     numbers = [key for key, cell in cells.items() if is_number(str(cell)) and not is_text]
