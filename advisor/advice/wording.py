@@ -170,8 +170,8 @@ def _choice(advice: AnswerFields, check: PriorCheck) -> str:
 
 def headlines(advice: AnswerFields) -> list[str]:
     """What is wrong with the whole answer: a first look, another preset, a looser check."""
-    texts = [str(one) for one in advice.notes if one.audience == "headline"]
-    return [one for one in texts if one not in _implied(advice)]
+    texts, implied = (str(n) for n in advice.notes if n.audience == "headline"), _implied(advice)
+    return [one for one in texts if one not in implied]
 
 
 def _implied(advice: AnswerFields) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import RateContradictionError
-from advisor.runs import PilotRun, read_runs
+from advisor.runs import PilotRun, is_of_system, read_runs
 
 Read = Callable[[Path], list[PilotRun]]
 Signature = tuple[tuple[str, int, int, int], ...]
@@ -136,8 +136,7 @@ def signature_of(path: Path) -> Signature:
     """Name, inode, size and time of writing of each file."""
     mode = path.stat().st_mode
     # Reading would wait for ever.
-    is_system = str(path.resolve()).startswith(("/proc/", "/sys/", "/dev/"))
-    if is_system or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+    if is_of_system(path) or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "a pipe or a file of the system; name the file that is written")
     files = [path]
     if path.is_dir():  # a folder that cannot be listed is passed over

@@ -10,6 +10,7 @@ from advisor.runs.logfiles.logged import Logged as Logged
 from advisor.runs.logfiles.logged import Reader as Reader
 from advisor.runs.logfiles.logged import Table as Table
 from advisor.runs.logfiles.logged import TableBuilder as TableBuilder
+from advisor.runs.logfiles.logged import is_of_system as is_of_system
 from advisor.runs.logs.inspected import Inspection as Inspection
 from advisor.runs.logs.read import inspect as inspect
 from advisor.runs.logs.read import read_runs as read_runs

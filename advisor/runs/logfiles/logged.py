@@ -363,6 +363,11 @@ class Unread(NamedTuple):
     kind: Literal["log", "broken", "sidecar", "other"] = "log"
 
 
+def is_of_system(path: Path) -> bool:
+    """Whether a file is one of the system, which may have no end."""
+    return str(path.resolve()).startswith(("/proc/", "/sys/", "/dev/"))
+
+
 def find_files(paths: Iterable[Path], unread: list[Unread]) -> list[LogCandidate]:
     """Files named, and all files below the folders and in the archives named, sorted, each once."""
     found: dict[Path, LogCandidate] = {}
@@ -399,7 +404,7 @@ def find_files(paths: Iterable[Path], unread: list[Unread]) -> list[LogCandidate
                 for log in _members(on_disk(file), unread):
                     found.setdefault(log.path.resolve(), LogCandidate(log, path, False, path))
         elif is_file:
-            if str(path.resolve()).startswith(("/proc/", "/sys/", "/dev/")):  # may have no end
+            if is_of_system(path):
                 advice = "Name the file that the trainer writes"
                 raise InputError("a file of the system is no log", path=path, advice=advice)
             log = on_disk(path)
