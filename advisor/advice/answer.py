@@ -385,8 +385,16 @@ def _against_the_forecast(
     gained = decision.chosen.reward - leader.reward
     if max(gained, ceiling - leader.reward) < 2 * NOTICED * range_:
         found.append(note(Kind.AT_CEILING, reward=leader.reward, ceiling=ceiling))
-    level, least = question.request.level, decision.chosen.reward + NOTICED * range_
-    above = [e for e in others if e.reward > least and e.stability.probability >= level]
+    floor, least = ceiling - range_, decision.chosen.reward + NOTICED * range_
+    level, worth = question.request.level, decision.chosen.stable * (decision.chosen.reward - floor)
+    # With lost runs at the floor it would be worth more still: the known rate decides.
+    above = [
+        e
+        for e in others
+        if e.reward > least
+        and e.stability.probability >= level
+        and e.stability.probability * (e.reward - floor) > worth
+    ]
     if above and question.forecaster.posterior.meta.priors.known_optimum is not None:
         best = max(above, key=lambda e: e.reward)
         facts: dict[str, Any] = {"rate": best.settings.learning_rate, "reward": best.reward}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from decisions import changed
 from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import AXES, Request, Search, advise
-from advisor.advice.answer import p_better, prepare, searched
+from advisor.advice.answer import _against_the_forecast, p_better, prepare, searched
 from advisor.advice.trade_offs import best_piloted
 from advisor.common import Kind, kinds, silent
 from advisor.errors import InputError
@@ -180,3 +181,21 @@ def test_the_chance_to_be_better_is_paired_and_symmetric():
     one, other = (at_end(changed(question.fixed, learning_rate=rate)) for rate in (1e-5, 3e-5))
     assert p_better(one, one) == 0.5
     assert p_better(one, other) == pytest.approx(1 - p_better(other, one))
+
+
+@pytest.mark.parametrize(("stable", "decides"), [(0.97, True), (0.91, False)])
+def test_the_known_rate_is_said_to_decide_only_where_the_risk_does_not(stable, decides):
+    """A higher end that its own risk outweighs is no matter of the known rate."""
+    question = question_of(1.5e9, known={"learning_rate": 2e-6}, projects=9)
+    decision = searched(question)
+    own = decision.chosen
+    sure = own.stability.model_copy(update={"probability": 0.96})
+    chosen = replace(own, stability=sure, reward=0.5)
+    other = SimpleNamespace(
+        reward=0.52, stability=SimpleNamespace(probability=stable), settings=own.settings
+    )
+    other.p_beaten = 0.6
+    leader = SimpleNamespace(is_followed=False, fell_from=None, reward=0.0)
+    decision = replace(decision, chosen=chosen)
+    found = _against_the_forecast(question, decision, leader, [other])
+    assert (Kind.KNOWN_RATE_DECIDES in kinds(found)) == decides
