@@ -100,7 +100,7 @@ class Recommendation(AnswerFields):
         elif self.kind == "next_pilot":
             has_lived = self.evidence.collapsed < self.evidence.pilots
             until = "Until then, the pilot with the best forecast"
-            none = "Every pilot collapsed. Launch none of them. The gentlest, to compare"
+            none = "Launch none of your pilots again. The gentlest, to compare"
             lines += [""] * bool(lines)
             lines += [f"{until if has_lived else none}: {own}"]
         else:
