@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from processor_time import of_children, slowness
+from processor_time import TRIES, of_children, slowness
 
 # Tests are measured in processor time, which idle threads of linear algebra spend spinning.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -99,12 +99,16 @@ def pytest_runtest_makereport(
     spent = item.stash[SPENT] + _processor_seconds()
     enforced = item.config.getoption("--enforce-lanes") and report.passed
     if enforced and item.get_closest_marker("evidence") is None and spent > MOST_SECONDS:
-        # Once more: what it was the first to compile or to cache is not its own.
-        before = _processor_seconds()
-        with suppress(Exception):
-            item.runtest()
-        again = _processor_seconds() - before
-        most = MOST_SECONDS * slowness()
+        # Again: what it was the first to compile or to cache is not its own, and the least counts,
+        # since other work on a machine empties caches.
+        most, again = MOST_SECONDS * slowness(), spent
+        for _ in range(TRIES):
+            before = _processor_seconds()
+            with suppress(Exception):
+                item.runtest()
+            again = min(again, _processor_seconds() - before)
+            if again <= most:
+                break
         if again > most:
             report.outcome = "failed"
             report.longrepr = (

@@ -183,7 +183,7 @@ def test_a_run_without_corpus_or_curve_is_refused():
         )
 
 
-def looks_of(right, count=240):
+def looks_of(right, count=96):
     """Looks of which one part is right, and the others are as far off as they say."""
     rng = np.random.default_rng(7)
     normal = np.sort(rng.standard_normal(study.POINTS.size))
