@@ -18,7 +18,7 @@ from advisor.diagnosis import Collapse
 from advisor.forecast.elsewhere import stable_elsewhere
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import DEVIATIONS
-from advisor.forecast.target import Target
+from advisor.forecast.target import ROUNDED, Target
 from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, coefficients, damping_ratio, temperature
@@ -200,23 +200,23 @@ def expected_of(
     if not forecaster.is_small:
         law = meta.priors.elsewhere
         found = stable_elsewhere(found, settings, size, law, meta.runs)
-        fell, lived = _twins(forecaster, settings)
+        fell, lived = _pilots_that_tell(forecaster, settings)
         # Pilots that lived are in the draws; they count here beside one that fell.
         lived = np.where(fell > 0, lived, 0.0)
         found = (found + law.twin * lived) / (1 + law.twin * (fell + lived))
     return np.asarray(share * found)
 
 
-def _twins(forecaster: Forecaster, settings: Settings) -> tuple[FloatArray, FloatArray]:
-    """Pilots of the target at these settings that fell, and that lived; shaped as the settings."""
-    target, count = forecaster.target, np.zeros((2, *np.shape(settings.learning_rate)))
+def _pilots_that_tell(forecaster: Forecaster, at: Settings) -> tuple[FloatArray, FloatArray]:
+    """Pilots of the target that fell at no higher rate, and that lived at no lower one."""
+    target, count = forecaster.target, np.zeros((2, *np.shape(at.learning_rate)))
     for run in forecaster.posterior.meta.runs:
-        own = run.settings
+        own, lived = run.settings, run.collapse_step is None
         if (run.task, run.model) == (target.task, target.model):
-            is_same = np.isclose(settings.learning_rate, own.learning_rate, rtol=0.1)
-            is_same &= np.equal(settings.group_size, own.group_size)
-            is_same &= np.equal(settings.refresh_interval, own.refresh_interval)
-            count[int(run.collapse_step is None)] += is_same
+            sign = -1 if lived else 1
+            tells = sign * np.log(at.learning_rate / own.learning_rate) > -np.log1p(ROUNDED)
+            tells &= np.equal(at.group_size, own.group_size)
+            count[int(lived)] += tells & np.equal(at.refresh_interval, own.refresh_interval)
     return count[0], count[1]
 
 

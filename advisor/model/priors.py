@@ -140,7 +140,7 @@ class Elsewhere(_Entry):
     """What runs of other projects tell of P(stable): `forecast.elsewhere`."""
 
     pilots: Positive  # runs that what the pilots predict counts as, beside those elsewhere
-    # What a pilot of the same settings that fell counts as, in shares of all else that is known.
+    # What a pilot that fell at this rate or a lower one counts as, in shares of all else known.
     twin: Annotated[float, Field(ge=0, le=MOST)] = 0.0  # 0 in presets that were saved before 1.1
     rate_reach: Positive  # natural log of a learning rate over which outcomes are shared
     size_reach: Positive  # the same of the parameters of the model

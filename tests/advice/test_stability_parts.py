@@ -196,21 +196,24 @@ def test_fluctuation_is_infinite_beyond_the_refresh_limit():
 # A pilot of the same settings -------------------------------------------------------------------
 
 
-def test_a_pilot_that_fell_halves_what_its_settings_are_given_and_no_others():
-    """Of seeds next to one of their setting that fell, half fell; those that lived count, too."""
+def test_a_pilot_that_fell_halves_what_its_rate_and_higher_ones_are_given():
+    """Of runs at three times a rate that fell nearly all fell; those that lived count, too."""
     big = {"model": "big", "parameters": 1.5e9}
-    plans = [Plan(1e-6, **big), Plan(3e-6, **big)]
-    fell = replace(plans[0], collapse=20)
-    asked = [*plans, Plan(1e-5, **big)]
+    plans = [Plan(rate, **big) for rate in (1e-6, 3e-6, 1e-5)]
+    cold, fell, hot = plans[0], replace(plans[1], collapse=20), plans[2]
+    asked = [Plan(rate, **big) for rate in (1e-6, 2e-6, 3e-6, 5e-6, 1e-5, 3e-5)]
 
     def chances(pilots):
         forecast = Forecaster(made_up_posterior(pilots), Target("sort", "big", 1.5e9))
         found = (survival.expected_of(forecast, p.completed, *np.ones((2, 1))) for p in asked)
         return np.array([float(one[0].ravel()[0]) for one in found])
 
-    alone = chances(plans)
-    assert chances([*plans, plans[0]]) == pytest.approx(alone, rel=1e-9)
-    assert chances([fell, plans[1]]) == pytest.approx(alone * [0.5, 1, 1], rel=1e-9)
-    both = chances([fell, plans[0], plans[1]])
-    assert both[0] == pytest.approx((alone[0] + 1) / 3, rel=1e-9)
-    assert both[1:] == pytest.approx(alone[1:], rel=1e-9)
+    alone = chances(plans[:2])
+    assert chances([*plans, hot]) == pytest.approx(alone, rel=1e-9)
+    assert chances([cold, fell]) == pytest.approx(alone * [1, 1, *4 * [0.5]], rel=1e-9)
+    # A hotter pilot lived, and so did another seed at the rate that fell.
+    wanted = (alone + np.array([0, 0, 2, 1, 1, 0])) / [1, 1, 4, 3, 3, 2]
+    assert chances([cold, fell, plans[1], hot]) == pytest.approx(wanted, rel=1e-9)
+    # The pilot of another group size tells nothing.
+    other = replace(fell, group_size=16)
+    assert chances([cold, other]) == pytest.approx(alone, rel=1e-9)
