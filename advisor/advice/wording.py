@@ -121,7 +121,6 @@ INFORMED = {
 URGENT = (Kind.LOST_REWARDS, Kind.ADAPTER_DOUBTED, Kind.KL_DOUBTED, Kind.CEILING_DOUBTED)
 """Assumptions that are named before a launch: a log may show that they are wrong."""
 
-
 GRAVEST = (
     *(Kind.TOO_LONG, Kind.BELOW_ITS_BEST, Kind.FELL_BELOW_OTHERS, Kind.KNOWN_RATE_DECIDES),
     Kind.LONG_BY_PUBLIC_RUNS,
@@ -188,13 +187,14 @@ def leader_text(advice: AnswerFields, *, is_brief: bool = False) -> str:
 
 def launch_notes(advice: AnswerFields) -> list[str]:
     """What to know before a launch, the most important first."""
-    first = [] if advice.promotion is None else [advice.promotion.text]
-    bound = [advice.binding] if advice.kind == "next_pilot" else []
     urgent = [one for one in advice.notes if one.audience == "caution" or one.kind in URGENT]
     # A forecast that no test supports comes before what it leaves open.
-    places = {kind: place for place, kind in enumerate(GRAVEST)}
-    urgent.sort(key=lambda one: places.get(one.kind, len(GRAVEST)))
-    return [*first, *map(str, urgent), *bound, *_implied(advice)]
+    urgent.sort(key=lambda one: [*GRAVEST, one.kind].index(one.kind))
+    grave = sum(one.kind in GRAVEST for one in urgent)
+    first = [] if advice.promotion is None else [advice.promotion.text]
+    bound = [advice.binding] if advice.kind == "next_pilot" else []
+    told = [*urgent[:grave], *first, *urgent[grave:], *bound, *_implied(advice)]
+    return [str(one) for one in told]
 
 
 def pilot_lines(advice: AnswerFields) -> list[str]:

@@ -35,8 +35,7 @@ class Collapse(BaseModel, frozen=True):
     def of(cls, run: PilotRun, floor: float) -> Collapse:
         """Verdict on train rewards: whether they fell and have not come back, beyond noise."""
         series = run.step, run.reward, floor
-        has_returned = find_passing_fall(*series) is not None
-        if has_returned:
+        if find_passing_fall(*series) is not None:
             return find_final_fall(*series)[0]
         return find_any_fall(*series, prompts=prompts_of(run))
 
@@ -201,11 +200,9 @@ def _is_low(rows: FloatArray, before: FloatArray) -> bool:
 
 
 def _shows_nothing(rows: FloatArray, before: FloatArray) -> bool:
-    """Whether far more rows than before are at the floor, and the last of them still are low."""
+    """Whether far more of some low rows than of those before are at the floor."""
     from scipy.special import bdtrc
 
-    if not _is_low(rows, before):
-        return False
     nothing = (np.sum(before <= 0) + 0.5) / (before.size + 1)
     return bool(bdtrc(np.sum(rows <= 0) - 1, rows.size, nothing) < RULE.by_chance)
 

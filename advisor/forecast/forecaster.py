@@ -14,7 +14,7 @@ from advisor import model
 from advisor.errors import InputError
 from advisor.forecast.analogues import Corpus, corpus_for, log_odds
 from advisor.forecast.new_configuration import CLEAR, NextRun, RunEffect
-from advisor.forecast.target import Target, check_task
+from advisor.forecast.target import Target, check_task, pilots_of
 from advisor.model import Posterior
 from advisor.model import equations as eq
 from advisor.runs import Settings
@@ -298,14 +298,12 @@ class Forecaster:
             return None
         posterior = self.posterior
         corpus = self.corpus or corpus_for(posterior.meta.runs)
-        if corpus is None:
+        if corpus is None or not self.is_piloted:
             return None
         places = [
-            place
-            for place, run in enumerate(posterior.meta.runs)
-            if (run.task, run.model) == (self.target.task, self.target.model)
-            and run.collapse_step is None
-            and run.logged_rewards
+            posterior.meta.runs.index(run)
+            for run in pilots_of(posterior, self.target)
+            if run.collapse_step is None and run.logged_rewards
         ]
         return NextRun(posterior, places, self.indices, corpus) if places else None
 

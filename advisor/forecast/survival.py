@@ -18,7 +18,7 @@ from advisor.diagnosis import Collapse
 from advisor.forecast.elsewhere import stable_elsewhere
 from advisor.forecast.forecaster import Forecaster
 from advisor.forecast.interval import DEVIATIONS
-from advisor.forecast.target import ROUNDED, Target
+from advisor.forecast.target import ROUNDED, Target, pilots_of
 from advisor.model import MOST_HAZARD, NO_LINE, Posterior, Priors, StabilityLine
 from advisor.runs import PilotRun, Settings
 from advisor.theory import FloatArray, coefficients, damping_ratio, temperature
@@ -208,15 +208,20 @@ def expected_of(
 
 
 def _pilots_that_tell(forecaster: Forecaster, at: Settings) -> tuple[FloatArray, FloatArray]:
-    """Pilots of the target that fell at no higher rate, and that lived at no lower one."""
-    target, count = forecaster.target, np.zeros((2, *np.shape(at.learning_rate)))
-    for run in forecaster.posterior.meta.runs:
+    """Pilots of the target that fell at no higher rate, and that lived at no lower one.
+
+    A pilot that fell below one that lived tells of its own rate alone.
+    """
+    count, near = np.zeros((2, *np.shape(at.learning_rate))), 1 + ROUNDED
+    runs = pilots_of(forecaster.posterior, forecaster.target) if forecaster.is_piloted else []
+    alive = [run.settings.learning_rate for run in runs if run.collapse_step is None]
+    for run in runs:
         own, lived = run.settings, run.collapse_step is None
-        if (run.task, run.model) == (target.task, target.model):
-            sign = -1 if lived else 1
-            tells = sign * np.log(at.learning_rate / own.learning_rate) > -np.log1p(ROUNDED)
-            tells &= np.equal(at.group_size, own.group_size)
-            count[int(lived)] += tells & np.equal(at.refresh_interval, own.refresh_interval)
+        times = np.divide(at.learning_rate, own.learning_rate)
+        reach = np.inf if max(alive, default=0.0) <= near * own.learning_rate else near
+        tells = (times < near) if lived else (1 / near < times) & (times < reach)
+        tells &= np.equal(at.group_size, own.group_size)
+        count[int(lived)] += tells & np.equal(at.refresh_interval, own.refresh_interval)
     return count[0], count[1]
 
 

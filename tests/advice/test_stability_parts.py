@@ -211,8 +211,11 @@ def test_a_pilot_that_fell_halves_what_its_rate_and_higher_ones_are_given():
     alone = chances(plans[:2])
     assert chances([*plans, hot]) == pytest.approx(alone, rel=1e-9)
     assert chances([cold, fell]) == pytest.approx(alone * [1, 1, *4 * [0.5]], rel=1e-9)
-    # A hotter pilot lived, and so did another seed at the rate that fell.
-    wanted = (alone + np.array([0, 0, 2, 1, 1, 0])) / [1, 1, 4, 3, 3, 2]
+    # Another seed lived at the rate that fell.
+    wanted = (alone + np.array([0, 0, 1, 0, 0, 0])) / [1, 1, 3, 2, 2, 2]
+    assert chances([cold, fell, plans[1]]) == pytest.approx(wanted, rel=1e-9)
+    # A hotter pilot lived, too: then the fall tells of its own rate alone.
+    wanted = (alone + np.array([0, 0, 2, 0, 0, 0])) / [1, 1, 4, 1, 1, 1]
     assert chances([cold, fell, plans[1], hot]) == pytest.approx(wanted, rel=1e-9)
     # The pilot of another group size tells nothing.
     other = replace(fell, group_size=16)
