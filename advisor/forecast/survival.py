@@ -200,17 +200,17 @@ def expected_of(
     if not forecaster.is_small:
         law = meta.priors.elsewhere
         found = stable_elsewhere(found, settings, size, law, meta.runs)
-        fell, lived = _pilots_that_tell(forecaster, settings)
+        fell, lived = _pilots_that_count(forecaster, settings)
         # Pilots that lived are in the draws; they count here beside one that fell.
         lived = np.where(fell > 0, lived, 0.0)
         found = (found + law.twin * lived) / (1 + law.twin * (fell + lived))
     return np.asarray(share * found)
 
 
-def _pilots_that_tell(forecaster: Forecaster, at: Settings) -> tuple[FloatArray, FloatArray]:
+def _pilots_that_count(forecaster: Forecaster, at: Settings) -> tuple[FloatArray, FloatArray]:
     """Pilots of the target that fell at no higher rate, and that lived at no lower one.
 
-    A pilot that fell below one that lived tells of its own rate alone.
+    A pilot that fell below one that lived counts at its own rate alone.
     """
     count, near = np.zeros((2, *np.shape(at.learning_rate))), 1 + ROUNDED
     runs = pilots_of(forecaster.posterior, forecaster.target) if forecaster.is_piloted else []
@@ -219,9 +219,9 @@ def _pilots_that_tell(forecaster: Forecaster, at: Settings) -> tuple[FloatArray,
         own, lived = run.settings, run.collapse_step is None
         times = np.divide(at.learning_rate, own.learning_rate)
         reach = np.inf if max(alive, default=0.0) <= near * own.learning_rate else near
-        tells = (times < near) if lived else (1 / near < times) & (times < reach)
-        tells &= np.equal(at.group_size, own.group_size)
-        count[int(lived)] += tells & np.equal(at.refresh_interval, own.refresh_interval)
+        counts = (times < near) if lived else (1 / near < times) & (times < reach)
+        counts &= np.equal(at.group_size, own.group_size)
+        count[int(lived)] += counts & np.equal(at.refresh_interval, own.refresh_interval)
     return count[0], count[1]
 
 
