@@ -17,6 +17,7 @@ from advisor.common import Words
 from advisor.runs import Inspection, PilotRun, Trainer, is_source
 from advisor.text import counted
 
+SHORT = 10  # Rows below which a reward that did not move says nothing of its learning rate
 MOST_SHOWN = 12  # Lines of a kind that are shown; the others are counted
 COLUMNS = ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks")
 TEXTS = {"run": 20, "model": 10, "task": 6, "lacks": 16}  # And to how many characters they are cut
@@ -229,8 +230,16 @@ def _why_flat(runs: Sequence[PilotRun]) -> str:
         return "constant"
     if all(run.is_at_floor for run in runs):
         return "floor"
-    silent = (np.nanmedian(run.series.get("silent_group_share", 0.0)) for run in runs)
-    return "silent" if all(share > 0.9 for share in silent) else "noise"
+    if all(_is_silent(run) for run in runs):
+        return "silent"
+    return "short" if max(run.reward.size for run in runs) < SHORT else "noise"
+
+
+def _is_silent(run: PilotRun) -> bool:
+    """Whether nearly all groups have equal rewards, by either series that shows it."""
+    spread = run.series.get("reward_std_within_group", np.ones(1))
+    share = run.series.get("silent_group_share", np.mean(spread == 0))
+    return bool(np.nanmedian(share) > 0.8)
 
 
 WORDS = Words("advisor.cli", "inspect.txt.j2", counted=counted)

@@ -148,11 +148,15 @@ def _chained(runs: Sequence[PilotRun]) -> tuple[str, list[PilotRun]]:
                 continue
             (start, end, error), (begin, _, noise) = ends[one.id], ends[later.id]
             rise, noise = end - start, float(np.hypot(error, noise))
-            goes_on = 0 <= later.step[0] - 1 - one.step[-1] < one.logging_steps + 1
+            begun, spacing = later.step[0] - 1, max(one.logging_steps, later.logging_steps)
+            goes_on = 0 <= begun - one.step[-1] < one.logging_steps + 1
+            is_own = (one.task, one.model) == (later.task, later.model)
+            within = is_own and one.step[0] + 2 * spacing < begun < one.step[-1]
             level, least = (max(n * noise, share * rise) for n, share in RULE.chained)
             is_next = begin - start > least and abs(begin - end) <= level
-            if goes_on or (same[0] and is_next):
-                found.append(f"'{later.id}' begins where '{one.id}' ends")
+            if goes_on or within or (same[0] and is_next):
+                where = f"within '{one.id}'" if within else f"where '{one.id}' ends"
+                found.append(f"'{later.id}' begins {where}")
                 both += [one, later]
                 break
     more = f" ({len(found) - 1} more do so)" if len(found) > 1 else ""

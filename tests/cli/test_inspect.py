@@ -205,6 +205,28 @@ def test_scripts_and_configs_that_were_used_are_named(tmp_path):
     assert "1 other file holds no log" in told
 
 
+def test_why_a_reward_did_not_move_is_told(tmp_path):
+    """Groups of equal rewards, and too few rows: another learning rate changes neither."""
+    rows = [{"step": n + 1, "reward": 0.9 + 0.01 * (n % 2), "reward_std": 0.0} for n in range(40)]
+    log = tmp_path / "log.jsonl"
+    for rows_, wanted in (
+        (rows, "Nearly all groups have equal rewards"),
+        ([row | {"reward_std": 0.2} for row in rows], "three times the largest learning rate"),
+        ([row | {"reward_std": 0.2} for row in rows[:6]], "too few to tell a rise from noise"),
+    ):
+        log.write_text("".join(json.dumps(row) + "\n" for row in rows_))
+        assert wanted in RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+
+
+def test_a_config_that_was_read_is_not_listed_as_unread(tmp_path):
+    _write(tmp_path / "log.jsonl", [0.01 * n for n in range(40)])
+    (tmp_path / "meta.json").write_text('{"config": {"num_generations": 8, "learning_rate": 1e-6}}')
+    told = RUNNER.invoke(app, ["inspect", str(tmp_path)]).output
+    assert "Settings from meta.json (1 run)." in told
+    assert "Not read" not in told
+    assert "other file" not in told
+
+
 def test_flat_pilots_are_told_before_a_fit(tmp_path):
     for seed in range(2):
         _write(tmp_path / f"{seed}.jsonl", [0.5 + 0.02 * (n % 2) + 0.01 * seed for n in range(40)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from advisor.runs import read_runs
 from advisor.runs.logs.recovered import (
     Guess,
     _poisson_tail,
@@ -253,6 +255,22 @@ def test_the_chance_of_a_count_is_the_poisson_tail(least, mean):
     from scipy.special import pdtrc
 
     assert _poisson_tail(least, mean) == pytest.approx(pdtrc(least - 1, mean), rel=1e-9)
+
+
+@pytest.mark.parametrize(("spacing", "known"), [(1, 0.05), (2, None)])
+def test_a_second_update_on_some_rollouts_tells_no_penalty(tmp_path, spacing, known) -> None:
+    """Its loss has a part of the policy, and a trainer averages both."""
+    rng = np.random.default_rng(5)
+    kl = np.round(np.geomspace(0.01, 0.5, 60) * rng.uniform(0.8, 1.2, 60), 4)
+    rows = [
+        {"step": n + 1, "learning_rate": 1e-6, "loss": round(0.05 * k / spacing, 6)}
+        | ({"reward": rng.random(), "reward_std": 0.1, "kl": k} if n % spacing == 0 else {})
+        for n, k in enumerate(kl.tolist())
+    ]
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"log_history": rows}))
+    (run,) = read_runs(tmp_path)
+    assert run.hyperparameters.minibatches_per_refresh == (spacing if spacing > 1 else None)
+    assert run.hyperparameters.kl_coefficient == known
 
 
 def test_a_penalty_that_is_logged_with_its_weight_tells_none() -> None:

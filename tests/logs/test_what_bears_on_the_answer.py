@@ -176,6 +176,24 @@ def stages(starts, gains, seed, rates=None, spread=0.02) -> list[bool]:
     return [any(NO_PILOT in line for line in run.warnings) for run in warn_of_starts(runs)]
 
 
+def resumed(first: float, model: str = "Qwen2.5-0.5B") -> list[str]:
+    """Warnings of a run whose steps begin at ``first``, next to one of its settings."""
+    rng, settings = np.random.default_rng(3), PartialSettings(learning_rate=1e-6, group_size=8)
+    one, other = (
+        pilot(place, 0.3, rng, 0.0).with_updates(hyperparameters=settings, model="Qwen2.5-0.5B")
+        for place in (0, 1)
+    )
+    other = other.with_updates(step=other.step - 1 + first, model=model)
+    return [line for line in warn_of_starts([one, other])[1].warnings if NO_PILOT in line]
+
+
+def test_a_resumption_that_overlaps_is_no_pilot():
+    """Control: a log that begins with its second row, and another model."""
+    assert "begins within" in resumed(20)[0]
+    assert not resumed(2)
+    assert not resumed(20, "Qwen2.5-7B")
+
+
 def test_stages_of_one_training_are_no_pilots():
     assert stages([0.2, 0.42, 0.58], [0.25, 0.2, 0.15], 1) == [True] * 3
     # One that starts elsewhere for another reason is none of them.

@@ -39,7 +39,8 @@ class Inspection:
     @property
     def unread_logs(self) -> list[Unread]:
         """Files that gave no run and were meant to be logs."""
-        return [item for item in self.unread if item.kind in ("log", "broken")]
+        logs = (item for item in self.unread if item.kind in ("log", "broken"))
+        return [item for item in logs if item.path not in self.configs]
 
     def __repr__(self) -> str:
         """How many runs and other files there are, and the first runs."""

@@ -71,7 +71,7 @@ def passed_over(candidate: LogCandidate) -> Unread:
     log, path = candidate.log, candidate.path
     try:
         if not log.head_text().strip():
-            return Unread(path, "the file is empty")
+            return Unread(path, "the file is empty", "other" if log.suffix == ".py" else "log")
     except InputError as error:
         return Unread(path, error.problem)
     if log.suffix in PARQUET:

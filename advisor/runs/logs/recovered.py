@@ -330,24 +330,26 @@ def guess(raw: RawRun, found: Derived) -> None:
     if raw.is_eval_only:
         return
     known, series = found.facts, raw.series
-    if "loss" in series and "kl" in series:
-        loss, kl = (series[name][: RULE.checked] for name in ("loss", "kl"))
-        weight = kl_coefficient_from_loss(loss, kl)
-        _settle(found, "kl_coefficient", weight, RULE.kl_tolerance)
     # Every pass over the same rollouts shows their rewards again.
     window, repeats = divmod(
         int(known.get("logging_steps") or raw.stated_spacing or raw.logging_steps),
         int(known.get("epochs_per_refresh") or 1),
     )
-    if raw.step_unit != "optimizer" or repeats:
-        return  # how many optimizer steps a row covers is not known
+    is_plain = raw.step_unit == "optimizer" and not repeats
     apart, passes = np.unique(np.diff(raw.step)), {"minibatches_per_refresh", "epochs_per_refresh"}
     is_open = raw.framework == "TRL" and apart.size == 1 and passes.isdisjoint(known)
-    steps = int(apart[0]) if is_open else 1
+    steps = int(apart[0]) if is_plain and is_open else 1
     if steps > window == 1 and 1 < raw.step.size <= 1 + raw.rate_step.size / steps:
         # TRL logs a reward where it generates, and a rate at each update.
         line = f"minibatches_per_refresh {steps} = steps from one logged reward to the next"
         found.put("minibatches_per_refresh", steps, line)
+    # Beyond the first update on some rollouts the loss has a part of the policy, too.
+    if "loss" in series and "kl" in series and known.get("minibatches_per_refresh", 1) == 1:
+        loss, kl = (series[name][: RULE.checked] for name in ("loss", "kl"))
+        weight = kl_coefficient_from_loss(loss, kl)
+        _settle(found, "kl_coefficient", weight, RULE.kl_tolerance)
+    if not is_plain:
+        return  # how many optimizer steps a row covers is not known
     # A sum of several rewards moves in steps of its own.
     is_sum = len(raw.parts) > 1
     completions = None if is_sum else completions_per_row(series["reward"][: RULE.checked], window)

@@ -106,6 +106,12 @@ def value_model(table: Table) -> tuple[str, ...]:
 def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> None:
     """Raise where rows are of several kinds and nothing tells which to read, or of no training."""
     refuse_agents(table, columns, path)
+    for key in ROWS["of_prompts"] if "reward" not in columns.keys else ():
+        blocks = 1 + np.count_nonzero(np.diff(table.column(key)[table.has(key)]))
+        if 1 < blocks <= len(table) / 2:
+            problem = "each row is a completion, not a step of a run"
+            advice = "Give the log of the training, or name its reward in a column map"
+            raise InputError(problem, path=path, key=key, advice=advice)
     for key in KIND_KEYS if kinds.train.all() else ():
         texts = table.text(key)
         names = list(dict.fromkeys(texts.values()))
@@ -164,11 +170,7 @@ def split_by_name(logged: Logged) -> list[Logged]:
     names: list[str] | None = None
     table = logged.table
     for key in _run_keys(table):
-        numbers, texts = table.column(key), table.text(key)
-        these = [
-            texts.get(row, "" if np.isnan(numbers[row]) else f"{numbers[row]:g}")
-            for row in range(len(table))
-        ]
+        these = _names_in(table, key)
         if _are_runs(these):
             # Of a grid of methods and seeds neither column names a run alone.
             both = these if names is None else _joined(names, these)
@@ -190,8 +192,7 @@ def _part(logged: Logged, rows: npt.ArrayLike, name: str, has_own_id: bool) -> L
 def are_results(table: Table) -> bool:
     """Whether most rows name a run of their own, as a table of results does."""
     for key in _run_keys(table):
-        names = list(table.text(key).values())
-        distinct = len(set(names))
+        distinct = len(set(_names_in(table, key)) - {""})
         if distinct >= 2 and PilotRun.LEAST_REWARDS * distinct > len(table):
             return True
     return False
@@ -210,6 +211,13 @@ def not_steps(table: Table, path: Path) -> str:
     named = set(words("/".join(path.parts[-2:])))
     is_log = not named.isdisjoint(ROWS["of_logs"])
     return "" if is_log or named.isdisjoint(ROWS["of_evaluations"]) else "an evaluation"
+
+
+def _names_in(table: Table, key: str) -> list[str]:
+    """What a column holds in each row, as text; empty where it holds nothing."""
+    numbers, texts = table.column(key), table.text(key)
+    shown = ("" if np.isnan(number) else f"{number:g}" for number in numbers)
+    return [texts.get(row, text) for row, text in enumerate(shown)]
 
 
 def _run_keys(table: Table) -> list[str]:
