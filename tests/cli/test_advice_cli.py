@@ -285,9 +285,3 @@ def test_an_export_says_where_it_comes_from(run, demo, said):
     text = run("export", demo, "--to", "verl")
     assert f"from pilots {said.provenance.data_sha256[:8]}" in text
     assert said.target.model in text
-
-
-# Studies that are none ---------------------------------------------------------------------------
-
-
-# What is loaded ----------------------------------------------------------------------------------

@@ -259,9 +259,3 @@ def test_json_is_all_that_is_printed(capsys, words):
     captured = capsys.readouterr()
     json.loads(captured.out, parse_constant=pytest.fail)  # neither NaN nor Infinity
     assert captured.err == ""
-
-
-# Colours -----------------------------------------------------------------------------------------
-
-
-# Completion --------------------------------------------------------------------------------------

@@ -105,6 +105,3 @@ def test_compare_asks_for_one_run_of_a_tracker(store, tmp_path, capsys):
     code, _, err = said_by(capsys, "compare", PLACE, str(tmp_path))
     assert code == 2
     assert f"{PLACE}: there are 2 runs (pilot-1/log, pilot-2/log)" in err
-
-
-# watch -------------------------------------------------------------------------------------------
