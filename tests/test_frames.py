@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from simulated_runs import Plan, made_up_posterior, rising
+from simulated_runs import Plan, rising
 
 import advisor
 from advisor.errors import InputError
@@ -46,11 +46,6 @@ class Cells(HTMLParser):
             self.caption += data
         elif self.rows:
             self.rows[-1].append(data)
-
-
-@pytest.fixture(scope="module")
-def posterior():
-    return made_up_posterior()
 
 
 def test_a_run_shows_its_settings_and_its_reward():

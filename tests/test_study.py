@@ -34,11 +34,6 @@ def answer(posterior, **asked):
 
 
 @pytest.fixture(scope="module")
-def posterior():
-    return made_up_posterior()
-
-
-@pytest.fixture(scope="module")
 def advice(posterior):
     return answer(posterior)
 

@@ -41,11 +41,6 @@ DIVERGENT_SHARE = 0.001
 CAREFUL = 0.99
 
 
-@pytest.fixture(scope="module")
-def posterior():
-    return made_up_posterior()
-
-
 @pytest.fixture
 def saved(posterior, tmp_path):
     path = tmp_path / "posterior.nc"
