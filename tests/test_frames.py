@@ -105,9 +105,7 @@ def test_a_run_comes_back_from_its_frame():
         )
         for name in ("step", "eval_step", "eval_reward"):
             np.testing.assert_array_equal(getattr(again, name), getattr(run, name))
-        assert again.series.keys() == run.series.keys()
-        for name, values in run.series.items():
-            np.testing.assert_array_equal(again.series[name], values)
+        np.testing.assert_equal(again.series, run.series)
         assert again.logging_steps == run.logging_steps
         assert again.hyperparameters == run.hyperparameters
 
