@@ -60,6 +60,21 @@ def posterior():
     return made_up_posterior()
 
 
+@pytest.fixture
+def run(capsys):
+    """The command line: exit code, standard output, standard error; no traceback in any."""
+    from advisor.cli import main
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return stopped.value.code or 0, captured.out, captured.err
+
+    return call
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--enforce-lanes",
