@@ -39,26 +39,40 @@ settings.load_profile("advisor")
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of logs that are not ours to copy; it stands beside the repository, or nowhere."""
-    folder = REPOSITORY.parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip(f"no shared data beside the repository ({folder})")
-    return folder
+    return _there(REPOSITORY.parent / "shared" / "data", "shared data beside the repository")
 
 
 @pytest.fixture(scope="session")
 def real_logs(shared_data: Path) -> Path:
-    folder = shared_data / "real_logs"
-    if not folder.is_dir():
-        pytest.skip(f"no public logs ({folder})")
-    return folder
+    return _there(shared_data / "real_logs", "public logs")
 
 
 @pytest.fixture(scope="session")
 def tiny_grpo(shared_data: Path) -> Path:
-    folder = shared_data / "tiny_grpo"
-    if not folder.is_dir():
-        pytest.skip(f"no tables of tiny transformers ({folder})")
-    return folder
+    return _there(shared_data / "tiny_grpo", "tables of tiny transformers")
+
+
+@pytest.fixture(scope="session")
+def posterior():
+    """The usual made-up posterior, which no test changes."""
+    from simulated_runs import made_up_posterior
+
+    return made_up_posterior()
+
+
+@pytest.fixture
+def run(capsys):
+    """The command line: exit code, standard output, standard error; no traceback in any."""
+    from advisor.cli import main
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return stopped.value.code or 0, captured.out, captured.err
+
+    return call
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -116,6 +130,13 @@ def pytest_runtest_makereport(
                 "quicker, or mark it with pytest.mark.evidence"
             )
     return report
+
+
+def _there(folder: Path, what: str) -> Path:
+    """The folder; the test is skipped where there is none."""
+    if not folder.is_dir():
+        pytest.skip(f"no {what} ({folder})")
+    return folder
 
 
 def _processor_seconds() -> float:

@@ -114,6 +114,12 @@ def rising(steps: int = 60, start: float = 0.2, end: float = 0.8, time: float = 
 
 HEADROOM_LOGIT, LOG_SLOPE = 1.2, -2.6
 
+STILL = {
+    f"log_{name}_spread": -30.0
+    for name in ("headroom", "model", "run_rate", "run_plateau", "run_shape", "run_loss")
+}
+"""Models and runs that differ in nothing but what is known of them."""
+
 KNOWN_SIZES = {"curvature_exponent": 0.0, "plateau_loss.size": 0.5, "hazard.size": 0.5}
 """Size laws of pilots on several sizes, each known within one half; a prior alone knows less."""
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 import advisor
-from advisor.cli import app, argument_to_flag, main
+from advisor.cli import app, argument_to_flag
 from advisor.errors import InputError
 
 PACKAGE = Path(advisor.__file__).parent
@@ -85,8 +85,7 @@ def test_arguments_become_flags(argument, parameters, flag):
         (["--group-sizes", "1"], "Error: --group-sizes: 1 cannot be"),
     ],
 )
-def test_command_speaks_of_flags(flags, said, tmp_path, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["advise", str(tmp_path), "--out", str(tmp_path / "study"), *flags])
-    assert stopped.value.code == 2
-    assert capsys.readouterr().err.startswith(said)
+def test_command_speaks_of_flags(flags, said, tmp_path, run):
+    code, _, err = run("advise", tmp_path, "--out", tmp_path / "study", *flags)
+    assert code == 2
+    assert err.startswith(said)

@@ -12,7 +12,6 @@ from undrawn import draw_nothing
 import advisor.reporting
 from advisor import demo_folder
 from advisor.advice import advise
-from advisor.cli import main
 from advisor.diagnosis import diagnose
 from advisor.errors import InputError
 from advisor.model import cohort_of
@@ -142,9 +141,6 @@ def test_the_page_ends_with_what_came(base):
     assert shown["outcome"] is None
 
 
-# Studies -----------------------------------------------------------------------------------------
-
-
 # Runs --------------------------------------------------------------------------------------------
 
 
@@ -228,21 +224,6 @@ def studies(tmp_path_factory, base):
     return folder
 
 
-@pytest.fixture
-def run(capsys):
-    def once(*arguments, code=0):
-        with pytest.raises(SystemExit) as stopped:
-            main(["compare", *map(str, arguments)])
-        captured = capsys.readouterr()
-        assert (stopped.value.code or 0) == code, captured.err
-        if code:
-            assert captured.out == ""
-            assert captured.err.count("\n") == 1
-        return captured.err if code else captured.out
-
-    return once
-
-
 PILOTS = demo_folder()
 ONE = PILOTS / "s_lr3e-4_g8_k2" / "trainer_state.json"
 
@@ -268,8 +249,10 @@ def test_what_cannot_be_compared_is_refused(run, studies, tmp_path, left, right,
         "study": studies / "a",
         **{name: tmp_path / name for name in ("missing", "empty", "no log")},
     }
-    message = run(named.get(left, left), named.get(right, right), code=2)
+    code, out, message = run("compare", named.get(left, left), named.get(right, right))
+    assert (code, out) == (2, "")
     assert message.startswith("Error: ")
+    assert message.count("\n") == 1
     assert all(word in message for word in words), message
 
 

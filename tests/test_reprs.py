@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_runs import Plan, made_up_posterior, rising
+from simulated_runs import Plan, rising
 
 import advisor
 from advisor.advice import advise
@@ -12,11 +12,6 @@ from advisor.backtesting import Backtest, Prediction
 from advisor.diagnosis import diagnose
 from advisor.runs import Inspection
 from advisor.study import compare
-
-
-@pytest.fixture(scope="module")
-def posterior():
-    return made_up_posterior()
 
 
 @pytest.fixture(scope="module")

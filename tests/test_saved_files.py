@@ -74,6 +74,9 @@ def test_a_posterior_and_its_study():
     assert study.posterior.meta.provenance.schema_version == SCHEMA
     assert study.posterior.draws.keys() >= {"hazard.level", "log_slope", "run_offset.shape"}
     assert advisor.Posterior.load(STUDY / "posterior.nc").meta == study.posterior.meta
+    assert len(study.posterior.meta.runs) == 12
+    assert study.recommendation.kind == "recommendation"
+    assert study.recommendation.stability.probability > 0.9
     manifest = document(STUDY / "manifest.json")
     provenance = study.recommendation.provenance.model_dump(mode="json")
     assert lost(manifest["provenance"], provenance) == []

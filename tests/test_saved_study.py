@@ -24,12 +24,6 @@ def study():
     return advisor.Study.load(FOLDER)
 
 
-def test_it_loads_with_its_pilots_and_its_answer(study):
-    assert len(study.posterior.meta.runs) == 12
-    assert study.recommendation.kind == "recommendation"
-    assert study.recommendation.stability.probability > 0.9
-
-
 def test_a_setting_that_died_is_forecast_to_die(study):
     rates = study.what_if_rows(learning_rate=[3e-4, 3e-2])
     assert rates[0]["p_stable"] > 0.9 > 0.5 > rates[1]["p_stable"]

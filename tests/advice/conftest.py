@@ -10,11 +10,6 @@ from advisor.advice import advise
 
 
 @pytest.fixture(scope="session")
-def posterior():
-    return made_up_posterior()
-
-
-@pytest.fixture(scope="session")
 def advice(posterior):
     return advise(posterior)
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_runs import made_up_posterior
 
 from advisor import advise
 from advisor.advice import say_of_answer, trade_offs
 
 POWERS = (0.8, 1.25)
-
-
-@pytest.fixture(scope="module")
-def posterior():
-    return made_up_posterior()
 
 
 def checks(posterior, **asked):

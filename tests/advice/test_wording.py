@@ -23,7 +23,7 @@ from advisor.advice import (
     say_of_answer,
 )
 from advisor.advice.wording import price
-from advisor.common import Kind, counted, note, stated
+from advisor.common import Kind, note, stated
 from advisor.forecast import Forecaster, final_reward, stability
 
 MOST_WORDS = 150
@@ -307,14 +307,6 @@ def test_percent_is_near_and_never_certain(value):
         assert value < 0.01
     else:
         assert float(said.removesuffix(" %")) == pytest.approx(100 * value, abs=0.5 + 1e-9)
-
-
-@pytest.mark.parametrize(
-    ("number", "noun", "text"),
-    [(2, "epoch", "2 epochs"), (2, "mini-batch", "2 mini-batches"), (1, "batch", "1 batch")],
-)
-def test_plurals_are_english(number, noun, text):
-    assert counted(number, noun) == text
 
 
 def test_price_says_what_is_known():

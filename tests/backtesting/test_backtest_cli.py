@@ -9,7 +9,6 @@ import pytest
 from simulated_runs import Plan, rising
 
 import advisor.runs
-from advisor.cli import main
 
 RATES = np.geomspace(1e-4, 1e-3, 4)
 
@@ -28,15 +27,12 @@ def finished(model="tiny-s", task="sort", **updates):
 
 
 @pytest.fixture
-def call(fits, monkeypatch, capsys):
+def call(fits, monkeypatch, run):
     def _call(runs, *flags, code=0):
         monkeypatch.setattr(advisor.runs, "read_runs", lambda *_, **__: runs)
-        with pytest.raises(SystemExit) as stopped:
-            main(["backtest", "logs", "--quiet", *map(str, flags)])
-        captured = capsys.readouterr()
-        assert (stopped.value.code or 0) == code, captured.err
-        assert "Traceback" not in captured.err
-        return captured.out if code in (0, 3, 4) else captured.err
+        found, out, err = run("backtest", "logs", "--quiet", *flags)
+        assert found == code, err
+        return out if code in (0, 3, 4) else err
 
     return _call
 

@@ -18,7 +18,6 @@ from undrawn import draw_nothing
 
 from advisor import demo_folder
 from advisor.advice import advise, gpu_time, percent, piloted, what_if
-from advisor.cli import main
 from advisor.cli.study import _table
 from advisor.runs import Trainer
 from advisor.study import Study, compare
@@ -64,7 +63,7 @@ def lifeless(tmp_path_factory):
 
 
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
+def run(run, tmp_path, monkeypatch):
     """Run a command in an empty folder; what it printed, and that it wrote nothing else."""
     place = tmp_path / "here"
     place.mkdir()
@@ -72,16 +71,12 @@ def run(capsys, tmp_path, monkeypatch):
 
     def once(*arguments: Any, code: int = 0, writes: tuple[str, ...] = ()) -> str:
         before = {path.name for path in place.iterdir()}
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert (stopped.value.code or 0) == code, captured.err
-        assert "Traceback" not in captured.err
-        assert "Warning" not in captured.err
+        found, out, err = run(*arguments)
+        assert found == code, err
+        assert "Warning" not in err
         assert {path.name for path in place.iterdir()} == before | {*writes}
-        if code:
-            assert captured.out == ""
-        return captured.err if code else captured.out
+        assert out == "" or not code
+        return err if code else out
 
     return once
 
@@ -285,9 +280,3 @@ def test_an_export_says_where_it_comes_from(run, demo, said):
     text = run("export", demo, "--to", "verl")
     assert f"from pilots {said.provenance.data_sha256[:8]}" in text
     assert said.target.model in text
-
-
-# Studies that are none ---------------------------------------------------------------------------
-
-
-# What is loaded ----------------------------------------------------------------------------------

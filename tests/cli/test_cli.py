@@ -11,7 +11,6 @@ from simulated_runs import made_up_posterior
 import advisor.forecast.fitting
 import advisor.reporting
 from advisor import demo_folder
-from advisor.cli import main
 
 SIDECAR = """
 [defaults]
@@ -49,14 +48,10 @@ def rewrite(pilot, change):
     path.write_text(json.dumps(state))
 
 
-def refused(arguments, capsys, code=2):
-    with pytest.raises(SystemExit) as stopped:
-        main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    assert stopped.value.code == code
-    assert "Traceback" not in captured.err
-    assert captured.out == ""
-    return captured.err
+def refused(arguments, run, code=2):
+    *printed, err = run(*arguments)
+    assert printed == [code, ""]
+    return err
 
 
 def constant(rows):
@@ -75,11 +70,11 @@ def not_a_number(rows):
     ],
 )
 def test_a_log_that_teaches_nothing_is_refused_in_one_sentence(
-    pilot, tmp_path, capsys, change, code, words
+    pilot, tmp_path, run, change, code, words
 ):
     rewrite(pilot, change)
     out = tmp_path / "study"
-    message = refused(["advise", pilot, "--out", out, "--quiet"], capsys, code=code)
+    message = refused(["advise", pilot, "--out", out, "--quiet"], run, code=code)
     assert all(word in message for word in words), message
     assert message.count("\n") == 1
     assert not out.exists()
@@ -95,7 +90,7 @@ def test_a_log_that_teaches_nothing_is_refused_in_one_sentence(
         ("group_size = 8", "group_sise = 8", ["group_sise", "'group_size'"]),
     ],
 )
-def test_a_sidecar_that_lacks_or_contradicts_is_refused(pilot, tmp_path, capsys, old, new, words):
+def test_a_sidecar_that_lacks_or_contradicts_is_refused(pilot, tmp_path, run, old, new, words):
     # Rewards that are no shares of whole completions give no setting away.
     rewrite(
         pilot,
@@ -104,7 +99,7 @@ def test_a_sidecar_that_lacks_or_contradicts_is_refused(pilot, tmp_path, capsys,
         ],
     )
     (pilot / "pilots.toml").write_text(SIDECAR.replace(old, new))
-    message = refused(["advise", pilot, "--out", tmp_path / "study", "--quiet"], capsys)
+    message = refused(["advise", pilot, "--out", tmp_path / "study", "--quiet"], run)
     assert all(word in message for word in words), message
 
 
@@ -112,13 +107,13 @@ def test_a_sidecar_that_lacks_or_contradicts_is_refused(pilot, tmp_path, capsys,
 
 
 @pytest.fixture
-def ask(tmp_path, capsys, monkeypatch):
+def ask(tmp_path, run, monkeypatch):
     """``advisor advise`` on the demo's pilots, in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
     def once(*flags, code=2):
         flags = ["advise", demo_folder(), "--out", "study", "--quiet", *flags]
-        message = refused(flags, capsys, code)
+        message = refused(flags, run, code)
         assert list(tmp_path.iterdir()) == []
         return message
 
@@ -191,11 +186,11 @@ def test_a_password_is_not_repeated(ask, unfitted):
     assert "nonsense://team:***@somewhere/studies" in message
 
 
-def test_a_folder_that_is_no_study_is_not_overwritten(pilot, tmp_path, capsys):
+def test_a_folder_that_is_no_study_is_not_overwritten(pilot, tmp_path, run):
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "notes.txt").write_text("keep me")
-    message = refused(["advise", pilot, "--out", precious, "--quiet"], capsys)
+    message = refused(["advise", pilot, "--out", precious, "--quiet"], run)
     assert "nothing was overwritten" in message
     assert (precious / "notes.txt").read_text() == "keep me"
 
@@ -254,9 +249,6 @@ def test_every_command_has_help_that_loads_nothing_heavy():
         assert re.search(rf"^\W*{command[0]}\s", top, re.MULTILINE), command
 
 
-def test_lengths_in_batches_of_rollouts_are_those_of_each_row(tmp_path, capsys):
-    both = ["what-if", str(tmp_path), "--steps", "5", "--batches", "5"]
-    with pytest.raises(SystemExit) as stopped:
-        main(both)
-    assert stopped.value.code == 2
-    assert "--batches, --steps: two lengths" in capsys.readouterr().err
+def test_lengths_in_batches_of_rollouts_are_those_of_each_row(tmp_path, run):
+    both = ["what-if", tmp_path, "--steps", "5", "--batches", "5"]
+    assert "--batches, --steps: two lengths" in refused(both, run)

@@ -113,21 +113,17 @@ def broken(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("words", sorted(EVERY.keys() - WITHOUT_FAULT), ids=" ".join)
-def test_a_fault_inside_is_one_sentence_and_exit_code_1(broken, capsys, words):
-    with pytest.raises(SystemExit) as stopped:
-        main(broken(words))
-    captured = capsys.readouterr()
-    assert stopped.value.code == 1
-    assert captured.out == ""
-    assert "Traceback" not in captured.err
-    assert ".py" not in captured.err
-    last = captured.err.splitlines()[-1]
+def test_a_fault_inside_is_one_sentence_and_exit_code_1(broken, run, words):
+    code, out, err = run(*broken(words))
+    assert (code, out) == (1, "")
+    assert ".py" not in err
+    last = err.splitlines()[-1]
     assert last.startswith("Internal error (RuntimeError: [bold]boom). This is our fault")
     assert "--debug" in last
 
 
 @pytest.mark.parametrize("words", sorted(EVERY.keys() - WITHOUT_FAULT), ids=" ".join)
-def test_debug_raises(broken, capsys, words):
+def test_debug_raises(broken, words):
     with pytest.raises(RuntimeError, match="boom"):
         main([*broken(words), "--debug"])
 
@@ -141,26 +137,22 @@ def test_debug_raises(broken, capsys, words):
         ("zzz", "."),
     ],
 )
-def test_a_command_that_is_not_there_names_the_one_that_begins_so(typed, meant, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main([typed])
-    assert stopped.value.code == 2
-    assert f"No such command '{typed}'{meant}" in capsys.readouterr().err
+def test_a_command_that_is_not_there_names_the_one_that_begins_so(typed, meant, run):
+    code, _, err = run(typed)
+    assert code == 2
+    assert f"No such command '{typed}'{meant}" in err
 
 
-def test_interruption_is_no_traceback(monkeypatch, capsys):
+def test_interruption_is_no_traceback(monkeypatch, run):
     def interrupted(*given, **also):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(advisor.runs, "inspect", interrupted)
-    with pytest.raises(SystemExit) as stopped:
-        main(["inspect", LOG])
-    assert stopped.value.code == 130
-    assert "Traceback" not in capsys.readouterr().err
+    assert run("inspect", LOG)[0] == 130
 
 
 @pytest.mark.parametrize("where", ["in a call", "in a destructor"])
-def test_request_to_end_ends_a_command_wherever_it_comes(monkeypatch, capsys, where):
+def test_request_to_end_ends_a_command_wherever_it_comes(monkeypatch, run, where):
     """In a destructor Python would print a traceback and go on."""
 
     def stop() -> None:
@@ -180,15 +172,13 @@ def test_request_to_end_ends_a_command_wherever_it_comes(monkeypatch, capsys, wh
         raise AssertionError("it went on")
 
     monkeypatch.setattr(advisor.runs, "inspect", inspected)
-    with pytest.raises(SystemExit) as stopped:
-        main(["inspect", LOG])
-    said = capsys.readouterr().err
-    assert stopped.value.code == 128 + signal.SIGTERM
+    code, _, said = run("inspect", LOG)
+    assert code == 128 + signal.SIGTERM
     assert said == "Stopped: what was being written is as it was before.\n"
 
 
 @pytest.mark.parametrize("is_stopped", [True, False])
-def test_what_is_stopped_while_it_is_made_prints_no_traceback(monkeypatch, is_stopped):
+def test_what_is_stopped_while_it_is_made_prints_no_traceback(monkeypatch, run, is_stopped):
     """Its destructor meets what was never set; without a stop that is told as ever."""
     told = []
 
@@ -207,10 +197,9 @@ def test_what_is_stopped_while_it_is_made_prints_no_traceback(monkeypatch, is_st
 
     monkeypatch.setattr(sys, "unraisablehook", lambda one: told.append(one.exc_type))
     monkeypatch.setattr(advisor.runs, "inspect", inspected)
-    with pytest.raises(SystemExit) as stopped:
-        main(["inspect", LOG])
+    code, *_ = run("inspect", LOG)
     gc.collect()
-    assert stopped.value.code == (128 + signal.SIGTERM if is_stopped else InputError.exit_code)
+    assert code == (128 + signal.SIGTERM if is_stopped else InputError.exit_code)
     assert told == ([] if is_stopped else [AttributeError])
 
 
@@ -252,16 +241,7 @@ def test_exit_codes_are_those_that_the_code_knows():
     ],
     ids=" ".join,
 )
-def test_json_is_all_that_is_printed(capsys, words):
-    with pytest.raises(SystemExit) as stopped:
-        main([*words, "--json"])
-    assert not stopped.value.code
-    captured = capsys.readouterr()
-    json.loads(captured.out, parse_constant=pytest.fail)  # neither NaN nor Infinity
-    assert captured.err == ""
-
-
-# Colours -----------------------------------------------------------------------------------------
-
-
-# Completion --------------------------------------------------------------------------------------
+def test_json_is_all_that_is_printed(run, words):
+    code, out, err = run(*words, "--json")
+    assert (code, err) == (0, "")
+    json.loads(out, parse_constant=pytest.fail)  # neither NaN nor Infinity

@@ -11,7 +11,6 @@ from simulated_runs import Plan, made_up_posterior, rising, without_line
 from undrawn import draw_nothing
 
 from advisor.advice import PLAN, Piloting, piloting
-from advisor.cli import main
 from advisor.cli import pilots as command
 
 RATES = (1e-4, 3e-4, 1e-3)
@@ -40,18 +39,6 @@ def log(folder, number, rows):
 
 
 @pytest.fixture
-def call(capsys):
-    def called(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main(["pilots", *map(str, arguments)])
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return stop.value.code or 0, said.out, said.err
-
-    return called
-
-
-@pytest.fixture
 def fitted(monkeypatch):
     """A fit in no time: nothing but the luck of a run is left unknown."""
 
@@ -68,13 +55,13 @@ def fitted(monkeypatch):
     draw_nothing(monkeypatch)
 
 
-def test_stop_without_a_recommendation_is_exit_code_3(folder, call, fitted):
+def test_stop_without_a_recommendation_is_exit_code_3(folder, run, fitted):
     log(folder, 1, 20)
     log(folder, 2, 20)
     pilots = json.loads((folder / PLAN).read_text())
     pilots["pilots"] = pilots["pilots"][:2]
     (folder / PLAN).write_text(json.dumps(pilots))
-    code, out, _ = call(folder)
+    code, out, _ = run("pilots", folder)
     assert code == 3
     assert out.startswith("STOP PILOTING")
     assert "Too few pilots for a recommendation, and none is worth its price." in out
@@ -94,7 +81,7 @@ def made_word(plan, word="go on"):
     )
 
 
-def test_following_ends_with_the_final_word(folder, call, fitted, monkeypatch):
+def test_following_ends_with_the_final_word(folder, run, fitted, monkeypatch):
     log(folder, 1, 10)
     words = iter(["go on", "stop"])
     asked = []
@@ -106,17 +93,17 @@ def test_following_ends_with_the_final_word(folder, call, fitted, monkeypatch):
     sleeps = iter([10, 11, 60])
     monkeypatch.setattr("advisor.advice.pilots", pilots)
     monkeypatch.setattr(command.time, "sleep", lambda _: log(folder, 1, next(sleeps)))
-    code, out, _ = call(folder, "--follow", "--json")
+    code, out, _ = run("pilots", folder, "--follow", "--json")
     assert code == 3
     assert [json.loads(line)["word"] for line in out.splitlines()] == ["go on", "stop"]
     # One row more of sixty is no reason to fit again.
     assert asked == [[10], [60]]
 
 
-def test_log_that_cannot_be_read_yet_is_said(folder, call, fitted):
+def test_log_that_cannot_be_read_yet_is_said(folder, run, fitted):
     log(folder, 1, 20)
     log(folder, 2, 1)
-    code, out, _ = call(folder)
+    code, out, _ = run("pilots", folder)
     assert code in (0, 3)
     assert "pilot-2/log.jsonl cannot be read yet: run 'pilot-2/log' has only 1 row" in out
 
@@ -129,24 +116,24 @@ def test_log_that_cannot_be_read_yet_is_said(folder, call, fitted):
         ({"priors": "mine"}, "--priors"),
     ],
 )
-def test_bad_input_is_one_sentence(folder, call, fitted, change, said):
+def test_bad_input_is_one_sentence(folder, run, fitted, change, said):
     log(folder, 1, 60)
     told = json.loads((folder / PLAN).read_text())
     (folder / PLAN).write_text(json.dumps({**told, **change}))
-    code, out, err = call(folder, "--quiet")
+    code, out, err = run("pilots", folder, "--quiet")
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
     assert "`" not in err
 
 
-def test_missing_plan_logs_and_occupied_folder(folder, call, tmp_path):
-    code, _, err = call(tmp_path / "nowhere")
-    assert code == 2
-    assert "PLAN: there is no plan" in err
-    code, _, err = call(folder, "--logs", tmp_path / "nowhere")
-    assert code == 2
-    assert "nowhere" in err
-    code, _, err = call(folder, "--out", folder)
-    assert code == 2
-    assert "no study" in err
+def test_missing_plan_logs_and_occupied_folder(folder, run, tmp_path):
+    nowhere = tmp_path / "nowhere"
+    for arguments, said in (
+        ([nowhere], "PLAN: there is no plan"),
+        ([folder, "--logs", nowhere], "nowhere"),
+        ([folder, "--out", folder], "no study"),
+    ):
+        code, _, err = run("pilots", *arguments)
+        assert code == 2
+        assert said in err

@@ -6,35 +6,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from simulated_runs import made_up_posterior
 from undrawn import draw_nothing
 
 from advisor.advice import advise
-from advisor.cli import main
 from advisor.study import Study
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(tmp_path_factory: pytest.TempPathFactory, posterior: Any) -> Path:
     folder = tmp_path_factory.mktemp("plot") / "study"
-    posterior = made_up_posterior()
     with pytest.MonkeyPatch.context() as patch:
         draw_nothing(patch)
-        advice = advise(posterior, trials=40)
-        Study(posterior, advice).save(folder)
+        Study(posterior, advise(posterior, trials=40)).save(folder)
     return folder
 
 
 @pytest.fixture
-def plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
+def plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any) -> Any:
     """Run the command in an empty folder; its exit code and what it said."""
     monkeypatch.chdir(tmp_path)
 
     def once(*arguments: object) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["plot", *map(str, arguments)])
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), " ".join((out + err).split())
+        code, out, err = run("plot", *arguments)
+        return code, " ".join((out + err).split())
 
     return once
 

@@ -113,9 +113,6 @@ def test_a_hundred_thousand_rows_take_no_time():
     assert found.collapse_step == pytest.approx(60_000, abs=600)  # rows of 250
 
 
-# What must not matter --------------------------------------------------------------------------
-
-
 # Noise -----------------------------------------------------------------------------------------
 
 

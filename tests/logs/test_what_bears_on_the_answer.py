@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from advisor import inspect, read_runs
-from advisor.cli import main
 from advisor.common import Kind
 from advisor.errors import InputError
 from advisor.model import cohort_of
@@ -36,17 +35,15 @@ def runs_of_a_file(path, *rewards):
         ([], "run 'run 3': no row has a reward"),
     ],
 )
-def test_commands_leave_out_the_same_run_for_the_same_reason(tmp_path, capsys, reward, why):
+def test_commands_leave_out_the_same_run_for_the_same_reason(tmp_path, run, reward, why):
     rises = [[0.2 + 0.01 * n + 0.001 * (n % 3) * seed for n in range(12)] for seed in (1, 2)]
     runs_of_a_file(tmp_path / "runs.jsonl", *rises, reward)
     for command in ("inspect", "diagnose"):
-        with pytest.raises(SystemExit) as ended:
-            main([command, str(tmp_path)])
-        said = capsys.readouterr()
+        code, out, err = run(command, tmp_path)
         is_broken = command == "diagnose" and len(reward) == 12
-        assert (ended.value.code or 0) == (5 if is_broken else 0)
-        assert why in " ".join((said.out + said.err).split())
-        assert ("FAIL" if is_broken else "Not read") in said.out + said.err
+        assert code == (5 if is_broken else 0)
+        assert why in " ".join((out + err).split())
+        assert ("FAIL" if is_broken else "Not read") in out + err
     runs = read_runs(tmp_path)
     (caution,) = [one for one in cohort_of(runs).notes if one.kind == Kind.NOT_READ]
     assert (caution.audience, caution.about) == ("caution", "")
@@ -127,28 +124,26 @@ def test_a_model_of_values_is_ppo(tmp_path, cells, is_ppo):
     assert len(PilotRun.weighty(run.warnings)) == is_ppo
 
 
-def write_run(folder, **cells):
-    rows = [{"step": n, "reward": n / 20, "loss": 0.1, **cells} for n in range(1, 16)]
+def write_run(folder):
+    rows = [{"step": n, "reward": n / 20, "loss": 0.1} for n in range(1, 16)]
     (folder / "run.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_a_group_of_one_is_left_out_with_its_file_and_key(tmp_path, capsys):
+def test_a_group_of_one_is_left_out_with_its_file_and_key(tmp_path, run):
     write_run(tmp_path)
     (tmp_path / "config.yaml").write_text("num_generations: 1\nlearning_rate: 1.0e-5\n")
-    (run,) = inspect(tmp_path).runs
-    assert run.hyperparameters.group_size is None
-    assert "group_size" in run.needs
-    (line,) = [line for line in run.warnings if NO_GROUP in line]
+    (alone,) = inspect(tmp_path).runs
+    assert alone.hyperparameters.group_size is None
+    assert "group_size" in alone.needs
+    (line,) = [line for line in alone.warnings if NO_GROUP in line]
     assert "num_generations" in line
     assert "config.yaml" in line
-    with pytest.raises(SystemExit):
-        main(["inspect", str(tmp_path)])
-    assert line in capsys.readouterr().out
+    assert line in run("inspect", tmp_path)[1]
     # Control: two completions are a group.
     (tmp_path / "config.yaml").write_text("num_generations: 2\nlearning_rate: 1.0e-5\n")
-    (run,) = inspect(tmp_path).runs
-    assert run.hyperparameters.group_size == 2
-    assert not any(NO_GROUP in line for line in run.warnings)
+    (two,) = inspect(tmp_path).runs
+    assert two.hyperparameters.group_size == 2
+    assert not any(NO_GROUP in line for line in two.warnings)
 
 
 def test_a_group_of_one_in_a_sidecar_is_refused(tmp_path):

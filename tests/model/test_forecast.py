@@ -6,24 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated_runs import PLANS, Plan, made_up_posterior, truth_at, wandering
+from simulated_runs import PLANS, STILL, Plan, made_up_posterior, truth_at, wandering
 
 from advisor.forecast import Forecaster, Target, peak
 from advisor.model import AS_THE_CURVE
 from advisor.model import equations as eq
 from advisor.theory import coefficients, schedule_factors, trajectory
 
-STILL = dict.fromkeys(
-    (
-        "log_headroom_spread",
-        "log_model_spread",
-        "log_run_rate_spread",
-        "log_run_plateau_spread",
-        "log_run_shape_spread",
-        "log_run_loss_spread",
-    ),
-    -30.0,
-)
 MINE = {
     "rate.learning_rate": 0.8,
     "rate.group_size": 0.4,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import STILL, Plan, made_up_posterior
 
 from advisor.findings import gate
 from advisor.forecast import interval_of
@@ -20,10 +20,6 @@ TIMESCALE_FACTOR = 3.0
 Z80 = 1.2815516
 """Normal quantile at the end of the central 80 % interval."""
 
-STILL = {
-    f"log_{name}_spread": -30.0
-    for name in ("headroom", "model", "run_rate", "run_plateau", "run_shape", "run_loss")
-}
 ONE_MODE = {**STILL, "log_dispersion": -9.0, "log_onset": 0.0, "plateau_loss.level": -30.0}
 """A single exponential without luck or loss."""
 

@@ -201,18 +201,3 @@ def test_forecast_of_a_configuration_that_was_not_run_covers_the_truth(posterior
     for change in ({"headroom_logit": 0.0}, {"log_slope": -4.2}):
         other = replace(TRUTH, **change).reward(UNSEEN, steps)
         assert np.any((other < low) | (other > high)), change
-
-
-# Pilots that go on -----------------------------------------------------------------------------
-
-
-# Another cohort --------------------------------------------------------------------------------
-
-
-# Saved and loaded ------------------------------------------------------------------------------
-
-
-# Reproducible ----------------------------------------------------------------------------------
-
-
-# What it says ----------------------------------------------------------------------------------

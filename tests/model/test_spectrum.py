@@ -85,6 +85,3 @@ def test_special_cases_of_the_curve():
     stretched = spectrum_decay(x, 1.0, 1.0, 0.0, 1e-7, 1.3)
     np.testing.assert_allclose(stretched, np.exp(-(x**1.3)), atol=1e-6)
     assert np.abs(hill - stretched).max() > 0.1
-
-
-# PyTensor --------------------------------------------------------------------------------------

@@ -41,11 +41,6 @@ DIVERGENT_SHARE = 0.001
 CAREFUL = 0.99
 
 
-@pytest.fixture(scope="module")
-def posterior():
-    return made_up_posterior()
-
-
 @pytest.fixture
 def saved(posterior, tmp_path):
     path = tmp_path / "posterior.nc"
@@ -65,11 +60,8 @@ def gate(posterior):
 def test_round_trip_keeps_every_bit(posterior, saved):
     loaded = Posterior.load(saved)
     assert loaded.meta == posterior.meta
-    assert loaded.draws.keys() == posterior.draws.keys()
-    for name, values in posterior.draws.items():
-        np.testing.assert_array_equal(loaded.draws[name], values)
-    for name, values in posterior.pilots.items():
-        np.testing.assert_array_equal(loaded.pilots[name], values)
+    np.testing.assert_equal(loaded.draws, posterior.draws)
+    np.testing.assert_equal(loaded.pilots, posterior.pilots)
     assert describe(loaded) == describe(posterior)
     assert loaded.to_json() == posterior.to_json()
 
@@ -114,20 +106,20 @@ def test_named_draws_are_those_that_were_sampled():
     cohort, priors = cohort_of_plans(), load_priors(PRESET)
     raw = raw_draws(cohort, priors, np.random.default_rng(1), 200, 0.3, {})
     posterior = made_up_posterior(seed=1)
-    for index, name in enumerate(POPULATION):
-        np.testing.assert_array_equal(posterior.draws[name], raw["population"][..., index])
-    for index, name in enumerate(("headroom_logit", "log_slope", "log_onset")):
-        np.testing.assert_array_equal(posterior.draws[name], raw["task_level"][:, :, index])
     np.testing.assert_array_equal(posterior.draws["start_logit"], raw["start_logit"])
-    for index, name in enumerate(("eval_start_logit", "log_eval_gain")):
-        np.testing.assert_array_equal(posterior.draws[name], raw["eval_level"][:, :, index])
-    for index, name in enumerate(("group_offset.headroom", "group_offset.stiffness")):
-        np.testing.assert_array_equal(posterior.draws[name], raw["group_offset"][:, :, index])
-    names = ("run_offset.plateau", "run_offset.stiffness", "run_offset.shape")
-    assert names == RUN_EFFECTS
-    for index, name in enumerate(names):
-        np.testing.assert_array_equal(posterior.draws[name], raw["run_offset"][:, :, index])
-        assert posterior.draws[name].shape == (2, 200, len(PLANS))
+    effects = ("run_offset.plateau", "run_offset.stiffness", "run_offset.shape")
+    assert effects == RUN_EFFECTS
+    stacks = {
+        "population": POPULATION,
+        "task_level": ("headroom_logit", "log_slope", "log_onset"),
+        "eval_level": ("eval_start_logit", "log_eval_gain"),
+        "group_offset": ("group_offset.headroom", "group_offset.stiffness"),
+        "run_offset": effects,
+    }
+    for stack, names in stacks.items():
+        for index, name in enumerate(names):
+            np.testing.assert_array_equal(posterior.draws[name], raw[stack][:, :, index])
+    assert {posterior.draws[name].shape for name in effects} == {(2, 200, len(PLANS))}
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-2.0, 6.0)])

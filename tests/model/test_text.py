@@ -6,17 +6,11 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
-import pytest
 from simulated_runs import Plan, made_up_posterior
 
 from advisor.findings import describe
 from advisor.findings.text import EXPONENTS
 from advisor.model import informed_share
-
-
-@pytest.fixture(scope="module")
-def posterior():
-    return made_up_posterior()
 
 
 def told(posterior, **updates):

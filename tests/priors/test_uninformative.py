@@ -18,6 +18,8 @@ LEAST_SOURCE = 20
 def test_every_number_of_every_preset_has_a_source_sentence(name):
     priors = load_priors(name)
     entries = prior_entries(priors)
+    assert priors.name == name
+    assert len(priors.description) >= LEAST_SOURCE
     told = {"name", "description", "evidence", "learned_from"}
     told |= {"stability_line", "speed_law", "extrapolation", "discrepancy", "elsewhere"}
     told |= {"known_optimum", "domain", "pool", "growth", "decision"}
@@ -31,6 +33,7 @@ def test_every_number_of_every_preset_has_a_source_sentence(name):
     for key, entry in entries.items():
         assert len(entry.source.strip()) >= LEAST_SOURCE, key
         assert entry.source.strip()[0].isupper() or entry.source.startswith("k = "), key
+        assert entry.sd > 0
     assert bool(priors.learned_from) is (name in LEARNED)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import PLANS, Plan, made_up_posterior
 
 from advisor.advice import (
     Alternative,
@@ -19,65 +20,28 @@ from advisor.advice import (
 )
 from advisor.advice.support import beyond_pilots
 from advisor.forecast import Forecaster, Target, final_reward, interval_of, stability
-from advisor.model import Posterior, load_priors
-from advisor.runs import PartialSettings, Settings, Trainer
+from advisor.model import Posterior
+from advisor.runs import Settings, Trainer
 
 Pilot = Plan
 
-PILOTS = (
-    Pilot(1e-4, 16, 2),
-    Pilot(3e-4, 8, 8),
-    Pilot(3e-3, 8, 2, collapse=7),
-    Pilot(3e-4, 16, 1, 2, model="tiny-m", parameters=4e5),
-    Pilot(1e-3, 32, 4, model="tiny-m", parameters=4e5),
-)
+PILOTS = tuple(replace(plan, collapse=plan.collapse and 7) for plan in PLANS)
 
 
-def settings(pilot: Pilot) -> Settings:
-    given = PartialSettings(
-        learning_rate=pilot.learning_rate,
-        group_size=pilot.group_size,
-        prompts_per_step=16.0,
-        minibatches_per_refresh=pilot.minibatches,
-        epochs_per_refresh=pilot.epochs,
-        planned_steps=pilot.steps,
-    )
-    return given.completed()
-
-
-def make_posterior(
-    pilots: Sequence[Pilot] = PILOTS,
-    *,
-    name: str = "demo",
-    floor: float = 0.0,
-    ceiling: float = 1.0,
-    moved: dict[str, float] | None = None,
-) -> Posterior:
-    """Posterior made up around the middle of the priors, shifted by ``moved``."""
-    priors = load_priors("small_models")
-    means = {k: getattr(priors, k.replace(".", "_")).mean for k in moved or {}}
-    return made_up_posterior(
-        pilots,
-        seed=zlib.crc32(name.encode()),
-        bounds=(floor, ceiling),
-        moved={k: means[k] + shift for k, shift in (moved or {}).items()},
-        draws=150,
-    )
+def make_posterior(pilots: Sequence[Pilot] = PILOTS) -> Posterior:
+    """Posterior made up around the middle of the priors."""
+    return made_up_posterior(pilots, seed=zlib.crc32(b"demo"), draws=150)
 
 
 def make_advice(
     posterior: Posterior,
     pilot: Pilot = PILOTS[1],
-    *,
     kind: str = "recommendation",
-    target: Target | None = None,
-    steps: int = 180,
-    level: float = 0.9,
 ) -> Recommendation:
-    """Advise the settings of ``pilot``, without a search."""
-    target = target or Target(pilot.task, pilot.model, pilot.parameters)
+    """Advise 180 steps of the settings of ``pilot``, without a search."""
+    steps, target = 180, Target(pilot.task, pilot.model, pilot.parameters)
     forecaster = Forecaster(posterior, target)
-    chosen = settings(pilot).model_copy(update={"planned_steps": steps})
+    chosen = pilot.completed.planned_over(steps)
     last = forecaster.reward(chosen, steps)[:, 0]
     recipes = [
         (name, chosen.model_copy(update=values)) for name, values in Trainer.all_recipes().items()
@@ -102,7 +66,7 @@ def make_advice(
         objective=Objective(),
         budget=Budget(steps=steps),
         steps=steps,
-        level=level,
+        level=0.9,
         measure="reward",
         reward=interval_of(final_reward(forecaster, chosen, steps), mean=float(last.mean())),
         peak=interval_of(last),
@@ -135,7 +99,7 @@ def make_advice(
         assumptions=posterior.meta.notes,
         devices=1,
         choices={
-            "learning_rate": (settings(pilot).learning_rate,),
+            "learning_rate": (pilot.learning_rate,),
             "group_size": default_lattice(posterior, chosen).axes["group_size"],
         },
         priors=posterior.meta.priors.name,

@@ -15,6 +15,9 @@ from advisor.text import counted
         (2, "run", "2 runs"),
         (1, "process", "1 process"),
         (2, "process", "2 processes"),
+        (2, "epoch", "2 epochs"),
+        (2, "mini-batch", "2 mini-batches"),
+        (1, "batch", "1 batch"),
     ],
 )
 def test_one_thing_has_no_plural(number, noun, said):

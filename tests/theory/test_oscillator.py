@@ -107,6 +107,3 @@ def test_decay_is_continuous_across_the_edges_of_the_taylor_patch(momentum, scal
         oscillator = Oscillator(mass, 1.0, mass * (half**2 - z / time**2))
         # A series one term short would miss by z^3/6! = 1.4e-12.
         assert decay(time, oscillator) == pytest.approx(plain(z), abs=5e-14)
-
-
-# PyTensor --------------------------------------------------------------------------------------

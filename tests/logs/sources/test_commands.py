@@ -11,7 +11,7 @@ from made_plan import made_plan
 from simulated_runs import rising
 
 from advisor.advice import PLAN, PilotPlan
-from advisor.cli import main, pilots
+from advisor.cli import pilots
 from advisor.runs import on_disk
 from advisor.runs.logfiles.logged import LogCandidate
 
@@ -63,14 +63,6 @@ def desk(plan: Path) -> pilots.Desk:
     return pilots.Desk(plan, PilotPlan.load(plan), [PLACE], beside, None, 0, quiet=True)
 
 
-def said_by(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as stop:
-        main([*words])
-    told = capsys.readouterr()
-    assert "Traceback" not in told.err
-    return int(stop.value.code or 0), told.out, told.err
-
-
 # pilots ------------------------------------------------------------------------------------------
 
 
@@ -101,10 +93,7 @@ def test_while_following_a_server_is_asked_at_every_look_and_once_a_minute(
 # compare -----------------------------------------------------------------------------------------
 
 
-def test_compare_asks_for_one_run_of_a_tracker(store, tmp_path, capsys):
-    code, _, err = said_by(capsys, "compare", PLACE, str(tmp_path))
+def test_compare_asks_for_one_run_of_a_tracker(store, tmp_path, run):
+    code, _, err = run("compare", PLACE, tmp_path)
     assert code == 2
     assert f"{PLACE}: there are 2 runs (pilot-1/log, pilot-2/log)" in err
-
-
-# watch -------------------------------------------------------------------------------------------

@@ -127,9 +127,6 @@ def test_settings_that_w_and_b_lacks_come_from_flags_or_a_sidecar_that_is_named(
     assert first["hyperparameters"]["prompts_per_step"] == 7
 
 
-# Other commands ----------------------------------------------------------------------------------
-
-
 # Errors that a user can act on -------------------------------------------------------------------
 
 
