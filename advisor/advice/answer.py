@@ -39,7 +39,7 @@ from advisor.advice.trade_offs import (
     shortfall,
     trade_offs,
 )
-from advisor.advice.wording import INFORMED, percent
+from advisor.advice.wording import INFORMED, difference, percent
 from advisor.common import Kind, Note, Progress, kinds, note, progress_of, stated
 from advisor.errors import CannotTellError, InputError
 from advisor.forecast import (
@@ -392,14 +392,16 @@ def _against_the_forecast(
         e
         for e in others
         if e.reward > least
+        and (e.p_beaten or 0.0) > 0.5
+        and (leader.is_followed or place_of(e.settings) != place_of(leader.settings))
         and e.stability.probability >= level
         and e.stability.probability * (e.reward - floor) > worth
     ]
     if above and question.forecaster.posterior.meta.priors.known_optimum is not None:
         best = max(above, key=lambda e: e.reward)
-        facts: dict[str, Any] = {"rate": best.settings.learning_rate, "reward": best.reward}
+        what = difference(best.settings, decision.chosen.settings)
         chance = percent(best.p_beaten or 0.0)
-        found.append(note(Kind.KNOWN_RATE_DECIDES, **facts, chance=chance))
+        found.append(note(Kind.KNOWN_RATE_DECIDES, what=what, reward=best.reward, chance=chance))
     return found
 
 

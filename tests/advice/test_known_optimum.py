@@ -183,9 +183,11 @@ def test_the_chance_to_be_better_is_paired_and_symmetric():
     assert p_better(one, other) == pytest.approx(1 - p_better(other, one))
 
 
-@pytest.mark.parametrize(("stable", "decides"), [(0.97, True), (0.91, False)])
-def test_the_known_rate_is_said_to_decide_only_where_the_risk_does_not(stable, decides):
-    """A higher end that its own risk outweighs is no matter of the known rate."""
+@pytest.mark.parametrize(
+    ("stable", "beaten", "decides"), [(0.97, 0.6, True), (0.91, 0.6, False), (0.97, 0.4, False)]
+)
+def test_the_known_rate_is_said_to_decide_only_where_it_does(stable, beaten, decides):
+    """A higher end that its own risk outweighs, or that is worth more with it, is none."""
     question = question_of(1.5e9, known={"learning_rate": 2e-6}, projects=9)
     decision = searched(question)
     own = decision.chosen
@@ -194,8 +196,8 @@ def test_the_known_rate_is_said_to_decide_only_where_the_risk_does_not(stable, d
     other = SimpleNamespace(
         reward=0.52, stability=SimpleNamespace(probability=stable), settings=own.settings
     )
-    other.p_beaten = 0.6
-    leader = SimpleNamespace(is_followed=False, fell_from=None, reward=0.0)
+    other.p_beaten = beaten
+    leader = SimpleNamespace(is_followed=True, fell_from=None, reward=0.0, settings=None)
     decision = replace(decision, chosen=chosen)
     found = _against_the_forecast(question, decision, leader, [other])
     assert (Kind.KNOWN_RATE_DECIDES in kinds(found)) == decides
