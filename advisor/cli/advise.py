@@ -20,7 +20,6 @@ from advisor.errors import AdvisorError, CannotTellError, KeptElsewhereError
 if TYPE_CHECKING:
     from advisor.advice import Request, Search
     from advisor.cli.terminal import HarmlessConsole
-    from advisor.diagnosis import Diagnosis
     from advisor.model import Sampling
     from advisor.runs import PilotRun
     from advisor.study import Study
@@ -209,7 +208,6 @@ def _run(
         _print_runs(runs, progress.console)
         with noted(quiet=shown.quiet), cautioned(runs, progress.console):
             posterior = fit(runs, priors=priors, sampling=sampling, progress=progress)
-            _print_failures(judged, progress.console)
             advice = advise(
                 posterior, request, search=search, seed=sampling.seed, progress=progress
             )
@@ -252,13 +250,13 @@ def _print_runs(runs: Sequence[PilotRun], console: HarmlessConsole) -> None:
         echo(line, err=True)  # also with --quiet: the answer rests on fewer runs than were named
 
 
-def _print_failures(judged: Sequence[Diagnosis], console: HarmlessConsole) -> None:
+def _print_failures(study: Study, console: HarmlessConsole) -> None:
     """What fitted pilots show that their rewards do not: it shapes the answer."""
-    for one in judged:
+    for one in study.diagnoses:
         own = [card for card in one.causes if card.status == "FAIL" and card.mode != "collapse"]
         if own and one.collapse_step is None:
             console.say(
-                f"Note: pilot {one.id}: {own[0].title.lower()}: {own[0].headline} Its rewards "
+                f"\nNote: pilot {one.id}: {own[0].title.lower()}: {own[0].headline} Its rewards "
                 "shape the answer all the same; leave it out if they are not what is meant."
             )
 
@@ -283,6 +281,7 @@ def _print_answer(study: Study, *, details: bool) -> None:
         console.print(Panel(body, title=advice.title, border_style=colour))
     else:
         console.print(Text(advice.title + "\n"), body, soft_wrap=True)
+    _print_failures(study, console)
     if details:
         console.say("\nWhat the pilots say: " + describe(study.posterior))
     outcome = study.outcome()

@@ -545,6 +545,9 @@ def too_short(run: PilotRun) -> Card:
 
 def _learned_nothing(run: PilotRun, first: levels.Level, most: float, reward: FloatArray) -> bool:
     """Whether the most that was gained is next to nothing of what there was to gain."""
+    held_out = levels.finite(run.eval_step, run.eval_reward)[1]
+    if held_out.size > 3 and (ends := levels.ends(held_out))[1].above(ends[0]) > levels.SURE:
+        return False  # a train reward of filtered prompts stands still while held-out ones rise
     if reward.size < 20:
         return False
     known = run.reward_ceiling

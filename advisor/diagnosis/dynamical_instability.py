@@ -52,13 +52,17 @@ def dynamical_instability(
         rows = np.isfinite(run.series["gradient_norm"]) & (run.step >= since)
         steps, kind = (since, float(run.step[-1])), "dynamical_instability.frozen"
         found = finding(kind, run, steps, rows=int(rows.sum()), since=since)
+    elif (idle := _without_rate(run)) is not None:
+        found = idle
     elif warnings or (diverging or 0.0) > 0.5:
         found = _unstable_updates(run, warnings, growths, has_collapsed=verdict.unstable)
     elif (high := next(_too_high(run), None)) is not None:
         found = high
     elif never:
         names = ", ".join(map(_words, never))
-        found = finding("dynamical_instability.never_finite", run, names=names)
+        is_idle = "loss" in never and not run.has_moved
+        kind = f"dynamical_instability.never_{'moved' if is_idle else 'finite'}"
+        found = finding(kind, run, names=names)
     elif logged or diverging is not None:
         names = ", ".join(map(_words, logged))
         found = finding("dynamical_instability.calm", run, names=names)
@@ -73,6 +77,21 @@ def dynamical_instability(
         witnesses=(*map(str, broken[1:]), *warnings, *margins),
         unknown=_unknown(run, draws is not None),
     )
+
+
+def _without_rate(run: PilotRun) -> Finding | None:
+    """Rows with a learning rate of 0, or a warm-up that the run does not leave."""
+    step, rate = levels.finite(run.step, run.series.get("learning_rate", run.step * np.nan))
+    still = step[rate == 0]
+    if still.size >= max(RULE.fewest_still, RULE.still * rate.size):
+        steps, kind = (float(still[0]), float(still[-1])), "dynamical_instability.no_rate"
+        status: Status = "FAIL" if still.size == rate.size else "WARNING"
+        facts = {"rows": still.size, "of": rate.size, "since": still[0]}
+        return finding(kind, run, steps, status, **facts)
+    asked, highest = run.hyperparameters.learning_rate or 0.0, rate.max(initial=0.0)
+    if rate.size < RULE.fewest_still or not 0 < highest < RULE.still * asked:
+        return None
+    return finding("dynamical_instability.warm_up", run, highest=highest, asked=asked)
 
 
 def _too_high(run: PilotRun) -> Iterator[Finding]:

@@ -161,6 +161,12 @@ def diagnose(
     remedy = CARDS["collapse"]["remedy"]["not_finite"].format(step=onset) if is_first else ""
     if fallen.status == "FAIL" and (remedy := remedy or _other_remedy(run, siblings)):
         cards[cards.index(fallen)] = fallen.model_copy(update={"change": remedy})
+    # One remedy at a time: a higher rate mends no run whose updates fail.
+    idle = next(card for card in cards if card.mode == "too_short")
+    broken = (card for card in cards if card.mode in ("dynamical_instability", "collapse"))
+    if idle.status == "WARNING" and any(SEVERITY[c.status] >= SEVERITY["WARNING"] for c in broken):
+        after = CARDS["too_short"]["remedy"]["after"]
+        cards[cards.index(idle)] = idle.model_copy(update={"change": after})
     causes = {"dynamical_instability"} if lost or run.frozen_since is not None else set()
     cards = [card if card.mode in causes else _placed(card, onset) for card in cards]
     cards.sort(key=lambda c: (-SEVERITY[c.status], c.is_consequence, MODES.index(c.mode)))

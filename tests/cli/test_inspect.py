@@ -212,7 +212,7 @@ def test_why_a_reward_did_not_move_is_told(tmp_path):
     for rows_, wanted in (
         (rows, "Nearly all groups have equal rewards"),
         ([row | {"reward_std": 0.2} for row in rows], "three times the largest learning rate"),
-        ([row | {"reward_std": 0.2} for row in rows[:6]], "too few to tell a rise from noise"),
+        ([row | {"reward_std": 0.2} for row in rows[:6]], "too few to separate a rise from noise"),
     ):
         log.write_text("".join(json.dumps(row) + "\n" for row in rows_))
         assert wanted in RUNNER.invoke(app, ["inspect", str(tmp_path)]).output

@@ -136,3 +136,34 @@ def test_a_frozen_pilot_informs_no_fit():
     assert any("still" in note and "weights do not move" in note for note in map(str, cohort.notes))
     with pytest.raises(InputError, match="the weights do not move"):
         cohort_of([still])
+
+
+@pytest.mark.parametrize(
+    ("rate", "asked", "kind"),
+    [
+        (np.where(STEPS < 60, 1e-6, 0.0), 1e-6, "no_rate"),
+        (np.minimum(STEPS / 20_000, 1) * 1e-6, 1e-6, "warm_up"),
+        (1e-6 * (1 - (STEPS - 1) / (ROWS - 1)), 1e-6, "calm"),  # ends at 0, as schedules do
+        (np.minimum(STEPS / 20, 1) * 1e-6, 1e-6, "calm"),
+    ],
+)
+def test_a_rate_that_moves_no_weights_is_named(rate, asked, kind):
+    run = make(rising(ROWS) + 0.02 * noise(1, ROWS), entropy=0.2 + 0 * STEPS, learning_rate=asked)
+    series = {**run.series, "learning_rate": rate}
+    card = dynamical_instability(run.model_copy(update={"series": series}))
+    assert (card.kind, card.status) == (kind, "PASS" if kind == "calm" else "WARNING")
+    if kind == "no_rate":
+        assert "0 in 141 of 200 rows, the first at step 60" in card.headline
+
+
+def test_one_remedy_at_a_time():
+    """A loss without a finite number on a run that stands still; control: one that rises."""
+    still, rises = 0.03 + 0.01 * noise(1, ROWS), rising(ROWS) + 0.02 * noise(1, ROWS)
+    lost = {"loss": STEPS.copy()}
+    found = diagnose(make(still).model_copy(update={"not_finite": lost}))
+    assert found.card("dynamical_instability").kind == "never_moved"
+    assert found.card("too_short").change.startswith("Correct what is listed above first")
+    assert not any("threefold" in card.change for card in found.cards)
+    rises = diagnose(make(rises).model_copy(update={"not_finite": lost}))
+    assert (rises.card("dynamical_instability").kind, rises.verdict) == ("never_finite", "INFO")
+    assert "threefold" in diagnose(make(still)).card("too_short").change

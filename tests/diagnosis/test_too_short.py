@@ -40,6 +40,14 @@ def test_a_run_that_surely_gained_nothing_learned_nothing():
         assert diagnose(make(reward)).headline == "no change beyond noise so far"
 
 
+def test_a_run_whose_held_out_reward_rises_has_learned():
+    """Control: held-out rewards that stand still, too."""
+    flat, step = make(0.03 + 0.01 * noise(1, 90)), np.arange(10.0, 91.0, 10)
+    for gain, kind in ((0.3, "flat"), (0.0, "learned_nothing")):
+        held = {"eval_step": step, "eval_reward": 0.1 + gain * step / 90 + 0.01 * noise(2, 9)}
+        assert too_short(flat.model_copy(update=held)).kind == kind
+
+
 def test_noise_seldom_moves():
     # At 95 %, one in twenty does; short ends of correlated rows cost a little more.
     assert rate(lambda s: too_short(make(noise(s, 200))).status == "PASS") <= 0.1
