@@ -341,10 +341,25 @@ def made_up_posterior(
     )
 
 
+def with_meta(posterior: Posterior, **changed: Any) -> Posterior:
+    """The same draws, and something else beside them."""
+    return replace(posterior, meta=posterior.meta.model_copy(update=changed))
+
+
+def with_priors(posterior: Posterior, **changed: Any) -> Posterior:
+    """The same draws under other entries of the preset."""
+    return with_meta(posterior, priors=posterior.meta.priors.model_copy(update=changed))
+
+
+def with_runs(posterior: Posterior, **changed: Any) -> Posterior:
+    """The same draws of pilots that were all something else."""
+    runs = tuple(run.model_copy(update=changed) for run in posterior.meta.runs)
+    return with_meta(posterior, runs=runs)
+
+
 def without_line(posterior: Posterior) -> Posterior:
     """Posterior whose P(stable) is the model's own."""
-    priors = posterior.meta.priors.model_copy(update={"stability_line": NO_LINE})
-    return replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
+    return with_priors(posterior, stability_line=NO_LINE)
 
 
 def raw_draws(

@@ -5,20 +5,19 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
+from processes import python
 
 ROOT = Path(__file__).parents[1]
 
 
 def built(kind, folder):
     """The package as a file of a kind."""
-    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    python("-m", "hatchling", "build", "-t", kind, "-d", folder, cwd=ROOT, check=True)
     (file,) = folder.iterdir()
     return file
 
@@ -50,32 +49,13 @@ def test_the_wheel_carries_presets_demo_data_and_templates(wheel):
 @pytest.mark.evidence
 def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel, tmp_path):
     site = tmp_path / "site"
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-compile"),
-            *("--disable-pip-version-check", "--target", str(site), str(wheel)),
-        ],
-        check=True,
-        cwd=tmp_path,
-    )
+    quiet = ("-q", "--no-deps", "--no-compile", "--disable-pip-version-check")
+    python("-m", "pip", "install", *quiet, "--target", site, wheel, check=True, cwd=tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(site), "NO_COLOR": "1"}
-    where = subprocess.run(
-        [sys.executable, "-c", "import advisor; print(advisor.__file__)"],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    there = {"env": environment, "cwd": tmp_path}
+    where = python("-c", "import advisor; print(advisor.__file__)", check=True, **there)
     assert where.stdout.startswith(str(site))
-    done = subprocess.run(
-        [sys.executable, "-m", "advisor", "demo", "--out", "study"],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-m", "advisor", "demo", "--out", "study", **there)
     assert done.returncode == 0, done.stderr[-2000:]
     for stage in ("Loading the sampler", "Checking convergence"):
         assert stage in done.stderr
@@ -86,15 +66,7 @@ def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel, tmp_path)
         (["what-if", "study", "--group-size", "8"], "K (mini-batches x epochs)"),
         (["export", "study", "--to", "verl"], "rollout.n="),
     ):
-        asked = subprocess.run(
-            [sys.executable, "-m", "advisor", *question],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert answer in asked.stdout
+        assert answer in python("-m", "advisor", *question, check=True, **there).stdout
 
 
 @pytest.mark.evidence

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from simulation import PLANS, PROMPTS, SIZES
+from simulation import PLANS, SIZES, mean_of, planned
 from simulation_lines import Record, made_under, read_records, run_missing
 from worlds import KL_COEFFICIENTS, PILOT_STEPS, WORLDS, Plan, World, draw_world, pilots
 
@@ -22,7 +22,6 @@ from advisor.errors import InputError, NotConvergedError
 from advisor.forecast import FINAL_SHARE, Forecaster
 from advisor.model import Sampling, load_priors
 from advisor.model.run_fit import run_fits
-from advisor.runs import PartialSettings
 
 PRESET = "small_models"
 FEWEST, MOST = 3, 8
@@ -101,16 +100,8 @@ def _plan(world: str, at: int, number: int) -> Plan:
     size, rate, group, minibatches, epochs, more = PLANS[at]
     if world == "kl limit":
         more = {**more, "kl_coefficient": KL_COEFFICIENTS[(at + number) % len(KL_COEFFICIENTS)]}
-    settings = PartialSettings(
-        learning_rate=rate,
-        group_size=group,
-        prompts_per_step=PROMPTS,
-        minibatches_per_refresh=minibatches,
-        epochs_per_refresh=epochs,
-        planned_steps=PILOT_STEPS,
-        optimizer="adamw",
-        **more,
-    )
+    more = {"optimizer": "adamw", **more}
+    settings = planned(rate, group, minibatches, epochs, PILOT_STEPS, **more)
     return Plan(size, SIZES[size], settings)
 
 
@@ -123,9 +114,9 @@ def summary(records: Sequence[Record]) -> dict[str, Any]:
         "worlds": len(records),
         "fitted": len(fitted),
         "advised": len(advised),
-        "holds_80": _mean([one["holds"] for one in lived]),
-        "holds_80_of_all": _mean([one["holds_of_all"] for one in advised]),
-        "true_less_said": _mean([one["reward_true"] - one["reward_said"] for one in lived]),
+        "holds_80": mean_of([one["holds"] for one in lived]),
+        "holds_80_of_all": mean_of([one["holds_of_all"] for one in advised]),
+        "true_less_said": mean_of([one["reward_true"] - one["reward_said"] for one in lived]),
         "diagnosed": sum(bool(set(one["alarms"]) - ASIDE) for one in fitted),
         "curve_does_not_fit": sum(bool(one["misfits"]) for one in fitted),
     }
@@ -142,14 +133,6 @@ def rows(told: Mapping[str, Any]) -> list[str]:
         f"{pair(row['true_less_said'], 3)} | {row['curve_does_not_fit']} of {row['fitted']} |"
         for world, row in told.items()
     ]
-
-
-def _mean(values: Sequence[float]) -> list[float] | None:
-    """Mean and its standard error; None of nothing."""
-    if not values:
-        return None
-    spread = np.std(values, ddof=1) if len(values) > 1 else np.nan
-    return [float(np.mean(values)), float(spread / np.sqrt(len(values)))]
 
 
 def run_misspecified(

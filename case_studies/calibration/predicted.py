@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from ranks import uniform_band
-from simulation import Draws, draw_prior
+from simulation import Draws, draw_prior, mean_of, planned
 from simulation_lines import Record, made_under, read_records, run_missing
 from worlds import Plan, World, draw_world
 
@@ -31,7 +30,7 @@ from advisor.model.cohort import Cohort
 from advisor.model.parameters import LEVELS
 from advisor.model.posterior import make_posterior
 from advisor.model.sampling import prior_posterior
-from advisor.runs import PartialSettings, PilotRun
+from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
 FEWEST, MOST = 3, 5
@@ -95,12 +94,7 @@ def simulated(preset: str, number: int) -> Record:
         return record | {"fitted": False, "why": type(error).__name__}
     cohort = cohort_of(runs)
     true = of_the_truth(cohort, priors, raw)
-    record |= {
-        "fitted": True,
-        "ends": {},
-        "stable": {},
-        "levels": {},
-    }
+    record |= {"fitted": True, "ends": {}, "stable": {}}
     nothing = prior_posterior(cohort, priors)
     record["levels"] = {
         level: _learned(name, posterior, nothing, true, rng) for level, name in BY_LEVEL.items()
@@ -125,20 +119,11 @@ def drawn_plans(design: Design, rng: np.random.Generator) -> tuple[list[Plan], P
     count = int(rng.integers(FEWEST, MOST + 1))
     rates = rng.permutation(design.rates)[: count + 1]
     size = float(rng.choice(design.sizes))
+    alike = {"optimizer": "adamw", "schedule": "constant", "adapter": design.adapter}
     plans = []
     for rate in rates:
-        minibatches, epochs = REFRESHES[int(rng.integers(len(REFRESHES)))]
-        settings = PartialSettings(
-            learning_rate=float(rate),
-            group_size=int(rng.choice(GROUP_SIZES)),
-            prompts_per_step=16.0,
-            minibatches_per_refresh=minibatches,
-            epochs_per_refresh=epochs,
-            optimizer="adamw",
-            schedule="constant",
-            adapter=design.adapter,
-            planned_steps=PILOT_STEPS,
-        )
+        refresh, group = REFRESHES[int(rng.integers(len(REFRESHES)))], int(rng.choice(GROUP_SIZES))
+        settings = planned(float(rate), group, *refresh, PILOT_STEPS, **alike)
         plans.append(Plan("m", size, settings))
     *pilots, asked = plans
     last = asked.settings.model_copy(update={"planned_steps": HORIZON})
@@ -269,7 +254,7 @@ def summary(records: Sequence[Record]) -> dict[str, Any]:
     for name, kind in _asked(fitted):
         own = [one["ends"][name][kind] for one in fitted if name in one["ends"]]
         told["ends"][f"{name}, {kind}"] = covered([one["place"] for one in own]) | {
-            "bias": _mean([one["off"] for one in own]),
+            "bias": mean_of([one["off"] for one in own]),
             "control": covered([one["halved"] for one in own]),
         }
         stable = [one["stable"][name][kind] for one in fitted if name in one["stable"]]
@@ -296,7 +281,7 @@ def covered(places: Sequence[float]) -> dict[str, Any]:
     """Share of truths in central intervals with its standard error, and the chance of the ranks."""
     values = np.array(places)
     ranks = np.minimum((values * (RANKS + 1)).astype(int), RANKS)
-    shares = {f"{one:g}": _mean(np.abs(values - 0.5) <= one / 2) for one in INTERVALS}
+    shares = {f"{one:g}": mean_of(np.abs(values - 0.5) <= one / 2) for one in INTERVALS}
     chance = uniform_band(values.size, RANKS).chance(ranks)
     return {"n": values.size, "covers": shares, "chance": chance}
 
@@ -307,16 +292,10 @@ def _brier(stable: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     predicted, came = rows.T
     return {
         "n": predicted.size,
-        "brier": _mean((predicted - came) ** 2),
-        "base_rate": _mean((came.mean() - came) ** 2),
-        "control": _mean((np.roll(predicted, 1) - came) ** 2),
+        "brier": mean_of((predicted - came) ** 2),
+        "base_rate": mean_of((came.mean() - came) ** 2),
+        "control": mean_of((np.roll(predicted, 1) - came) ** 2),
     }
-
-
-def _mean(values: npt.ArrayLike) -> list[float]:
-    """Mean and its standard error."""
-    found = np.asarray(values, dtype=float)
-    return [float(found.mean()), float(found.std(ddof=1) / np.sqrt(found.size))]
 
 
 def rows(told: Mapping[str, Any]) -> list[str]:

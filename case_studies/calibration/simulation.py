@@ -83,21 +83,36 @@ RIGHT = Wrong()
 Plan = tuple[str, float, int, int, int, dict[str, Any]]
 
 
+def planned(
+    rate: float, group: int, minibatches: int, epochs: int, steps: int, **more: Any
+) -> PartialSettings:
+    """Settings of a pilot of so many steps."""
+    return PartialSettings(
+        learning_rate=rate,
+        group_size=group,
+        prompts_per_step=PROMPTS,
+        minibatches_per_refresh=minibatches,
+        epochs_per_refresh=epochs,
+        planned_steps=steps,
+        **more,
+    )
+
+
+def mean_of(values: Any) -> list[float] | None:
+    """Mean and its standard error; None of nothing."""
+    if not len(values):
+        return None
+    spread = np.std(values, ddof=1) if len(values) > 1 else np.nan
+    return [float(np.mean(values)), float(spread / np.sqrt(len(values)))]
+
+
 def design(plans: Sequence[Plan] = PLANS) -> Cohort:
     """Cohort whose rewards are replaced: runs of 60 steps in 12 bins; eight of two sizes."""
     step = np.arange(LOG_EVERY, STEPS + 1.0, LOG_EVERY)
     tested = np.arange(0.0, STEPS + 1, EVALUATE_EVERY)
     runs = []
     for number, (size, rate, group, minibatches, epochs, more) in enumerate(plans):
-        settings = PartialSettings(
-            learning_rate=rate,
-            group_size=group,
-            prompts_per_step=PROMPTS,
-            minibatches_per_refresh=minibatches,
-            epochs_per_refresh=epochs,
-            planned_steps=STEPS,
-            **more,
-        )
+        settings = planned(rate, group, minibatches, epochs, STEPS, **more)
         runs.append(
             PilotRun(
                 id=f"run{number}",

@@ -21,13 +21,12 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
-from engine_flags import add_engine_flags, on_engine, results  # noqa: E402
+from engine_flags import add_engine_flags  # noqa: E402
 from manifest import write_result  # noqa: E402
-from run import Purse, all_runs, fit_runs, launched, read_all, varied  # noqa: E402
+from run import Purse, all_runs, fit_runs, launched, records_of, varied  # noqa: E402
 from scipy.optimize import minimize_scalar  # noqa: E402
 from scipy.special import expit, logit  # noqa: E402
 
-from advisor.common import Item, digest_of  # noqa: E402
 from advisor.forecast import Forecaster, final_reward, final_steps  # noqa: E402
 from advisor.model import load_priors  # noqa: E402
 from advisor.model.priors import AS_THE_CURVE  # noqa: E402
@@ -206,14 +205,7 @@ def main() -> None:
     add_engine_flags(parser)
     parser.add_argument("--out", type=Path, default=HERE / "extrapolation.json")
     given = parser.parse_args()
-    purses = [Purse(world) for world in read_all(given.tables)]
-    data = digest_of([[run.digest for run in purse.world.runs] for purse in purses])
-    items = [
-        Item(purse.world.name, (purses, number), (data, digest_of(number)))
-        for number, purse in enumerate(purses)
-    ]
-    found = results(study, items, "Extrapolating", on_engine(given))
-    told = summary(Forecasts.of([record for part in found for record in part]))
+    told = summary(Forecasts.of(records_of(study, "Extrapolating", given)))
     write_result(given.out, told, Path(__file__), given.tables)
 
 

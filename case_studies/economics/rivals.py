@@ -10,8 +10,6 @@ constant and its two neighbours first, then what it draws. Nothing is fitted.
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -38,6 +36,7 @@ from run import (
     score,
 )
 from searches import halved, hyperband, search_seed, tried_by_tpe
+from tables import lines_of
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -79,15 +78,7 @@ def searched(purse: Purse, base: int, count: int, seed: int) -> dict[str, tuple[
 
 def constants(purses: Sequence[Purse]) -> dict[str, Regrets]:
     """Regret of the best constant of so many worlds of other tasks, launched without a pilot."""
-    recipes = [
-        sorted(
-            {
-                (s.learning_rate, s.group_size, s.refresh_interval)
-                for s in (run.hyperparameters for run in purse.world.runs)
-            }
-        )
-        for purse in purses
-    ]
+    recipes = [sorted(purse.recipes) for purse in purses]
     places = {one: at for at, one in enumerate(sorted({r for own in recipes for r in own}))}
     run_of = np.array(
         [[nearest(p.world, all_runs(p), *recipe) for recipe in places] for p in purses]
@@ -189,12 +180,9 @@ def main() -> None:
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, default=HERE / "rivals.json")
     given = parser.parse_args()
-    lines = gzip.decompress(given.records.read_bytes()).decode().splitlines()
     purses = [Purse(world) for world in read_all(given.tables)]
     task_of = {one.world.name: one.world.target.task for one in purses}
-    regrets = study(
-        purses, [json.loads(line) for line in lines], lambda line: print(line, flush=True)
-    )
+    regrets = study(purses, lines_of(given.records), lambda line: print(line, flush=True))
     summed: dict[str, Any] = {"worlds": len(purses), "methods": summary(regrets)}
     summed["differences"] = {
         f"{own} - {other}": difference(regrets[own], regrets[other], task_of)

@@ -15,7 +15,7 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,6 +64,12 @@ class Purse(NamedTuple):
     """A world, and the optimizer steps that there are to spend in it."""
 
     world: World
+
+    @property
+    def recipes(self) -> set[Any]:
+        """Learning rate, group size and refresh interval of every run."""
+        settings = [run.hyperparameters for run in self.world.runs]
+        return {(s.learning_rate, s.group_size, s.refresh_interval) for s in settings}
 
     @property
     def total(self) -> int:
@@ -122,13 +128,8 @@ NONE = Pilots({})
 
 def launched(purse: Purse, others: Sequence[Purse]) -> int:
     """Run that would be launched without any pilot: the best constant recipe of other worlds."""
-    recipes = {
-        (s.learning_rate, s.group_size, s.refresh_interval)
-        for other in others
-        for s in (run.hyperparameters for run in other.world.runs)
-    }
     worth = {}
-    for recipe in sorted(recipes):
+    for recipe in sorted({one for other in others for one in other.recipes}):
         ends = [
             other.reward(nearest(other.world, all_runs(other), *recipe), other.total)
             for other in others
@@ -363,15 +364,21 @@ def main() -> None:
     add_engine_flags(parser)
     parser.add_argument("--records", type=Path, required=True, help="JSON lines, written here")
     given = parser.parse_args()
+    found = records_of(study, "Spending purses", given)
+    given.records.write_text("".join(json.dumps(one) + "\n" for one in found), encoding="utf-8")
+
+
+def records_of(
+    study: Callable[[Any], list[dict[str, Any]]], task: str, given: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """What a study says of every world, one after the other."""
     purses = [Purse(world) for world in read_all(given.tables)]
     data = digest_of([[run.digest for run in purse.world.runs] for purse in purses])
     items = [
         Item(purse.world.name, (purses, number), (data, digest_of(number)))
         for number, purse in enumerate(purses)
     ]
-    found = results(study, items, "Spending purses", on_engine(given))
-    lines = "".join(json.dumps(one) + "\n" for records in found for one in records)
-    given.records.write_text(lines, encoding="utf-8")
+    return [one for part in results(study, items, task, on_engine(given)) for one in part]
 
 
 def read_all(paths: Sequence[Path]) -> list[World]:

@@ -12,7 +12,6 @@ all of them is what the preset ``small_models`` ships.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import sys
 from itertools import pairwise
@@ -26,7 +25,7 @@ import numpy as np  # noqa: E402
 from manifest import write_result  # noqa: E402
 from recalibration import Line, learn_line  # noqa: E402
 from run import Purse, read_all  # noqa: E402
-from tables import World, read_worlds  # noqa: E402
+from tables import World, lines_of, read_worlds  # noqa: E402
 
 from advisor.forecast import log_update_norm  # noqa: E402
 from advisor.theory import BoolArray, FloatArray  # noqa: E402
@@ -104,11 +103,6 @@ def main() -> None:
     write_result(given.out, found, Path(__file__), [*given.tables, *given.replayed])
 
 
-def lines_of(path: Path) -> list[dict[str, Any]]:
-    """JSON lines of a packed file."""
-    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-
-
 def of_records(lines: list[dict[str, Any]], worlds: list[World]) -> Forecasts:
     """Forecasts of the full runs that the rest of a purse pays for."""
     purses = {world.name: Purse(world) for world in worlds}
@@ -127,16 +121,16 @@ def of_records(lines: list[dict[str, Any]], worlds: list[World]) -> Forecasts:
 
 def of_replays(lines: list[dict[str, Any]], worlds: list[World]) -> Forecasts:
     """Forecasts of whole runs of the older tables."""
-    named = {world.name: (world, world.collapsed()) for world in worlds}
+    named = {world.name: world for world in worlds}
     rows = []
     for line in lines:
         # A budget of completions ends at another step for every group size.
         if "p_stable" not in line or line.get("scenario") == "sample_budget":
             continue
-        world, dead = named[line["table"]]
+        world = named[line["table"]]
         for index, said in zip(line["candidates"], line["p_stable"], strict=True):
             if index not in line["pilots"]:
-                rows.append((world, index, said, not dead[index]))
+                rows.append((world, index, said, not world.has_collapsed(index, world.steps)))
     return gathered(rows)
 
 

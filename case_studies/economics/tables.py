@@ -8,13 +8,11 @@ import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from advisor.diagnosis.collapse import dead_from_the_start, find_any_fall
 from advisor.forecast import Target
 from advisor.runs import PilotRun, Settings, read_runs
-from advisor.theory import BoolArray
 
 FLOOR = 0.0
 """Lowest reward of every table."""
@@ -47,10 +45,6 @@ class World:
         completed = self.runs[index].hyperparameters.completed()
         return completed.planned_over(self.steps)
 
-    def collapsed(self) -> BoolArray:
-        """Whether each run collapsed, shape (runs,)."""
-        return np.array([self.has_collapsed(index, self.steps) for index in range(len(self.runs))])
-
     def has_collapsed(self, index: int, steps: int) -> bool:
         """Whether a run collapsed within so many steps, as a fit that saw it would say."""
         run = self.runs[index]
@@ -79,6 +73,11 @@ def read_worlds(paths: list[Path]) -> list[World]:
     """
     with tempfile.TemporaryDirectory() as folder:
         return [world for path in paths for world in _read(_plain(path, Path(folder)))]
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """JSON lines of a packed file."""
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
 def _plain(path: Path, folder: Path) -> Path:

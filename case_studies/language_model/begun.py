@@ -1,6 +1,6 @@
 """Where runs of a language model that have begun will end, as `advisor watch` says of one alone.
 
-    python case_studies/language_model/begun.py [--out begun.json]
+    python case_studies/language_model/begun.py
 
 Every finished run of the tables is asked after a tenth, a fifth, a third and a half of its steps,
 unless it has fallen by then, under the shipped analogues without the runs of its task (their
@@ -10,7 +10,6 @@ carried on; and the scores of runs that lived to the end.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -83,16 +82,13 @@ def _by_share(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     """Forecast, score, keep."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=HERE / "begun.json")
-    given = parser.parse_args()
     warnings.simplefilter("ignore")
     found = []
     for name, runs in runs_of_tasks().items():
         task = Path(name).name
         found += asked(task, runs)
         print(f"{task}: {len(found)} forecasts so far", file=sys.stderr)
-    keep(given.out, found, summary(found), Path(__file__))
+    keep(HERE / "begun.json", found, summary(found), Path(__file__))
 
 
 if __name__ == "__main__":

@@ -67,12 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--model", nargs="+", choices=MODELS, default=list(MODELS))
     table.add_argument("--also", type=Path, help="runs that come before the plan, one a line")
     loops = commands.add_parser("loop", help="pilots, advice, the full run as advised, and others")
-    loops.add_argument(
-        "--presets",
-        type=Path,
-        help="folder of a preset for each task, learned without it (learn.py --without-task) "
-        "[default: the one that is shipped for the runs]",
-    )
+    loops.add_argument("--presets", type=Path, help="of learn.py --without-task [or shipped]")
     loops.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(ALL_TASKS))
     loops.add_argument("--out", type=Path, default=HERE / "loop.json")
     for command in (table, loops):

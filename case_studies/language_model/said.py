@@ -481,25 +481,13 @@ def keep(
 def main() -> None:
     """Fit, forecast, score."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument(
-        "--presets",
-        type=Path,
-        help="folder of a preset for each task, learned without it (learn.py --without-task) "
-        "[default: the one that is shipped for the runs]",
-    )
-    parser.add_argument(
-        "--kind",
-        choices=KINDS,
-        default="full",
-        help="fine-tuning, adapters, large batches, long runs",
-    )
+    parser.add_argument("--presets", type=Path, help="of learn.py --without-task [or shipped]")
+    parser.add_argument("--kind", choices=KINDS, default="full")
     parser.add_argument("--out", type=Path, default=HERE / "said_again.json")
     parser.add_argument("--task", nargs="+", choices=ALL_TASKS, default=list(TASKS))
     parser.add_argument("--cells", action="store_true", help="the cells, in place of the tasks")
     parser.add_argument(
-        "--every-seed",
-        action="store_true",
-        help="forecast nothing: score what is kept with --out on the seeds trained since",
+        "--every-seed", action="store_true", help="score --out on seeds trained since"
     )
     given = parser.parse_args()
     kept = predictions_of(given.out)

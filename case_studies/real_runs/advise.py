@@ -1,7 +1,7 @@
 """Whether what `advise` says of a new run's end holds, from pilots a part as long.
 
     python case_studies/real_runs/advise.py FOLDER... [--seen 0.1 0.25 0.5] [--preset shipped]
-        [--json] [--predictions FILE] [--out FILE] [--interim FOLDER] [--only FOLDER]
+        [--predictions FILE] [--out FILE] [--interim FOLDER] [--only FOLDER]
 
 Runs of a cohort are cut at a share and fitted as pilots are. The mean of the last tenth of each is
 then forecast as that of a new run of its settings, which is what `advise` and `what-if` say; beside
@@ -26,18 +26,19 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
 from engine_flags import on_engine, results  # noqa: E402
-from manifest import manifest  # noqa: E402
 from run import (  # noqa: E402
     Run,
     asked_for,
     by_cohort,
     corpora,
     first_part,
+    how_asked,
     load,
     marks_of,
     of_folder,
     presets,
     settings_vary,
+    write,
 )
 
 from advisor.backtesting.cases import is_lora  # noqa: E402
@@ -183,18 +184,11 @@ def main() -> None:
         "repositories": len({one["repository"] for one in found}),
         "runs read": len(runs),
         "unread": unread,
-        "preset": given.preset or "learned without the repository asked about",
-        "sampling": "first look" if given.fast else "as shipped",
-        "manifest": manifest(Path(__file__), seeds=1, checks={}),
+        **how_asked(given, Path(__file__)),
     }
-    text = json.dumps(document, indent=1) + "\n"
-    if given.predictions:
-        lines = "".join(json.dumps(one) + "\n" for one in found)
-        given.predictions.write_text(lines, encoding="utf-8")
-    if given.out:
-        given.out.write_text(text, encoding="utf-8")
-    if given.json or not given.out:
-        print(text)
+    write(given, document, found)
+    if not given.out:
+        print(json.dumps(document, indent=1))
 
 
 if __name__ == "__main__":

@@ -9,14 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from cohort_fits import History, read_history
 from learned_priors import PastStudy
 
-from advisor.common import EngineSettings, progress_of, usable_jobs
+from advisor.common import progress_of, usable_jobs
 from advisor.model import NormalPrior, Priors, load_priors
 from advisor.runs import PilotRun
 
@@ -31,15 +30,14 @@ all do."""
 
 
 def interim_studies(
-    cohorts: Sequence[Sequence[PilotRun]], folder: Path, on: EngineSettings | None = None
+    cohorts: Sequence[Sequence[PilotRun]], folder: Path
 ) -> list[tuple[int, PastStudy]]:
     """What every cohort that teaches something says, with its number; kept in a folder."""
-    where: Any = {**(on or {"jobs": usable_jobs()}), "keep": folder}
     found: History = read_history(
         [(f"cohort {number}", runs) for number, runs in enumerate(cohorts)],
         load_priors(INTERIM),
         progress=progress_of(True),
-        on=where,
+        on={"jobs": usable_jobs(), "keep": folder},
     )
     return [(i, study) for i, study in enumerate(found.studies) if study is not None]
 

@@ -1,7 +1,7 @@
 """How right forecasts of real language-model runs are, beside what people use today.
 
     python case_studies/real_runs/run.py FOLDER... [--seen 0.1 0.25 0.5] [--preset shipped]
-        [--json] [--predictions FILE] [--out FILE] [--interim FOLDER]
+        [--predictions FILE] [--out FILE] [--interim FOLDER]
 
 Every FOLDER holds logs and an INDEX.tsv. Every run with 40 and more rewards counts for every
 method. Two scenes: all runs of a cohort cut at the same share of their length, and one run cut with
@@ -409,19 +409,12 @@ def against_best(rows: Sequence[Scored], methods: dict[str, Any]) -> dict[str, A
     for score in ("mae", "crps"):
         field = "error" if score == "mae" else "crps"
         best = min(_others(methods), key=lambda m: methods[m][score])
-        sums = {
-            method: np.array(
-                [
-                    sum(
-                        getattr(row, field)
-                        for row in rows
-                        if row.repository == name and row.method == method
-                    )
-                    for name in names
-                ]
+        sums = {}
+        for method in (ADVISOR, best):
+            own = [row for row in rows if row.method == method]
+            sums[method] = np.array(
+                [sum(getattr(row, field) for row in own if row.repository == n) for n in names]
             )
-            for method in (ADVISOR, best)
-        }
         drawn = rng.integers(0, len(names), (BOOTSTRAPS, len(names)))
         ratios = sums[ADVISOR][drawn].sum(axis=1) / sums[best][drawn].sum(axis=1)
         found[score] = {
@@ -498,7 +491,6 @@ def asked_for(about: str | None) -> argparse.Namespace:
     parser.add_argument("--seen", nargs="+", type=float, default=[0.1, 0.25, 0.5])
     parser.add_argument("--preset", choices=["shipped"])
     parser.add_argument("--fast", action="store_true", help="sample as a first look does")
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--predictions", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--interim", type=Path, help="folder in which fits are kept")
@@ -523,9 +515,7 @@ def main() -> None:
         "runs": len(runs),
         "repositories": len({run.repository for run in runs}),
         "unread": unread,
-        "preset": given.preset or "learned without the repository asked about",
-        "sampling": "first look" if given.fast else "as shipped",
-        "manifest": manifest(Path(__file__), seeds=1, checks={}),
+        **how_asked(given, Path(__file__)),
     }
     where: EngineSettings = {**on_engine(given), "keep": given.keep or folder}
     for scene in SCENES:
@@ -536,17 +526,26 @@ def main() -> None:
                 rows += own
                 document[scene][f"{share:g}"] = told
                 _say(scene, share, told)
-                _write(given, document, rows)
-    if given.json:
-        print(json.dumps(document, indent=1))
+                write(given, document, [row._asdict() for row in rows])
 
 
-def _write(given: argparse.Namespace, document: dict[str, Any], rows: Sequence[Scored]) -> None:
+def how_asked(given: argparse.Namespace, script: Path) -> dict[str, Any]:
+    """Under what a study was asked, and by which code."""
+    return {
+        "preset": given.preset or "learned without the repository asked about",
+        "sampling": "first look" if given.fast else "as shipped",
+        "manifest": manifest(script, seeds=1, checks={}),
+    }
+
+
+def write(
+    given: argparse.Namespace, document: dict[str, Any], rows: Sequence[dict[str, Any]]
+) -> None:
     """Write what is done: a run that is broken off leaves it."""
     if given.out:
         given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     if given.predictions:
-        lines = "".join(json.dumps(row._asdict()) + "\n" for row in rows)
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
         given.predictions.write_text(lines, encoding="utf-8")
 
 

@@ -1,6 +1,6 @@
 """What comes of the setting that a few quarter-long pilots name, on public sweeps.
 
-    python case_studies/real_runs/sweeps.py FOLDER... --interim FITS [--subsets 8] [--out FILE]
+    python case_studies/real_runs/sweeps.py FOLDER... --interim FITS [--out FILE]
 
 A sweep is a group of runs of one model and task that differ in learning rate, group size or refresh
 interval. Four of its runs, drawn at random and cut at a quarter of their length, are the pilots;
@@ -36,7 +36,7 @@ from advisor.forecast import (
 from advisor.model import Priors
 
 SEEN = 0.25
-PILOTS = 4
+PILOTS, SUBSETS = 4, 8
 LEAST_SETTINGS = 3
 Key = tuple[float | None, int | None, int | None]
 
@@ -129,7 +129,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--interim", type=Path, required=True)
-    parser.add_argument("--subsets", type=int, default=8)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -140,7 +139,7 @@ def main() -> None:
         repository = members[0].repository
         priors = priors_of[repository, is_lora(members[0].pilot)]
         rng, rows = np.random.default_rng(0), []
-        for _ in range(given.subsets):
+        for _ in range(SUBSETS):
             pilots = [members[i] for i in rng.choice(len(members), PILOTS, replace=False)]
             by = {"best pilot": named_by_rule(pilots)}
             answer = named_by_advisor(members, pilots, priors, corpus_of[repository])
@@ -150,25 +149,13 @@ def main() -> None:
                 regret, dead = scored(members, key)
                 row[method] = {"setting": key, "regret": regret, "died": dead}
             rows.append(row)
-        anything = [scored(members, key) for key in keys(members)]
-        document[name] = {
-            "runs": len(members),
-            "settings": len(keys(members)),
-            "subsets": rows,
-            "any setting": {
-                "regret": float(np.mean([regret for regret, _ in anything])),
-                "died": float(np.mean([dead for _, dead in anything])),
-            },
-        } | {
-            method: {
-                "regret": float(np.mean([row[method]["regret"] for row in rows])),
-                "died": float(np.mean([row[method]["died"] for row in rows])),
-            }
-            for method in ("advisor", "best pilot")
-        }
-        own = document[name]
-        for method in ("advisor", "best pilot", "any setting"):
-            regret, dead = own[method]["regret"], own[method]["died"]
+        found = {"any setting": [scored(members, key) for key in keys(members)]}
+        for method in ("advisor", "best pilot"):
+            found[method] = [(row[method]["regret"], row[method]["died"]) for row in rows]
+        document[name] = {"runs": len(members), "settings": len(keys(members)), "subsets": rows}
+        for method, pairs in found.items():
+            regret, dead = np.mean(pairs, axis=0).tolist()
+            document[name][method] = {"regret": regret, "died": dead}
             print(f"{name}: {method}: regret {regret:.3f}, died {dead:.0%}")
     if given.out:
         given.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -36,6 +36,7 @@ from advisor.runs import read_runs  # noqa: E402
 PILOTS = HERE.parent / "tiny_transformer" / "pilots"
 Rows = dict[Run, Row]
 
+SEEDS = 3
 HASTY = 30
 """Steps of pre-training for ``--quick``, of which nothing is kept."""
 
@@ -132,12 +133,11 @@ def studied(setup: Setup, rows: Rows, seeds: int, sampling: Sampling) -> dict[st
 def main() -> None:
     """Make pilots and runs, fit the pilots, set forecast beside outcome."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=HERE / "refresh_threshold.json")
     parser.add_argument("--quick", action="store_true", help="tiny, writes to --out alone")
     add_engine_flags(parser)
     asked = parser.parse_args()
-    setups, seeds = (QUICK, 1) if asked.quick else (SETUPS, asked.seeds)
+    setups, seeds = (QUICK, 1) if asked.quick else (SETUPS, SEEDS)
     runs = [run for setup in setups for run in (*setup.pilots(), *setup.sweeps(seeds))]
     if asked.quick:
         made = [train_row(run, pretrain(TASKS[run.task], run.size, HASTY)) for run in runs]

@@ -141,7 +141,7 @@ def show(learned: Priors, base: Priors) -> None:
 def learn(given: argparse.Namespace) -> None:
     """Read the sources, learn, write the preset and print it."""
     check_preset_file(given.out)
-    name = given.name or given.out.stem
+    name = given.out.stem
     check_name(name)  # before an hour of fits
     studies, start, passed_over = read(given, progress_of(True))
     learned = learn_from_studies(studies, base=start, name=name)
@@ -154,9 +154,6 @@ def learn(given: argparse.Namespace) -> None:
             file=sys.stderr,
         )
     write_preset(given.out, learned)
-    if given.json:
-        print(learned.model_dump_json(indent=2))
-        return
     show(learned, start)
     print(f"\nPreset '{name}' in {given.out}. Use it: advisor advise LOGS --priors {given.out}")
 
@@ -166,10 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("sources", nargs="+", help="posteriors, studies, finished runs")
     parser.add_argument("--out", type=Path, required=True, help="preset to write")
-    parser.add_argument("--name", help="of the preset [default: that of the file]")
     parser.add_argument("--base", help="preset to start from [default: that of the sources]")
     parser.add_argument("--set", action="append", help="NAME=VALUE of all runs; repeat")
-    parser.add_argument("--json", action="store_true", help="print the preset as JSON")
     add_engine_flags(parser)
 
     def note(message: Any, *_: Any, **__: Any) -> None:

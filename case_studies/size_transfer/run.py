@@ -1,6 +1,6 @@
 """Pilots on small models only, advice for models 10 and 30 times as large, and what came of it.
 
-python case_studies/size_transfer/run.py [--seeds 2] [--jobs 2] [--quick]
+python case_studies/size_transfer/run.py [--jobs 2] [--quick]
 
 Advice is asked for before any of the runs that judge it is made. Training runs are kept in the
 study's .cache and not repeated: an interrupted command goes on where it was.
@@ -90,12 +90,11 @@ def main() -> None:
     """Run all, write and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", nargs="+", default=Plan.tasks, choices=list(trainer.TASKS))
-    parser.add_argument("--seeds", type=int, default=2, help="of the best rates of a target")
     parser.add_argument("--quick", action="store_true", help="one task, tiny runs, no cache")
     parser.add_argument("--out", type=Path, default=HERE / "size_transfer.json")
     add_engine_flags(parser)
     asked = parser.parse_args()
-    plan = replace(Plan(), tasks=tuple(asked.tasks), seeds=asked.seeds)
+    plan = replace(Plan(), tasks=tuple(asked.tasks))
     where: EngineSettings = {**on_engine(asked), "keep": asked.keep or HERE / ".cache"}
     if asked.quick:
         plan, where = QUICK, {"jobs": 1}

@@ -6,6 +6,7 @@ Seeds are trained side by side: every array leads with them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -71,9 +72,15 @@ def softmax(logits: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def linear_task(seed: int = 0) -> Task:
+def jacobian(of: Callable[[FloatArray], FloatArray], at: FloatArray, step: float) -> FloatArray:
+    """Of a field, by central differences."""
+    eye = step * np.eye(at.size)
+    return np.stack([(of(at + e) - of(at - e)) / (2 * step) for e in eye], axis=1)
+
+
+def linear_task() -> Task:
     """Task whose success is logistic in the features; evaluated off the train contexts."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     worth = rng.standard_normal((FEATURES, ACTIONS))
 
     def contexts(count: int) -> FloatArray:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from contexts import ACTIONS, Plan, Record, Task, linear_task, softmax, train
+from contexts import ACTIONS, Plan, Record, Task, jacobian, linear_task, softmax, train
 
 from advisor.theory import BoolArray, FloatArray, stiffness_limit
 
@@ -145,7 +145,7 @@ def _instability() -> list[Scenario]:
     return out
 
 
-def stiffest(task: Task, penalty: float, step: float = 1e-4) -> float:
+def stiffest(task: Task, penalty: float) -> float:
     """Largest curvature of the exact expected gradient at its fixed point, by differences."""
 
     def field(flat: FloatArray) -> FloatArray:
@@ -158,6 +158,4 @@ def stiffest(task: Task, penalty: float, step: float = 1e-4) -> float:
     here = np.zeros(task.features.shape[1] * task.start.size)
     for _ in range(20_000):
         here = here + field(here)
-    eye = step * np.eye(here.size)
-    jacobian = np.stack([(field(here + e) - field(here - e)) / (2 * step) for e in eye], axis=1)
-    return float(-np.linalg.eigvals(jacobian).real.min())
+    return float(-np.linalg.eigvals(jacobian(field, here, 1e-4)).real.min())

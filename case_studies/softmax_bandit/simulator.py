@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from contexts import jacobian, softmax
 
 from advisor.theory import FloatArray
 
@@ -43,27 +44,17 @@ class Bandit:
         """Logits at which the expected gradient vanishes: rewards over the penalty."""
         return self.rewards / self.kl_coefficient
 
-    def curvatures(self, step: float = 1e-5) -> FloatArray:
-        """Curvatures h of all modes at the fixed point, by central differences, descending."""
-        here = self.fixed_point()
-        size = here.size
-        jacobian = np.empty((size, size))
-        for column in range(size):
-            moved = np.zeros(size)
-            moved[column] = step
-            jacobian[:, column] = (self.field_at(here + moved) - self.field_at(here - moved)) / (
-                2 * step
-            )
-        return np.sort(-np.linalg.eigvals(jacobian).real)[::-1]
+    def curvature(self) -> FloatArray:
+        """Curvature at the fixed point, shape (actions, actions)."""
+        return -jacobian(self.field_at, self.fixed_point(), 1e-5)
+
+    def curvatures(self) -> FloatArray:
+        """Curvatures h of all modes at the fixed point, descending."""
+        return np.sort(np.linalg.eigvals(self.curvature()).real)[::-1]
 
     def stiffest(self) -> FloatArray:
         """Direction of the stiffest mode at the fixed point."""
-        here, size = self.fixed_point(), self.rewards.size
-        eye = np.eye(size) * 1e-5
-        jacobian = np.stack(
-            [(self.field_at(here + e) - self.field_at(here - e)) / 2e-5 for e in eye], axis=1
-        )
-        values, vectors = np.linalg.eig(-jacobian)
+        values, vectors = np.linalg.eig(self.curvature())
         return np.asarray(vectors[:, int(np.argmax(values.real))].real)
 
 
@@ -80,12 +71,6 @@ class Plan:
     group_size: int | None = None
     scaling: Scaling = "none"
     optimizer: Optimizer = "sgd"
-
-
-def softmax(logits: FloatArray) -> FloatArray:
-    """Policy of logits."""
-    weights = np.exp(logits - logits.max())
-    return np.asarray(weights / weights.sum())
 
 
 def train(bandit: Bandit, plan: Plan, start: FloatArray, steps: int, seed: int = 0) -> FloatArray:

@@ -1,6 +1,6 @@
 """P(stable) of a new run, from pilots and runs elsewhere, beside the share that lived at its rate.
 
-    python case_studies/stability/advised.py [--out advised.json]
+    python case_studies/stability/advised.py
 
 Nothing is forecast again: what was said of the runs of fourteen tasks is kept by
 `case_studies/language_model`. Runs of the task that is asked are left out of the table that ships.
@@ -8,7 +8,6 @@ Nothing is forecast again: what was said of the runs of fourteen tasks is kept b
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,11 +54,8 @@ def compared_with_rate(name: str, is_lora: bool) -> dict[str, Any]:
 
 def main() -> None:
     """Compare, keep."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=HERE / "advised.json")
-    given = parser.parse_args()
     found = {kind: compared_with_rate(*how) for kind, how in KINDS.items()}
-    write_result(given.out, found, Path(__file__), [])
+    write_result(HERE / "advised.json", found, Path(__file__), [])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ STUDIES = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(STUDIES / name) for name in ("real_runs", "language_model", "")]
 
 import numpy as np  # noqa: E402
-from run import LEAST_REWARDS, load  # noqa: E402
+from run import load  # noqa: E402
 from trained_tasks import runs_of_cells, runs_of_tasks  # noqa: E402
 from visible import LEAST_SHARE, SAME, compare  # noqa: E402
 
@@ -164,6 +164,3 @@ def finished(
         find_passing_fall(run.step, run.reward, floor) is not None and not verdict.unstable,
         looks,
     )
-
-
-__all__ = ["LEAST_REWARDS", "LOOKS", "SHARES", "Finished", "finished", "finished_runs"]

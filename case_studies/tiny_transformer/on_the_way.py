@@ -1,6 +1,6 @@
 """Runs whose settings change on their way: what is said of their end, and what came.
 
-    python case_studies/tiny_transformer/on_the_way.py [--out on_the_way.json]
+    python case_studies/tiny_transformer/on_the_way.py
 
 Of runs that begin at three settings, rate, group size or refresh interval change at step 60 of 180.
 What ``advisor what-if --at-step`` says of them from the twelve pilots, which changed nothing,
@@ -10,7 +10,6 @@ any was trained.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import sys
@@ -79,9 +78,6 @@ def said(forecaster: Forecaster, settings: dict[str, Any], change: dict[str, Any
 
 def main() -> None:
     """Fit, train, compare."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=HERE / "on_the_way.json")
-    given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     posterior = advisor.fit(advisor.read_runs(HERE / "pilots"))
@@ -120,7 +116,7 @@ def main() -> None:
             for run in runs
         ],
     }
-    write_result(given.out, document, Path(__file__), [])
+    write_result(HERE / "on_the_way.json", document, Path(__file__), [])
     print(json.dumps({name: document[name] for name in ("runs", "error", "held")}))
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from simulated_runs import made_up_posterior
+from simulated_runs import made_up_posterior, with_meta
 
 from advisor.advice import (
     Budget,
@@ -91,11 +90,8 @@ def exhaustive(evaluate: Evaluator, lattice: Lattice, level: float) -> Evaluatio
 
 def with_runs(posterior: Posterior, updates: Sequence[dict[str, Any]]) -> Posterior:
     """Posterior whose summaries of the pilots say something else."""
-    runs = [
-        run.model_copy(update=update)
-        for run, update in zip(posterior.meta.runs, updates, strict=True)
-    ]
-    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": tuple(runs)}))
+    pairs = zip(posterior.meta.runs, updates, strict=True)
+    return with_meta(posterior, runs=tuple(run.model_copy(update=update) for run, update in pairs))
 
 
 def timed(seconds: float | Sequence[float] = 40.0, tokens: float = 300.0) -> Posterior:

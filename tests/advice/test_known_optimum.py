@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from decisions import changed
-from simulated_runs import PLANS, Plan, made_up_posterior
+from simulated_runs import PLANS, Plan, made_up_posterior, with_priors
 
 from advisor.advice import AXES, Request, Search, advise
 from advisor.advice.answer import _against_the_forecast, p_better, prepare, searched
@@ -54,8 +54,7 @@ def test_sharp_forecasts_move_the_optimum_from_what_is_known():
 
 
 def with_known(posterior, **settings):
-    priors = posterior.meta.priors.model_copy(update={"known_optimum": known(**settings)})
-    return replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
+    return with_priors(posterior, known_optimum=known(**settings))
 
 
 def test_stacked_settings_move_as_each_does_and_none_where_nothing_is_known():
@@ -110,9 +109,8 @@ def of_model(parameters, **rule):
 
 def decided_by(posterior, **rule):
     """The same posterior under another rule of decision."""
-    priors = posterior.meta.priors
-    changed = priors.model_copy(update={"decision": priors.decision.model_copy(update=rule)})
-    return replace(posterior, meta=posterior.meta.model_copy(update={"priors": changed}))
+    decision = posterior.meta.priors.decision.model_copy(update=rule)
+    return with_priors(posterior, decision=decision)
 
 
 def question_of(parameters, **fields):

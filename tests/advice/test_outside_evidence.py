@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from simulated_runs import PLANS, Plan, made_up_posterior
+from simulated_runs import PLANS, Plan, made_up_posterior, with_meta
 
 from advisor.advice import advise, next_pilot
 from advisor.forecast import Target
@@ -97,8 +97,7 @@ def test_a_decade_beyond_the_pilots_is_far(preset, factor, is_far):
 
 def of_preset(name, plans=PLANS, **updates):
     posterior = made_up_posterior([replace(plan, **updates) for plan in plans])
-    priors = load_priors(name)
-    return replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
+    return with_meta(posterior, priors=load_priors(name))
 
 
 CASES = {

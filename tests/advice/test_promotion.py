@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from decisions import UNTIMED, changed
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import Plan, made_up_posterior, with_meta, with_runs
 
 from advisor.advice import advise, export
 from advisor.advice.promotion import promotion
@@ -17,12 +15,7 @@ PLANS = (Plan(1e-4), Plan(1e-4, steps=90), Plan(1e-3, collapse=25), Plan(3e-4))
 
 @pytest.fixture(scope="module")
 def posterior():
-    return told(made_up_posterior(PLANS, draws=800), assumed=())
-
-
-def told(posterior, **of_runs):
-    runs = tuple(run.model_copy(update=of_runs) for run in posterior.meta.runs)
-    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    return with_runs(made_up_posterior(PLANS, draws=800), assumed=())
 
 
 def asked(posterior, settings, steps=300):
@@ -38,7 +31,7 @@ def test_the_longest_pilot_of_the_settings_goes_on_and_only_the_rest_is_paid(pos
     whole = UNTIMED(PLANS[0].completed, 300).completions
     assert found.left.completions == pytest.approx(whole * 210 / 300)
     assert "checkpoint at step 90" in found.text
-    own = asked(told(posterior, framework="TRL async"), PLANS[0].completed)
+    own = asked(with_runs(posterior, framework="TRL async"), PLANS[0].completed)
     assert "resume_from_checkpoint: <its output_dir>/checkpoint-90" in own.text
 
 
@@ -53,7 +46,7 @@ def with_settings(posterior, **updates):
         run.model_copy(update={"settings": changed(run.settings, **updates)})
         for run in posterior.meta.runs
     )
-    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    return with_meta(posterior, runs=runs)
 
 
 def test_a_schedule_that_is_over_and_a_setting_that_differs_are_said(posterior):
@@ -79,18 +72,12 @@ def test_that_a_rate_was_constant_is_said_to_be_assumed_where_no_log_tells(poste
     assert "is assumed to have been constant)." in asked(untold, settings).text
     first, longest, *others = untold.meta.runs
     longest = longest.model_copy(update={"assumed": ()})
-    meta = untold.meta.model_copy(update={"runs": (first, longest, *others)})
-    assert "assumed" not in asked(replace(untold, meta=meta), settings).text
+    stated = with_meta(untold, runs=(first, longest, *others))
+    assert "assumed" not in asked(stated, settings).text
 
 
 def test_refreshes_are_counted_where_the_trainer_counts_them(posterior):
-    runs = tuple(
-        run.model_copy(
-            update={"framework": "verl", "settings": changed(run.settings, epochs_per_refresh=2)}
-        )
-        for run in posterior.meta.runs
-    )
-    verl = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    verl = with_runs(with_settings(posterior, epochs_per_refresh=2), framework="verl")
     found = asked(verl, changed(PLANS[0].completed, epochs_per_refresh=2))
     assert found.resume.endswith("/global_step_45")
 
@@ -111,7 +98,7 @@ def test_a_config_has_the_kl_weight_of_most_pilots_and_says_that_they_differ(pos
         run.model_copy(update={"settings": changed(run.settings, kl_coefficient=weight)})
         for run, weight in zip(posterior.meta.runs, weights, strict=True)
     )
-    told = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    told = with_meta(posterior, runs=runs)
     found = advise(told, learning_rates=(2e-4,), level=0.05, weigh_pilots=False, steps=300)
     assert found.settings.kl_coefficient == 0.0
     config = export(found, "trl")
@@ -128,7 +115,7 @@ def test_a_pilot_that_has_fallen_does_not_go_on(posterior):
     steps = tuple(float(step) for step in range(1, 91))
     fell = tuple(0.8 if step < 60 else 0.5 for step in steps)
     remembered = {"logged_steps": steps, "thinned": 1}
-    fallen = told(posterior, **remembered, logged_rewards=fell)
+    fallen = with_runs(posterior, **remembered, logged_rewards=fell)
     assert "its reward fell from 0.8 after step" in asked(fallen, run.settings).text
-    calm = told(posterior, **remembered, logged_rewards=tuple(0.8 for _ in steps))
+    calm = with_runs(posterior, **remembered, logged_rewards=tuple(0.8 for _ in steps))
     assert asked(calm, run.settings).why_not is None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import Plan, made_up_posterior, with_runs
 
 from advisor.advice import (
     Cost,
@@ -116,8 +115,7 @@ def test_dead_pilots_are_not_the_best_that_was_piloted():
 
 
 def of_trainer(posterior, name):
-    runs = tuple(run.model_copy(update={"framework": name}) for run in posterior.meta.runs)
-    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    return with_runs(posterior, framework=name)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +184,4 @@ def test_pilots_at_the_ceiling_are_named_before_a_longer_run():
     posterior = made_up_posterior([Plan(1e-4), Plan(3e-4), Plan(1e-3)])
     assert "gains next to nothing" not in advise(posterior).text
     top = {"last_reward": 0.995, "logged_rewards": (0.995,) * 30, "logged_steps": (*range(30),)}
-    runs = tuple(run.model_copy(update=top) for run in posterior.meta.runs)
-    full = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
-    assert "gains next to nothing" in advise(full).text
+    assert "gains next to nothing" in advise(with_runs(posterior, **top)).text

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from decisions import DEADLY
-from simulated_runs import PLANS, Plan, made_up_posterior
+from simulated_runs import PLANS, Plan, made_up_posterior, with_meta, with_runs
 
 from advisor.advice import outside, piloted
 from advisor.advice.support import cautions, memory_of, silent_groups
@@ -61,8 +59,7 @@ def test_a_step_of_more_tokens_than_any_pilots_may_not_fit(changed, times):
     large = Plan(parameters=5e8)
     own = large.completed.model_copy(update={"max_completion_length": 256})
     posterior = made_up_posterior([large, Plan(1e-4, parameters=5e8)])
-    runs = tuple(run.model_copy(update={"settings": own}) for run in posterior.meta.runs)
-    posterior = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    posterior = with_runs(posterior, settings=own)
     asked = own.model_copy(update=changed)
     (said,) = memory_of(Forecaster(posterior, Target("sort", "tiny-s", 5e8)), asked)
     assert said.kind is (Kind.FITS_AS_PILOTED if times is None else Kind.MAY_NOT_FIT)
@@ -81,8 +78,7 @@ def test_pilots_of_several_kl_coefficients_are_a_caution():
     assert Kind.PENALTIES_DIFFER not in kinds(cautions(forecaster, 100, {}))
     first, second = posterior.meta.runs
     held = second.settings.model_copy(update={"kl_coefficient": 0.05})
-    runs = (first, second.model_copy(update={"settings": held}))
-    mixed = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    mixed = with_meta(posterior, runs=(first, second.model_copy(update={"settings": held})))
     (said,) = [
         line
         for line in cautions(Forecaster(mixed, forecaster.target), 100, {})
@@ -103,14 +99,10 @@ def test_pilots_of_several_kl_coefficients_are_a_caution():
     ],
 )
 def test_first_rows_tell_what_other_group_sizes_would_waste(reward, silent, expected):
-    posterior = made_up_posterior([Plan(), Plan(1e-4)])
-    runs = tuple(
-        run.model_copy(update={"first_reward": reward, "first_silent_share": silent})
-        for run in posterior.meta.runs
-    )
-    assert {run.settings.group_size for run in runs} == {8}
-    meta = posterior.meta.model_copy(update={"runs": runs, "floor": 0.0, "ceiling": 1.0})
-    forecaster = Forecaster(replace(posterior, meta=meta), Target("sort", "tiny-s", 1e5))
+    posterior = with_meta(made_up_posterior([Plan(), Plan(1e-4)]), floor=0.0, ceiling=1.0)
+    posterior = with_runs(posterior, first_reward=reward, first_silent_share=silent)
+    assert {run.settings.group_size for run in posterior.meta.runs} == {8}
+    forecaster = Forecaster(posterior, Target("sort", "tiny-s", 1e5))
     assert silent_groups(forecaster) == pytest.approx(expected, abs=2e-4)
     said = [
         line
@@ -131,8 +123,8 @@ def test_a_group_size_among_several_is_not_called_the_first():
     first, *others = (run.model_copy(update=updates) for run in posterior.meta.runs)
     small = first.settings.model_copy(update={"group_size": 4})
     runs = (first.model_copy(update={"settings": small}), *others)
-    meta = posterior.meta.model_copy(update={"runs": runs, "floor": 0.0, "ceiling": 1.0})
-    forecaster = Forecaster(replace(posterior, meta=meta), Target("sort", "tiny-s", 1e5))
+    posterior = with_meta(posterior, runs=runs, floor=0.0, ceiling=1.0)
+    forecaster = Forecaster(posterior, Target("sort", "tiny-s", 1e5))
     assert set(silent_groups(forecaster)) == {4, 8, 16, 32}
     found = cautions(forecaster, 100, silent_groups(forecaster))
     assert Kind.SILENT_GROUPS not in kinds(found)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from simulated_runs import PLANS, Plan, made_up_posterior
+from simulated_runs import PLANS, Plan, made_up_posterior, with_meta, with_priors
 
 from advisor.advice import Request, advise
 from advisor.advice.support import cautions
@@ -58,8 +56,7 @@ def test_a_run_a_little_longer_than_supported_is_no_other_world(posterior):
 
 
 def test_presets_that_correct_nothing_say_that_long_intervals_are_too_narrow(posterior):
-    priors = load_priors("lora").model_copy(update={"speed_law": None})
-    other = replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
+    other = with_priors(with_meta(posterior, priors=load_priors("lora")), speed_law=None)
     forecaster = Forecaster(other, Target("sort", "tiny-m", 4e5))
     longest = posterior.meta.longest
     said = [cautions(forecaster, int(times * longest), {}) for times in (2.5, 8)]
@@ -70,9 +67,7 @@ def test_presets_that_correct_nothing_say_that_long_intervals_are_too_narrow(pos
 
 def test_a_long_run_of_a_language_model_says_what_its_forecast_rests_on():
     plans = [Plan(rate, steps=30, parameters=1.5e9) for rate in (1e-6, 1e-5)]
-    posterior = made_up_posterior(plans)
-    priors = load_priors("lora")
-    large = replace(posterior, meta=posterior.meta.model_copy(update={"priors": priors}))
+    large = with_meta(made_up_posterior(plans), priors=load_priors("lora"))
     run = large.meta.runs[0]
     forecaster = Forecaster(large, Target(run.task, run.model, run.parameters))
     said = [cautions(forecaster, int(times * large.meta.longest), {}) for times in (2.5, 8)]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from decisions import STEPS, changed, decision, timed
-from simulated_runs import PLANS
+from simulated_runs import PLANS, with_meta
 
 from advisor.advice import Budget, Evaluator, Request, learn_cost, what_if, what_if_rows
 from advisor.advice.evaluate import base_settings
@@ -163,6 +161,5 @@ def test_what_nothing_is_computed_from_is_that_of_all_pilots_that_tell_it(poster
         first.model_copy(update={"settings": first.settings.model_copy(update=more)})
         for more in told
     )
-    meta = posterior.meta.model_copy(update={"runs": runs})
-    base = base_settings(replace(posterior, meta=meta), target)
+    base = base_settings(with_meta(posterior, runs=runs), target)
     assert (base.max_prompt_length, base.loss_averaging, base.precision) == (512, None, "bf16")

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 WALK = Path(__file__).parent / "walk_of_a_log.py"
 
 MOST_MODULES, MOST_SWITCHES = 25, 250
 
 
+def walked(*flags):
+    """Counted in a fresh process: caches that other tests filled would hide calls."""
+    return json.loads(python(WALK, *flags, check=True).stdout)
+
+
 @pytest.mark.evidence
 def test_one_log_passes_few_modules():
-    # A fresh process: caches that other tests filled would hide calls.
-    run = subprocess.run([sys.executable, str(WALK)], capture_output=True, text=True, check=True)
-    walk = json.loads(run.stdout)
+    walk = walked()
     assert (walk["runs"], walk["rows"]) == (1, 60)
     assert {"runs/logs/read.py", "runs/logfiles/logged.py", "runs/pilot_run.py"} <= set(
         walk["calls_by_module"]
@@ -36,10 +38,7 @@ kept with it, 911."""
 
 @pytest.mark.evidence
 def test_configurations_of_an_answer_are_evaluated_together():
-    run = subprocess.run(
-        [sys.executable, str(WALK), "--advise"], capture_output=True, text=True, check=True
-    )
-    walk = json.loads(run.stdout)
+    walk = walked("--advise")
     assert walk["kind"] == "recommendation"
     assert walk["switches"] <= MOST_SWITCHES_OF_AN_ANSWER, walk["switches_by_pair"]
 
@@ -50,10 +49,7 @@ MOST_SWITCHES_OF_A_PAGE = 2_200
 
 @pytest.mark.evidence
 def test_configurations_of_a_page_are_evaluated_together():
-    run = subprocess.run(
-        [sys.executable, str(WALK), "--page"], capture_output=True, text=True, check=True
-    )
-    walk = json.loads(run.stdout)
+    walk = walked("--page")
     # A grid that fails leaves a page without sliders, and few switches.
     assert walk["has_sliders"]
     assert walk["switches"] <= MOST_SWITCHES_OF_A_PAGE, walk["switches_by_pair"]

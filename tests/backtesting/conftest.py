@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 import pytest
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import Plan, made_up_posterior, with_meta
 
 from advisor.errors import NotConvergedError
 from advisor.model import cohort_of
@@ -36,8 +36,7 @@ def fits(monkeypatch):
         if order[0].eval_reward.size:
             ends = [end for run in order for end in (run.eval_reward.min(), run.eval_reward.max())]
             fitted |= {"evaluated": (True,), "eval_floor": min(ends), "eval_ceiling": max(ends)}
-        meta = posterior.meta.model_copy(update=fitted)
-        return type(posterior)(posterior.draws, posterior.pilots, meta)
+        return with_meta(posterior, **fitted)
 
     for name in ("forecast", "forecast.fitting"):
         monkeypatch.setattr(importlib.import_module(f"advisor.{name}"), "fit", _fit)

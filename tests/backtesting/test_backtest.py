@@ -167,10 +167,7 @@ def test_nothing_is_fitted_where_nothing_can_be_asked(fits):
 @pytest.mark.evidence
 def test_curves_are_bound_as_the_fit_is(fits):
     """Start and plateau of a curve stay within the bounds that the fit gave the rewards."""
-    runs = [
-        run.with_updates(reward_floor=0.0, reward_ceiling=ceiling)
-        for run, ceiling in zip(finished("sort"), 4 * [1.0], strict=True)
-    ]
+    runs = [run.with_updates(reward_floor=0.0, reward_ceiling=1.0) for run in finished("sort")]
     found = backtest(runs, seen=0.1)
     assert {p.bounds for p in found.predictions} == {(0.0, 1.0)}
     for p in found.predictions:

@@ -267,6 +267,7 @@ def unusable(why, **updates):
 
 UNKNOWN = Plan().settings.model_copy(update={"learning_rate": None, "group_size": None})
 LATE = np.where(np.arange(100) < 23, np.nan, rising(100))
+LOST = np.where(np.arange(100) < 88, rising(100), np.nan)
 NAN = np.where(np.arange(100) < LEAST_ROWS - 1, rising(100), np.nan)
 
 
@@ -292,6 +293,7 @@ NAN = np.where(np.arange(100) < LEAST_ROWS - 1, rising(100), np.nan)
         ),
         unusable(f"only {LEAST_ROWS - 1} rows", series={"reward": NAN}),
         unusable("2 rewards in its first 25% (a forecast needs 3)", series={"reward": LATE}),
+        unusable("no reward in its last tenth", series={"reward": LOST}),
         unusable(
             "2 rewards in its first 25% (a forecast needs 3)",
             step=np.concatenate([[1.0, 2.0], np.arange(50.0, 148.0)]),
@@ -305,27 +307,10 @@ def test_run_that_cannot_be_asked_about_is_left_out_and_said(run, why):
     assert [ids(cohort) for cohort in cohorts] == [{f"run{index}" for index in range(FEWEST)}]
 
 
-def test_run_whose_end_was_lost_cannot_be_asked_about():
-    lost = np.where(np.arange(100) < 88, rising(100), np.nan)
-    (odd,) = finished(1, prefix="odd")
-    cohorts, left_out = make_cases(
-        [*finished(FEWEST), odd.with_updates(series={"reward": lost})], 0.25
-    )
-    assert [line.split(":")[0] for line in left_out] == ["odd0"]
-    assert ids(cohorts[0]) == {f"run{index}" for index in range(FEWEST)}
-
-
-def test_runs_with_an_importance_ratio_or_an_unknown_one_are_asked_about():
-    for ratio in (True, None):
-        cohorts, left_out = make_cases(finished(4, plan=Plan(ratio=ratio)), 0.25)
-        assert (len(cohorts), left_out) == (1, [])
-
-
-def test_a_ratio_is_asked_for_only_where_samples_age():
-    fresh = Plan(ratio=False)
-    aged = Plan(ratio=False, minibatches=4)
-    assert make_cases(finished(4, plan=fresh), 0.25)[1] == []
-    assert len(make_cases(finished(4, plan=aged), 0.25)[1]) == 4
+@pytest.mark.parametrize("ratio", [True, None, False])
+def test_a_ratio_is_asked_for_only_where_samples_age(ratio):
+    cohorts, left_out = make_cases(finished(4, plan=Plan(ratio=ratio)), 0.25)
+    assert (len(cohorts), left_out) == (1, [])
 
 
 def test_least_rows_are_enough():

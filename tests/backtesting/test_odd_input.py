@@ -8,7 +8,6 @@ from processor_time import at_most
 from simulated_runs import Plan, rising
 
 from advisor.backtesting import backtest
-from advisor.errors import InputError
 
 MOST_SECONDS = 60
 """For four runs of ten thousand steps; a quiet machine with two cores takes a tenth of it."""
@@ -30,12 +29,6 @@ def test_one_run_is_forecast_alone():
     assert {p.run for p in found.predictions} == {"run0"}
     (mine,) = [p for p in found.predictions if p.method == "advisor"]
     assert mine.covers(0.95)
-
-
-def test_two_points_are_no_run():
-    with pytest.raises(InputError, match="for example run0: only 2 rows") as caught:
-        backtest([noisy(0, rows=2)])
-    assert "20 or more logged rewards" in str(caught.value)
 
 
 @pytest.mark.evidence

@@ -1,13 +1,13 @@
 """The calibration studies: do their own instruments measure what they claim?"""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cohorts import data_of, likelihood
+from processes import python
 from scipy.stats import binom
 
 FOLDER = Path(__file__).parents[2] / "case_studies" / "calibration"
@@ -133,8 +133,7 @@ def test_a_collapse_is_drawn_from_the_hazard():
 
 
 def command(out, *more):
-    line = [sys.executable, str(FOLDER / "run.py"), "ranks", "--quick", "--out", str(out), *more]
-    return subprocess.run(line, capture_output=True, text=True)
+    return python(FOLDER / "run.py", "ranks", "--quick", "--out", out, *more)
 
 
 @pytest.mark.evidence

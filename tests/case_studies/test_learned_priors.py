@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from learned_priors import MODEL_SPREADS, learn_from_studies, past_study
 from past_studies import REFERENCE, parameters, past
 from preset_files import write_preset
 from prior_predictive import prior_predictive
+from simulated_runs import with_meta, with_runs
 
 from advisor import model
 from advisor.model import (
@@ -109,16 +108,8 @@ def test_a_learned_preset_loads_and_predicts(tmp_path):
 
 def test_what_a_learned_preset_rests_on_follows_from_its_runs():
     posterior = past("large")
-    runs = tuple(
-        run.model_copy(
-            update={
-                "parameters": 4e7,
-                "settings": run.settings.model_copy(update={"adapter": "lora"}),
-            }
-        )
-        for run in posterior.meta.runs
-    )
-    large = replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    settings = posterior.meta.runs[0].settings.model_copy(update={"adapter": "lora"})
+    large = with_runs(posterior, parameters=4e7, settings=settings)
     learned = learned_from([large])
     assert learned.domain.adapters == ("full", "lora")
     assert learned.domain.most_parameters == 4e7
@@ -143,7 +134,7 @@ def with_rates(posterior, rates, ends):
         )
         for run, rate, end in zip(posterior.meta.runs, rates, ends, strict=True)
     )
-    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    return with_meta(posterior, runs=runs)
 
 
 def test_the_rates_of_the_best_runs_become_what_is_known():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from processes import python
 from studies import modules_of
 
 pytest.importorskip("torch")
@@ -72,8 +71,7 @@ def test_advisor_is_told_lag_optimizer_and_the_effective_rate(study) -> None:
 
 def test_quick_runs_and_leaves_the_cache_alone(tmp_path) -> None:
     before = set(FOLDER.glob(".cache/*"))
-    command = [sys.executable, str(FOLDER / "run.py"), "--quick", "--out", "quick.json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = python(FOLDER / "run.py", "--quick", "--out", "quick.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     (setup,) = json.loads((tmp_path / "quick.json").read_text(encoding="utf-8"))["setups"]
     assert {(c["interval"], c["lag"]) for c in setup["cells"]} == {(1, 0), (8, 0), (1, 4)}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 from studies import STUDIES, modules_of
 
 FOLDER = STUDIES / "size_transfer"
@@ -66,13 +65,7 @@ def test_a_collapse_is_a_failure_whatever_its_reward(judge: Any) -> None:
 def test_a_tiny_study_from_pilots_to_figure(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     out = tmp_path / "found.json"
-    done = subprocess.run(
-        [sys.executable, FOLDER / "run.py", "--quick", "--out", out],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = python(FOLDER / "run.py", "--quick", "--out", out, timeout=300)
     assert done.returncode == 0, done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"found.json", "found.svg"}
     found = json.loads(out.read_text(encoding="utf-8"))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 from simulated_runs import PLANS, made_up_posterior
 from trainers.launched import words_of
 from trainers.stated import arguments_in, overrides_in, settings_in
@@ -29,11 +28,7 @@ NOTHING_LIVES = {"hazard.level": 6.0}
 def demo(tmp_path_factory):
     """What ``advisor demo`` leaves behind, made once."""
     folder = tmp_path_factory.mktemp("demo") / "study"
-    subprocess.run(
-        [sys.executable, "-m", "advisor", "demo", "--quiet", "--out", str(folder)],
-        check=True,
-        capture_output=True,
-    )
+    python("-m", "advisor", "demo", "--quiet", "--out", folder, check=True)
     return folder
 
 
@@ -105,12 +100,7 @@ finally:
 def test_a_saved_answer_is_asked_without_slow_imports(infeasible, arguments):
     """Two thirds of the second that an answer takes are imports: pandas alone was half of it."""
     command, *flags = arguments
-    done = subprocess.run(
-        [sys.executable, "-c", HASTY, command, str(infeasible), *flags],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    done = python("-c", HASTY, command, infeasible, *flags, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
 

@@ -2,10 +2,9 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
+from processes import python
 from simulated_runs import made_up_posterior
 
 import advisor.forecast.fitting
@@ -195,10 +194,6 @@ def test_a_folder_that_is_no_study_is_not_overwritten(pilot, tmp_path, run):
     assert (precious / "notes.txt").read_text() == "keep me"
 
 
-def run_python(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-
 def test_help_and_import_load_nothing_heavy():
     heavy = "['pymc', 'arviz', 'optuna', 'matplotlib', 'pandas', 'nutpie', 'scipy']"
     code = (
@@ -207,7 +202,7 @@ def test_help_and_import_load_nothing_heavy():
         "try:\n    main(['--help'])\nexcept SystemExit as stop:\n    assert stop.code == 0\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
-    assert run_python(code).stdout.strip().endswith("[]")
+    assert python("-c", code, check=True).stdout.strip().endswith("[]")
 
 
 COMMANDS = (
@@ -238,7 +233,7 @@ def test_every_command_has_help_that_loads_nothing_heavy():
         "heavy = ('pymc', 'arviz', 'optuna', 'matplotlib', 'pandas', 'nutpie', 'scipy', 'numpy')\n"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
     )
-    done = run_python(code)
+    done = python("-c", code, check=True)
     assert done.stderr.splitlines()[-1] == "[]"
     pages = done.stdout.split("---\n")[1:]
     assert len(pages) == len(COMMANDS)

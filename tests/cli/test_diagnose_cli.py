@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from processes import python
 from typer.testing import CliRunner
 
 from advisor.cli import app
@@ -45,8 +44,7 @@ def run(*arguments):
 
 def in_process(*arguments):
     """As a user's shell sees it: messages and exit codes of `main`."""
-    command = [sys.executable, "-m", "advisor", "diagnose", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return python("-m", "advisor", "diagnose", *arguments)
 
 
 @pytest.fixture

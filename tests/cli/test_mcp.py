@@ -6,11 +6,11 @@ import asyncio
 import inspect
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 from typer import Option
 from typer.models import ArgumentInfo
 
@@ -32,7 +32,7 @@ FOR_PEOPLE = {
 
 def test_without_the_sdk_it_says_what_to_install():
     code = "import sys; sys.modules['mcp'] = None\nfrom advisor.cli import main; main(['mcp'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = python("-c", code)
     assert done.returncode == InputError.exit_code
     assert done.stderr.strip().endswith("Install it with: pip install 'grpo-advisor[mcp]'.")
     assert done.stderr.count("\n") == 1
@@ -102,8 +102,7 @@ def asked(tmp_path):
 
 
 def printed(*arguments, folder):
-    command = [sys.executable, "-m", "advisor", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
+    return python("-m", "advisor", *arguments, cwd=folder).stdout
 
 
 def text(result):

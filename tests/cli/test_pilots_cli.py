@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from made_plan import KNOWN, made_plan
-from simulated_runs import Plan, made_up_posterior, rising, without_line
+from simulated_runs import Plan, made_up_posterior, rising, with_meta, without_line
 from undrawn import draw_nothing
 
 from advisor.advice import PLAN, Piloting, piloting
@@ -49,7 +48,7 @@ def fitted(monkeypatch):
             summary.model_copy(update={"id": run.id})
             for summary, run in zip(found.meta.runs, runs, strict=True)
         ]
-        return replace(found, meta=found.meta.model_copy(update={"runs": tuple(summaries)}))
+        return with_meta(found, runs=tuple(summaries))
 
     monkeypatch.setattr(piloting, "fit", fit)
     draw_nothing(monkeypatch)

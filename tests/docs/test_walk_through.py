@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from processes import python
 from processor_time import of_children, slowness
 
 from advisor.study import Study
@@ -22,13 +21,7 @@ MOST_SECONDS = 60.0
 def walked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("walk")
     before = of_children()
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / "walk_through.py"), "--quick"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python(FOLDER / "walk_through.py", "--quick", cwd=folder)
     assert done.returncode == 0, done.stderr[-2000:]
     return folder, done.stdout, of_children() - before
 

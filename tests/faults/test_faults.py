@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from processes import python
 from studies import modules_of
 
 PARTS = ("damage", "single")
@@ -26,12 +25,7 @@ def faults() -> Iterator[ModuleType]:
 @pytest.mark.parametrize("part", PARTS)
 def test_nothing_is_lost_hung_or_printed_raw(faults, part, tmp_path):
     # In a process of its own: files are read in forks, which a worker's threads do not survive.
-    done = subprocess.run(
-        [sys.executable, faults.__file__, part, "--quick", "--findings", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python(faults.__file__, part, "--quick", "--findings", tmp_path)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     found = json.loads(done.stdout)[part]
     assert faults.failures(part, found) == []

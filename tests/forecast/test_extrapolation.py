@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.special import logit
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import Plan, made_up_posterior, with_meta, with_priors
 
 from advisor.forecast import SUPPORT, Forecaster, Target, final_reward
 from advisor.model import AS_THE_CURVE, Extrapolation, load_priors
@@ -24,10 +22,9 @@ def posterior():
 
 def forecaster(posterior, gain):
     told = Extrapolation(gain=gain, groups=1, runs=1, source="Made up for this test.")
-    priors = posterior.meta.priors.model_copy(update={"extrapolation": told})
-    meta = posterior.meta.model_copy(update={"priors": priors})
-    run = meta.runs[1]
-    return Forecaster(replace(posterior, meta=meta), Target(run.task, run.model, run.parameters))
+    run = posterior.meta.runs[1]
+    told = with_priors(posterior, extrapolation=told)
+    return Forecaster(told, Target(run.task, run.model, run.parameters))
 
 
 def levels(posterior, gain):
@@ -47,7 +44,7 @@ def test_log_odds_move_with_the_headroom_gained_and_only_beyond_support(posterio
 
 def test_a_curve_does_not_break_where_support_ends(posterior):
     steps = np.array([1.0, 1.005, 1.01, 3.0, 3.03, 8.0]) * 1000 * SUPPORT
-    long = replace(posterior, meta=posterior.meta.model_copy(update={"longest": 1000.0}))
+    long = with_meta(posterior, longest=1000.0)
     curve, moved = (forecaster(long, gain).scaled_reward(PLAN.completed, steps) for gain in (0, 1))
     start = forecaster(long, 0).group.start[:, None]
     gained = np.clip((curve - start) / (1 - start), 0, 1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import Plan, made_up_posterior, with_meta, with_priors, with_runs
 
 from advisor.advice import stacked
 from advisor.forecast import Forecaster, RunEffect, Target, analogues, final_reward
@@ -30,8 +30,7 @@ def with_rows(posterior, reward):
     """The same posterior, each of whose pilots logged these rewards."""
     step = tuple(float(at) for at in range(1, len(reward) + 1))
     rows = {"logged_steps": step, "logged_rewards": tuple(reward), "steps": float(ROWS)}
-    runs = tuple(run.model_copy(update=rows) for run in posterior.meta.runs)
-    return replace(posterior, meta=posterior.meta.model_copy(update={"runs": runs}))
+    return with_runs(posterior, **rows)
 
 
 def forecaster_of(posterior, **named):
@@ -226,9 +225,8 @@ def test_what_two_pilots_miss_by_hardly_goes_together(posterior):
 
 @pytest.mark.parametrize("level", [0.6, 0.9])
 def test_train_rows_above_their_curve_lift_no_held_out_reward(posterior, level):
-    meta = posterior.meta.model_copy(update={"evaluated": (True,)})
     reward = np.linspace(level - 0.02, level + 0.02, ROWS)
-    forecaster = forecaster_of(with_rows(replace(posterior, meta=meta), reward))
+    forecaster = forecaster_of(with_rows(with_meta(posterior, evaluated=(True,)), reward))
     settings = at_rate(posterior, 1e-5).planned_over(ROWS)
     curve = np.median(forecaster.outcome_of(forecaster.curve(settings, [ROWS])))
     assert curve < level - 0.1
@@ -264,9 +262,7 @@ def test_longer_runs_are_lifted_by_the_share_of_its_headroom_that_a_pilot_gained
 
     def end(gain):
         rules = RULES.model_copy(update={"gain": gain})
-        priors = posterior.meta.priors.model_copy(update={"discrepancy": rules})
-        meta = posterior.meta.model_copy(update={"priors": priors})
-        forecaster = forecaster_of(with_rows(replace(posterior, meta=meta), reward))
+        forecaster = forecaster_of(with_rows(with_priors(posterior, discrepancy=rules), reward))
         settings = at_rate(posterior, RATES[1]).planned_over(8 * ROWS)
         return np.median(analogues.log_odds(forecaster.scaled_reward(settings, [8 * ROWS]), CLEAR))
 

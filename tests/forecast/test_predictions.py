@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from simulated_runs import Plan, made_up_posterior, rising
+from simulated_runs import Plan, made_up_posterior, rising, with_meta, with_priors
 
 import advisor
 from advisor.errors import InputError
@@ -51,11 +49,8 @@ def test_it_says_what_advise_and_what_if_say(name, request):
 
 def with_rate_spread(posterior, spread, name="another", size=5e8):
     """Forecaster of a model, where the best rates of models spread so."""
-    priors = posterior.meta.priors
-    rules = priors.discrepancy.model_copy(update={"model_rate_spread": spread})
-    own = priors.model_copy(update={"discrepancy": rules})
-    meta = posterior.meta.model_copy(update={"priors": own})
-    return Forecaster(replace(posterior, meta=meta), Target("sort", name, size))
+    rules = posterior.meta.priors.discrepancy.model_copy(update={"model_rate_spread": spread})
+    return Forecaster(with_priors(posterior, discrepancy=rules), Target("sort", name, size))
 
 
 HOTTER = LARGE.completed.model_copy(update={"learning_rate": 3e-4})
@@ -159,7 +154,7 @@ def test_rows_that_were_fitted_do_not_count_twice(posterior):
     run = PLANS[0].run(rising(60, end=0.6))
     pilot, *others = posterior.meta.runs
     pilots = (pilot.model_copy(update={"fingerprint": run.fingerprint}), *others)
-    fitted = replace(posterior, meta=posterior.meta.model_copy(update={"runs": pilots}))
+    fitted = with_meta(posterior, runs=pilots)
     once, twice = (one.predict(None, END, given=run) for one in (fitted, posterior))
     assert not np.array_equal(once.final_train_reward, twice.final_train_reward)
 

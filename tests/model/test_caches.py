@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import python
 
 from advisor.model.compat import use_caches
 
@@ -61,12 +60,6 @@ def test_arviz_and_matplotlib_load_in_a_read_only_home_without_a_word():
         "import_arviz(); import pymc, matplotlib.font_manager\n"
         "print(os.environ['XDG_CACHE_HOME'])"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env=clean | {"HOME": NOWHERE},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-W", "ignore", "-c", code, env=clean | {"HOME": NOWHERE})
     assert (done.returncode, done.stderr) == (0, "")
     assert not Path(done.stdout.strip()).exists()  # gone with the process

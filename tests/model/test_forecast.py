@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated_runs import PLANS, STILL, Plan, made_up_posterior, truth_at, wandering
+from simulated_runs import (
+    PLANS,
+    STILL,
+    Plan,
+    made_up_posterior,
+    truth_at,
+    wandering,
+    with_meta,
+    with_priors,
+)
 
 from advisor.forecast import Forecaster, Target, peak
 from advisor.model import AS_THE_CURVE
@@ -27,9 +36,7 @@ SMALL, LARGE = Target("sort", "tiny-s", 1e5), Target("sort", "tiny-m", 4e5)
 
 def by_law(*given, **moved):
     """Posterior whose preset corrects no long run: the simulator knows the laws alone."""
-    made = made_up_posterior(*given, **moved)
-    priors = made.meta.priors.model_copy(update={"extrapolation": AS_THE_CURVE})
-    return replace(made, meta=made.meta.model_copy(update={"priors": priors}))
+    return with_priors(made_up_posterior(*given, **moved), extrapolation=AS_THE_CURVE)
 
 
 @pytest.fixture(scope="module")
@@ -153,8 +160,7 @@ def test_forecast_of_a_single_mode_is_the_curve_of_the_oscillator(certain):
 def evaluated(posterior, groups=(True, True), bounds=(0.0, 1.0)):
     """Posterior whose pilots were also evaluated."""
     low, high = bounds
-    update = {"evaluated": groups, "eval_floor": low, "eval_ceiling": high}
-    return replace(posterior, meta=posterior.meta.model_copy(update=update))
+    return with_meta(posterior, evaluated=groups, eval_floor=low, eval_ceiling=high)
 
 
 def test_without_evaluations_the_outcome_is_the_train_reward(posterior):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice
 
 import numpy as np
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import Plan, made_up_posterior, with_meta
 
 from advisor.findings import describe
 from advisor.findings.text import EXPONENTS
@@ -15,7 +14,7 @@ from advisor.model import informed_share
 
 def told(posterior, **updates):
     """Text of a posterior whose meta is another's."""
-    return describe(replace(posterior, meta=posterior.meta.model_copy(update=updates)))
+    return describe(with_meta(posterior, **updates))
 
 
 def test_text_opens_with_what_was_piloted(posterior):

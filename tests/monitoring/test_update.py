@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from processor_time import at_most
-from simulated_runs import Plan, made_up_posterior
+from simulated_runs import Plan, made_up_posterior, with_meta
 from watched import PLAN, PLANS
 
 from advisor.diagnosis import diagnose
@@ -198,8 +198,7 @@ def test_the_held_out_interval_holds_what_an_evaluation_will_log(rows):
     widths = []
     for noise in (0.001, 0.05):
         made = made_up_posterior(PLANS, draws=500, moved={"log_eval_noise": np.log(noise)})
-        meta = made.meta.model_copy(update={"evaluated": (True,)})
-        watch = Watch(replace(made, meta=meta), planned_steps=END)
+        watch = Watch(with_meta(made, evaluated=(True,)), planned_steps=END)
         found = watch.update(PLAN.run(rows).before(60)).final_eval
         widths.append(found.high - found.low)
     # 80 % of that noise alone are 2.5 of its standard deviations.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from processes import python
 from typer.testing import CliRunner
 from watched import PLAN
 
@@ -196,9 +195,7 @@ def test_watching_loads_no_sampler(log, saved):
         "except SystemExit as end: assert not end.code\n"
         "print([m for m in ('pymc', 'pytensor', 'optuna', 'nutpie') if m in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True
-    )
+    done = python("-W", "ignore", "-c", code)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 

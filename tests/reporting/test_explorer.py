@@ -8,12 +8,12 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from simulated_runs import with_meta
 
 import advisor.reporting.page
 from advisor.advice import CostModel, Recommendation, what_if_rows
@@ -75,8 +75,7 @@ def places(model: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def is_held_out(posterior: Posterior) -> Posterior:
-    evaluated = (True,) * len(posterior.meta.groups)
-    return replace(posterior, meta=posterior.meta.model_copy(update={"evaluated": evaluated}))
+    return with_meta(posterior, evaluated=(True,) * len(posterior.meta.groups))
 
 
 @pytest.mark.evidence

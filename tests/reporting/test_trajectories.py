@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simulated_runs import with_meta
 
 from advisor.advice import Recommendation, number
 from advisor.forecast import Forecaster, RunEffect, Target, fitted_curve
@@ -92,10 +93,9 @@ def test_the_cross_stands_where_the_card_says_the_run_fell(build: Build) -> None
         run if run.collapse_step is None else run.model_copy(update={"fell_from": 5.0})
         for run in posterior.meta.runs
     )
-    meta = posterior.meta.model_copy(update={"runs": runs})
     (collapsed,) = (
         run
-        for panel in trajectories_info(replace(posterior, meta=meta)).panels
+        for panel in trajectories_info(with_meta(posterior, runs=runs)).panels
         for run in panel.runs
         if run.collapse_step is not None
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from processes import python
 from theory_oracles import stationary_variance
 
 import advisor.theory
@@ -39,11 +38,8 @@ ROOT = Path(advisor.theory.__file__).parents[2]
 def loaded_after(statement):
     """Heavy packages that a fresh interpreter has loaded after one statement."""
     code = f"{statement}\nimport sys\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    return done.stdout.split()
+    known = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return python("-W", "error", "-c", code, check=True, env=known).stdout.split()
 
 
 def test_importing_the_theory_imports_numpy_only():

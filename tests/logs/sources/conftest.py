@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from processes import python
 
 import advisor
 
@@ -40,15 +40,8 @@ def call(tmp_path: Path) -> Callable[..., Printed]:
                 "from advisor.runs.logs import sources; "
                 f"sources.MOST_SILENT_SECONDS = {silent}; {start}"
             )
-        done = subprocess.run(
-            [sys.executable, "-c", start, *words],
-            env=known | own | env,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=240,
-        )
+        where = {"env": known | own | env, "cwd": tmp_path, "stdin": subprocess.DEVNULL}
+        done = python("-c", start, *words, **where, timeout=240)
         return Printed(done.returncode, done.stdout, done.stderr)
 
     return called

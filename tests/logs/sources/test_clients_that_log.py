@@ -15,6 +15,7 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
+from processes import python
 
 pytestmark = pytest.mark.evidence
 
@@ -62,14 +63,8 @@ def logged(client: str, folder: Path, **env: str) -> None:
     """Log the runs as a trainer would, each in a process of its own that knows no login."""
     known = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder)}
     for name, rate in RATES.items():
-        done = subprocess.run(
-            [sys.executable, "-c", LOG + client, name, str(rate), str(STEPS)],
-            env=known | env,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        where = {"env": known | env, "cwd": folder, "timeout": 300}
+        done = python("-c", LOG + client, name, rate, STEPS, **where)
         assert done.returncode == 0, done.stderr[-2000:]
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from processes import python
 
 import advisor
 from advisor.errors import InputError, SourceError
@@ -28,9 +27,7 @@ main(["inspect", sys.argv[1]])
     [("wandb:team/grpo", "wandb"), ("mlflow:grpo", "mlflow"), ("trackio:grpo", "trackio")],
 )
 def test_a_client_that_is_not_installed_is_named_with_its_command(place, extra):
-    found = subprocess.run(
-        [sys.executable, "-c", MISSING, place], capture_output=True, text=True, timeout=60
-    )
+    found = python("-c", MISSING, place, timeout=60)
     assert found.returncode == 2
     assert f"pip install 'grpo-advisor[{extra}]'" in found.stderr
     assert found.stderr.count("\n") == 1
@@ -56,7 +53,7 @@ def test_no_client_is_imported_before_it_is_asked(tmp_path):
         "except advisor.InputError: pass\n"
         "print([name for name in ('wandb', 'mlflow', 'trackio') if name in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    found = python("-c", code, timeout=60)
     assert found.stdout.strip() == "[]", found.stderr
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from processes import python
 
 pytest.importorskip("trackio", reason="the extra 'trackio' is not installed")
 
@@ -24,9 +22,7 @@ for name, key, rate in runs:
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("trackio")
     env = {"TRACKIO_DIR": str(place / "own"), "HOME": str(place), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        [sys.executable, "-c", WRITE], env=env, capture_output=True, text=True, timeout=120
-    )
+    done = python("-c", WRITE, env=env, timeout=120)
     assert done.returncode == 0, done.stderr
     return place / "own"
 
