@@ -239,7 +239,7 @@ def _is_silent(run: PilotRun) -> bool:
     """Whether nearly all groups have equal rewards, by either series that shows it."""
     spread = run.series.get("reward_std_within_group", np.ones(1))
     share = run.series.get("silent_group_share", np.mean(spread == 0))
-    return bool(np.nanmedian(share) > 0.8)
+    return bool(np.nanmedian(share) > 0.9)
 
 
 WORDS = Words("advisor.cli", "inspect.txt.j2", counted=counted)

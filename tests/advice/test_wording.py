@@ -210,7 +210,7 @@ def test_a_leader_that_ends_as_high_is_answered_by_the_known_rate(advice, gain, 
     known = note(Kind.KNOWN_OPTIMUM, known="learning_rate 1e-05")
     asked = advice.model_copy(update={"next_pilot": SimpleNamespace(), "notes": (known,)})
     said = leader_text(led(asked, reward=advice.reward.mean + gain))
-    assert ("The known rate of public runs decides here." in said) is is_said
+    assert ("The known rate of public runs decides against it." in said) is is_said
     without = asked.model_copy(update={"notes": ()})
     assert "public runs" not in leader_text(led(without, reward=advice.reward.mean + gain))
 

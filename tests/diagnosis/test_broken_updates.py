@@ -145,6 +145,7 @@ def test_a_frozen_pilot_informs_no_fit():
         (np.minimum(STEPS / 20_000, 1) * 1e-6, 1e-6, "warm_up"),
         (1e-6 * (1 - (STEPS - 1) / (ROWS - 1)), 1e-6, "calm"),  # ends at 0, as schedules do
         (np.minimum(STEPS / 20, 1) * 1e-6, 1e-6, "calm"),
+        (np.where(STEPS < 60, 1e-3, 0.0), 1e-3, "calm"),  # printed with three decimals
     ],
 )
 def test_a_rate_that_moves_no_weights_is_named(rate, asked, kind):
