@@ -123,11 +123,11 @@ def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> 
 
 def refuse_agents(table: Table, columns: Columns, path: Path) -> None:
     """Raise where rows are steps of an agent at play, or of the training of one without words."""
-    is_training = any(set(ROWS["of_updates"]).intersection(words(key)) for key in table.keys)
-    names = (*ROWS["of_an_episode"], *([] if is_training else ROWS["of_an_episode_alone"]))
     for key in () if "reward" in columns.keys else table.keys:
-        name = key.lower()
-        if not {name, name.partition("/")[0]}.isdisjoint(names):
+        name, updates = key.lower(), set(ROWS["of_updates"])
+        is_alone = name in ROWS["of_an_episode_alone"]
+        is_alone = is_alone and not any(updates.intersection(words(one)) for one in table.keys)
+        if is_alone or not {name, name.partition("/")[0]}.isdisjoint(ROWS["of_an_episode"]):
             problem = "the rows are steps of an agent in its environment, not of its training"
             advice = "Give the log of the training, or name its reward in a column map"
             raise InputError(problem, path=path, key=key, advice=advice)
