@@ -193,8 +193,7 @@ def launch_notes(advice: AnswerFields) -> list[str]:
     grave = sum(one.kind in GRAVEST for one in urgent)
     first = [] if advice.promotion is None else [advice.promotion.text]
     bound = [advice.binding] if advice.kind == "next_pilot" else []
-    shown = [*urgent[:grave], *first, *urgent[grave:], *bound, *_implied(advice)]
-    return [str(one) for one in shown]
+    return [*map(str, [*urgent[:grave], *first, *urgent[grave:], *bound]), *_implied(advice)]
 
 
 def pilot_lines(advice: AnswerFields) -> list[str]:

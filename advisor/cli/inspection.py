@@ -14,10 +14,10 @@ from rich.text import Text
 
 from advisor.cli.terminal import table
 from advisor.common import Words
+from advisor.diagnosis import JUDGES, silent_share
 from advisor.runs import Inspection, PilotRun, Trainer, is_source
 from advisor.text import counted
 
-SHORT = 10  # Rows below which a reward that did not move says nothing of its learning rate
 MOST_SHOWN = 12  # Lines of a kind that are shown; the others are counted
 COLUMNS = ("run", "model", "size", "task", "G", "lr", "K", "steps", "reward", "lacks")
 TEXTS = {"run": 20, "model": 10, "task": 6, "lacks": 16}  # And to how many characters they are cut
@@ -232,14 +232,14 @@ def _why_flat(runs: Sequence[PilotRun]) -> str:
         return "floor"
     if all(_is_silent(run) for run in runs):
         return "silent"
-    return "short" if max(run.reward.size for run in runs) < SHORT else "noise"
+    return "short" if all(JUDGES["too_short"](run).kind == "few" for run in runs) else "noise"
 
 
 def _is_silent(run: PilotRun) -> bool:
-    """Whether nearly all groups have equal rewards, by either series that shows it."""
-    spread = run.series.get("reward_std_within_group", np.ones(1))
-    share = run.series.get("silent_group_share", np.mean(spread == 0))
-    return bool(np.nanmedian(share) > 0.9)
+    """Whether nearly all groups have equal rewards; without their share, in nearly all rows."""
+    found = silent_share(run)
+    middle = np.median if "silent_group_share" in run.series else np.mean
+    return found is not None and bool(middle(found.values) > 0.9)
 
 
 WORDS = Words("advisor.cli", "inspect.txt.j2", counted=counted)

@@ -8,6 +8,7 @@ from advisor.diagnosis.collapse import find_collapse as find_collapse
 from advisor.diagnosis.collapse import find_final_fall as find_final_fall
 from advisor.diagnosis.collapse import has_collapsed as has_collapsed
 from advisor.diagnosis.levels import Level as Level
+from advisor.diagnosis.sampled import silent_share as silent_share
 from advisor.diagnosis.verdict import JUDGES as JUDGES
 from advisor.diagnosis.verdict import Diagnosis as Diagnosis
 from advisor.diagnosis.verdict import diagnose as diagnose

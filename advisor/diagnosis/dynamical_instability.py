@@ -81,15 +81,14 @@ def dynamical_instability(
 
 def _without_rate(run: PilotRun) -> Finding | None:
     """Rows with a learning rate of 0, or a warm-up that the run does not leave."""
-    step, rate = levels.finite(run.step, run.series.get("learning_rate", run.step * np.nan))
+    step, rate = levels.series_of(run, "learning_rate") or (np.zeros(0), np.zeros(0))
     still = step[rate == 0]
     # Of rates printed with four decimals some are 0 by rounding.
     is_exact = not np.array_equal(rate, rate.round(4))
     if is_exact and still.size >= max(RULE.fewest_still, RULE.still * rate.size):
         steps, kind = (float(still[0]), float(still[-1])), "dynamical_instability.no_rate"
         status: Status = "FAIL" if still.size == rate.size else "WARNING"
-        facts = {"rows": still.size, "of": rate.size, "since": still[0]}
-        return finding(kind, run, steps, status, **facts)
+        return finding(kind, run, steps, status, rows=still.size, of=rate.size, since=still[0])
     asked, highest = run.hyperparameters.learning_rate or 0.0, rate.max(initial=0.0)
     if rate.size < RULE.fewest_still or not 0 < highest < RULE.still * asked:
         return None

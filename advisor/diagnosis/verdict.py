@@ -151,8 +151,8 @@ def diagnose(
     run = _tamed(run)
     judges = {**JUDGES, "collapse": dead_at_once} if _is_dead(run, siblings) else JUDGES
     drawn = {"dynamical_instability": (margin, damping)}
-    cards = [judge(run, *drawn.get(mode, ())) for mode, judge in judges.items()]
-    fallen = next(card for card in cards if card.mode == "collapse")
+    found = {mode: judge(run, *drawn.get(mode, ())) for mode, judge in judges.items()}
+    fallen = found["collapse"]
     onset = fallen.steps[0] if fallen.status == "FAIL" and fallen.steps else None
     # Numbers that are not finite come before a collapse, though the reward shows it a row earlier.
     lost = [one.since for name in run.not_finite if (one := find_lost(run, name))]
@@ -160,15 +160,13 @@ def diagnose(
     is_first = places[1] - places[0] <= 2
     remedy = CARDS["collapse"]["remedy"]["not_finite"].format(step=onset) if is_first else ""
     if fallen.status == "FAIL" and (remedy := remedy or _other_remedy(run, siblings)):
-        cards[cards.index(fallen)] = fallen.model_copy(update={"change": remedy})
+        found["collapse"] = fallen.model_copy(update={"change": remedy})
     # One remedy at a time: a higher rate mends no run whose updates fail.
-    idle = next(card for card in cards if card.mode == "too_short")
-    broken = (card for card in cards if card.mode in ("dynamical_instability", "collapse"))
+    idle, broken = found["too_short"], (found["dynamical_instability"], fallen)
     if idle.status == "WARNING" and any(SEVERITY[c.status] >= SEVERITY["WARNING"] for c in broken):
-        after = CARDS["too_short"]["remedy"]["after"]
-        cards[cards.index(idle)] = idle.model_copy(update={"change": after})
+        found["too_short"] = idle.model_copy(update=CARDS["too_short"]["after_others"])
     causes = {"dynamical_instability"} if lost or run.frozen_since is not None else set()
-    cards = [card if card.mode in causes else _placed(card, onset) for card in cards]
+    cards = [card if card.mode in causes else _placed(card, onset) for card in found.values()]
     cards.sort(key=lambda c: (-SEVERITY[c.status], c.is_consequence, MODES.index(c.mode)))
     return Diagnosis(
         id=run.id,

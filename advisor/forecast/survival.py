@@ -214,11 +214,11 @@ def _pilots_that_count(forecaster: Forecaster, at: Settings) -> tuple[FloatArray
     """
     count, near = np.zeros((2, *np.shape(at.learning_rate))), 1 + ROUNDED
     runs = pilots_of(forecaster.posterior, forecaster.target) if forecaster.is_piloted else []
-    alive = [run.settings.learning_rate for run in runs if run.collapse_step is None]
+    hottest = max([run.settings.learning_rate for run in runs if run.collapse_step is None] or [0])
     for run in runs:
         own, lived = run.settings, run.collapse_step is None
         times = np.divide(at.learning_rate, own.learning_rate)
-        reach = np.inf if max(alive, default=0.0) <= near * own.learning_rate else near
+        reach = np.inf if hottest <= near * own.learning_rate else near
         counts = (times < near) if lived else (1 / near < times) & (times < reach)
         counts &= np.equal(at.group_size, own.group_size)
         count[int(lived)] += counts & np.equal(at.refresh_interval, own.refresh_interval)

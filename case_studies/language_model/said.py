@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import sys
 import tempfile
 import warnings
@@ -177,7 +178,8 @@ def records(task: str, priors: str | None, kind: Kind | OfCell) -> list[dict[str
                 pilots = pilots_of(own, steps, task.split("/")[-1], Path(folder))
             posterior = advisor.fit(pilots, priors=priors, progress=False)
         except advisor.AdvisorError as error:
-            found.append(named | {"refused": str(error)})
+            # Without the folder, which is another each time.
+            found.append(named | {"refused": re.sub(r"\S*/(?=lr)", "", str(error))})
             continue
         asked = _asked(posterior, runs, pilots, steps, ladder, kind)
         found += [named | record for record in asked]

@@ -32,8 +32,7 @@ def result() -> dict[str, Any]:
                 own = (run.configuration.rate, run.own["seed"])
                 setting = (place, run.configuration._replace(rate=0.0), run.steps)
                 ladders[setting][own] = bool(fell)
-    same: dict[bool, list[bool]] = {True: [], False: []}
-    hotter: dict[bool, list[bool]] = {True: [], False: []}
+    same, hotter = defaultdict(list), defaultdict(list)
     for runs in ladders.values():
         for ((rate, _), fell), ((other, _), also_fell) in permutations(runs.items(), 2):
             if other == rate:

@@ -111,11 +111,9 @@ def named_by_rule(pilots: Sequence[Run]) -> Key:
     return key_of(max(pilots, key=stands))
 
 
-def known_setting(members: Sequence[Run], priors: Priors) -> Key:
+def known_setting(members: Sequence[Run], known: float) -> Key:
     """Setting nearest to the known learning rate; the first of several."""
-    known = priors.known_optimum
-    rate = 0.0 if known is None else known.learning_rate or 0.0
-    return min(keys(members), key=lambda key: abs(np.log((key[0] or np.inf) / rate)))
+    return min(keys(members), key=lambda key: abs(np.log((key[0] or np.inf) / known)))
 
 
 def scored(members: Sequence[Run], key: Key) -> tuple[float, float]:
@@ -157,7 +155,8 @@ def main() -> None:
                 row[method] = {"setting": key, "regret": regret, "died": dead}
             rows.append(row)
         found = {"any setting": [scored(members, key) for key in keys(members)]}
-        found["known rate"] = [scored(members, known_setting(members, priors))]
+        if priors.known_optimum and (known := priors.known_optimum.learning_rate):
+            found["known rate"] = [scored(members, known_setting(members, known))]
         for method in ("advisor", "best pilot"):
             found[method] = [(row[method]["regret"], row[method]["died"]) for row in rows]
         document[name] = {"runs": len(members), "settings": len(keys(members)), "subsets": rows}

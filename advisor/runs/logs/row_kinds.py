@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from advisor.runs.trainers.keys import counts_evaluations, mapped_key, rewards_o
 from advisor.text import counted
 
 ROWS = {name: tuple(listed) for name, listed in DATA["rows"].items()}
+NAME_IT = "Give the log of the training, or name its reward in a column map"
 
 
 def least_rows(longest: int) -> float:
@@ -86,8 +87,8 @@ def row_kinds(table: Table, framework: KeyTable, columns: Columns, path: Path) -
     # A trainer of its own writes no tables of evaluations under the names of training.
     if not framework.marks and not columns:
         filled = table.filled_keys
-        is_training = any(set(ROWS["of_updates"]).intersection(words(key)) for key in filled)
-        if not is_training and any(counts_evaluations(k) and table.has(k).all() for k in filled):
+        held_out = any(counts_evaluations(k) and table.has(k).all() for k in filled)
+        if held_out and not _is_updated(filled):
             return evaluations
     return RowKinds(everything, everything if asked is None else asked)
 
@@ -110,8 +111,7 @@ def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> 
         blocks = 1 + np.count_nonzero(np.diff(table.column(key)[table.has(key)]))
         if 1 < blocks <= len(table) / 2:
             problem = "each row is a completion, not a step of a run"
-            advice = "Give the log of the training, or name its reward in a column map"
-            raise InputError(problem, path=path, key=key, advice=advice)
+            raise InputError(problem, path=path, key=key, advice=NAME_IT)
     for key in KIND_KEYS if kinds.train.all() else ():
         texts = table.text(key)
         names = list(dict.fromkeys(texts.values()))
@@ -124,13 +124,16 @@ def refuse_rows(table: Table, kinds: RowKinds, columns: Columns, path: Path) -> 
 def refuse_agents(table: Table, columns: Columns, path: Path) -> None:
     """Raise where rows are steps of an agent at play, or of the training of one without words."""
     for key in () if "reward" in columns.keys else table.keys:
-        name, updates = key.lower(), set(ROWS["of_updates"])
-        is_alone = name in ROWS["of_an_episode_alone"]
-        is_alone = is_alone and not any(updates.intersection(words(one)) for one in table.keys)
+        name = key.lower()
+        is_alone = name in ROWS["of_an_episode_alone"] and not _is_updated(table.keys)
         if is_alone or not {name, name.partition("/")[0]}.isdisjoint(ROWS["of_an_episode"]):
             problem = "the rows are steps of an agent in its environment, not of its training"
-            advice = "Give the log of the training, or name its reward in a column map"
-            raise InputError(problem, path=path, key=key, advice=advice)
+            raise InputError(problem, path=path, key=key, advice=NAME_IT)
+
+
+def _is_updated(keys: Iterable[str]) -> bool:
+    """Whether a key holds a word of what only training measures."""
+    return any(set(ROWS["of_updates"]).intersection(words(key)) for key in keys)
 
 
 def _nothing_passes(table: Table, conditions: Mapping[str, str], path: Path) -> InputError:
@@ -205,7 +208,7 @@ def not_steps(table: Table, path: Path) -> str:
     if are_results(table):
         return "the result of a run"
     keys = table.filled_keys
-    if any(set(ROWS["of_updates"]).intersection(words(key)) for key in keys):
+    if _is_updated(keys):
         return ""
     texts = (table.text(key) for key in keys if plain(key) in ROWS["of_a_sample"])
     if any(2 * len(own) > len(table) for own in texts):
