@@ -70,6 +70,12 @@ def teaching(group_size: int) -> FloatArray:
     return np.array(shares) / shares[ODDS.size // 2]
 
 
+def growth_at(share: float, group_size: int) -> float:
+    """Growth of the log-odds a step at a speed of 1, toward a plateau of 1."""
+    kept = np.clip(share, sigmoid(ODDS[:1])[0], sigmoid(ODDS[-1:])[0])
+    return float(np.interp(np.log(kept / (1 - kept)), ODDS, teaching(group_size)) * (1 - kept))
+
+
 def path(theta: FloatArray, end: float, taught: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Log-odds along a run to step ``end``, (STEPS + 1, ...), for start, log speed, plateau."""
     odds, speed, plateau = theta[0], np.exp(theta[1]), sigmoid(theta[2])

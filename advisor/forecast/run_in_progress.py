@@ -26,11 +26,13 @@ from advisor.forecast.analogues import (
     describe,
     end_of_run,
     kind_of,
+    log_odds,
 )
-from advisor.forecast.growth import RewardRows, grown
+from advisor.forecast.growth import RewardRows, grown, growth_at
 from advisor.forecast.interval import crps
+from advisor.forecast.new_configuration import CLEAR
 from advisor.forecast.predictive import begun_run_reward
-from advisor.model import Pool, Posterior, Priors
+from advisor.model import Pool, Posterior, Priors, sigmoid
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
 
@@ -95,7 +97,8 @@ def end_of_begun_run(
         pool.append((related[0], related[1] / (1 - related[1])))
     ends = pooled(pool)
     lacks = float(np.median(parts["random_walk"]) - ends[DRAWS // 2])
-    return EndOfRun(ends + max(lacks, 0.0), parts, weights)
+    further = priors.pool.take_off * growth_ahead(run, float(np.max(steps)), bounds)
+    return EndOfRun(taken_off(ends + max(lacks, 0.0), further, bounds), parts, weights)
 
 
 def parts_of(
@@ -117,6 +120,21 @@ def parts_of(
         "random_walk": local_level(run, asked, rng),
         "growth": bounds[0] + (bounds[1] - bounds[0]) * grew,
     }
+
+
+def growth_ahead(run: PilotRun, end: float, bounds: tuple[float, float]) -> float:
+    """E-folds of steps that are left of a run, by the growth that its present level allows."""
+    level = (_described(run, end).level - bounds[0]) / (bounds[1] - bounds[0])
+    left = np.log(max(end / float(run.step[-1]), 1.0))
+    return float(left * growth_at(level, rows_of(run, bounds).group_size))
+
+
+def taken_off(draws: FloatArray, further: float, bounds: tuple[float, float]) -> FloatArray:
+    """Draws whose log-odds above their median lie further off by a share: a run may take off."""
+    span = bounds[1] - bounds[0]
+    odds = log_odds((draws - bounds[0]) / span, CLEAR)
+    above = np.maximum(odds - np.median(odds), 0.0)
+    return np.asarray(draws + span * (sigmoid(odds + further * above) - sigmoid(odds)))
 
 
 def missed_of(
@@ -150,7 +168,8 @@ def weights_of(
     found = {}
     for name, draws in parts.items():
         # Where no run like this one went, a forecast has seldom been right.
-        away = (float(np.median(draws)) - middle) / unit / rule.believed
+        near = rule.believed_growth if name == "growth" else None
+        away = (float(np.median(draws)) - middle) / unit / (near or rule.believed)
         prior = 1.0 if name == "analogues" else float(getattr(rule, name))
         found[name] = prior / (1 + away**2) * float(np.exp(-rule.evidence * missed.get(name, 1.0)))
     total = sum(found.values())

@@ -94,6 +94,10 @@ class Pool(_Entry):
     growth: Positive
     evidence: Annotated[float, Field(ge=0, le=MOST)]  # natural log of weight by `missed_of`
     believed: Positive  # ranges seen from the analogues at which a part counts half
+    believed_growth: Positive | None = None  # the same of growth; None is `believed`
+    # Share by which log-odds above the median lie further off, for each e-fold of steps ahead and
+    # in proportion to the growth that the present level allows: a run may still take off.
+    take_off: Annotated[float, Field(ge=0, le=MOST)] = 0.0
     siblings: Share  # of the pool, by the gains of siblings that ended, of many that agree
     # Distance of a run's gain from its siblings' median, in ranges seen, after 10, 25 and 50 %:
     # counted as two siblings more.

@@ -6,7 +6,6 @@ other repositories, in units of the range seen: the best interval that it could 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -24,42 +23,18 @@ LEAST_SPAN = 1e-9
 
 
 class Asked(NamedTuple):
-    """One question: rows seen of a run, and the steps of its last tenth.
-
-    Attributes
-    ----------
-    run, repository : str
-    case : Case
-        What is seen, what is asked and what it came to.
-    step, reward : ndarray of shape (rows,)
-        Seen.
-    steps : ndarray of shape (times,)
-        Whose mean reward is asked.
-    end : float
-        Last step of the run.
-    target : float
-    span : float
-        Range logged over the whole run: the unit of errors.
-    bounds : (float, float)
-        Floor and ceiling of the reward, within which a forecast must lie.
-    siblings : tuple of (ndarray, ndarray)
-        Steps and rewards of the finished runs of the cohort; none where all are cut.
-    told : dict of str to float
-        Settings that are known, for the learned methods.
-    """
+    """One question: rows seen of a run, and the steps of its last tenth."""
 
     run: str
     repository: str
-    case: Case
-    step: FloatArray
-    reward: FloatArray
-    steps: FloatArray
-    end: float
+    case: Case  # what is seen, what is asked and what it came to
+    step: FloatArray  # (rows,), seen
+    reward: FloatArray  # (rows,), seen
+    steps: FloatArray  # (times,), whose mean reward is asked
     target: float
-    span: float
-    bounds: tuple[float, float]
-    siblings: tuple[tuple[FloatArray, FloatArray], ...]
-    told: Mapping[str, float]
+    span: float  # range logged over the whole run: the unit of errors
+    bounds: tuple[float, float]  # floor and ceiling, within which a forecast must lie
+    told: Mapping[str, float]  # settings that are known, for the learned methods
 
     @property
     def unit(self) -> float:
@@ -81,23 +56,9 @@ def last_value(asked: Asked) -> float:
     return float(asked.reward[-max(3, asked.reward.size // 5) :].mean())
 
 
-def siblings_gain(asked: Asked) -> float:
-    """Last value plus the median of what the siblings still gained after that share of a run."""
-    if not asked.siblings:
-        return last_third(asked)
-    share = asked.step[-1] / asked.end
-    gains = []
-    for step, reward in asked.siblings:
-        end = reward[step > 0.9 * step[-1]].mean()
-        begun = reward[step <= max(share * step[-1], step[min(2, step.size - 1)])]
-        gains.append(end - begun[-max(3, begun.size // 5) :].mean())
-    return float(np.median(gains)) + last_value(asked)
-
-
 RULES: dict[str, Callable[[Asked], float]] = {
     "last third": last_third,
     "last value": last_value,
-    "siblings' gain": siblings_gain,
 }
 
 
@@ -162,14 +123,10 @@ def features(asked: Asked) -> FloatArray:
 
 def learned(train: Sequence[Asked], test: Sequence[Asked]) -> dict[str, FloatArray]:
     """Ends by a ridge and by boosted trees, shape (test,), in reward units."""
-    try:
-        from sklearn.ensemble import HistGradientBoostingRegressor
-        from sklearn.linear_model import RidgeCV
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-    except ImportError:
-        warnings.warn("no ridge, no trees: pip install scikit-learn", stacklevel=2)
-        return {}
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import RidgeCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
     seen = np.clip(np.array([features(one) for one in train]), -50, 50)
     asked = np.clip(np.array([features(one) for one in test]), -50, 50)

@@ -1,6 +1,6 @@
 """What each part of the forecast of a begun run's end counts, and what it buys.
 
-    python case_studies/real_runs/pool.py FOLDER... [--curves PREDICTIONS...] [--out pool.json]
+    python case_studies/real_runs/pool.py FOLDER... [--curves PREDICTIONS] [--out pool.json]
 
 Each run is cut at a tenth, a quarter and a half. The weights of the parts minimise the CRPS over
 that of the analogues alone, in shares of the range that a run logged and of the reward's range,
@@ -25,16 +25,17 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
 from manifest import write_result  # noqa: E402
-from run import BOOTSTRAPS, QUANTILES, Run, first_part, last_tenth, load  # noqa: E402
-from run import PARTS as KEPT_PARTS  # noqa: E402
+from run import CURVE, QUANTILES, Run, first_part, last_tenth, load  # noqa: E402
 from trained_tasks import STUDY, runs_of_cells, runs_of_tasks  # noqa: E402
 
 from advisor.forecast import analogues, corpus_for, crps, final_rows, growth, pooled  # noqa: E402
 from advisor.forecast.run_in_progress import (  # noqa: E402
     Parts,
+    growth_ahead,
     missed_of,
     parts_of,
     rows_of,
+    taken_off,
     weights_of,
 )
 from advisor.model import GrowthLaw, Pool, load_priors  # noqa: E402
@@ -42,8 +43,10 @@ from advisor.runs import PilotRun  # noqa: E402
 
 SHARES = (0.1, 0.25, 0.5)
 FOLDS = 10
+BOOTSTRAPS = 1000
 NAMES = ("analogues", "curve", "exponential", "random_walk", "growth")
-LEARNED = (*NAMES[1:], "evidence")
+LEARNED = (*NAMES[1:], "evidence", "take_off")
+TAKE_OFFS = np.arange(0.0, 0.55, 0.05)
 POINTS = (np.arange(200) + 0.5) / 200
 RIDGE = 0.003
 CLEAR_RISE = 0.3
@@ -75,6 +78,7 @@ class Look(NamedTuple):
     came: float
     parts: Parts
     missed: dict[str, float]
+    ahead: float  # `growth_ahead`
 
     @property
     def is_trained_here(self) -> bool:
@@ -87,20 +91,17 @@ class Look(NamedTuple):
         return self.bounds[1] - self.bounds[0]
 
 
-def kept_rows(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """Forecasts of every method that `run.py` kept, of runs cut like their siblings."""
-    rows = []
-    for file in files:
-        with gzip.open(file, "rt", encoding="utf-8") as lines:
-            rows += [row for row in map(json.loads, lines) if row["scene"] == "all_cut"]
-    return rows
+def kept_rows(file: Path) -> list[dict[str, Any]]:
+    """Forecasts of every method that `run.py` kept."""
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
 
 
 def curves_of(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, float], np.ndarray]:
     """Draws of the pooled curve by run and share seen, from its quantiles."""
     found = {}
     for row in rows:
-        if row["method"] == KEPT_PARTS[0]:
+        if row["method"] == CURVE:
             kept = np.array(row["quantiles"])
             low, high = (4 * kept[0] - kept[1]) / 3, (4 * kept[-1] - kept[-2]) / 3
             ends = np.concatenate([[low], kept, [high]])
@@ -114,7 +115,7 @@ def beside_others(
     """CRPS over that of the best other method on the same runs, repositories drawn again."""
     others: dict[str, dict[tuple[str, float], float]] = {}
     for row in rows:
-        if not row["method"].startswith("advisor"):
+        if row["method"] != CURVE:
             others.setdefault(row["method"], {})[row["run"], row["share"]] = row["crps"]
     own = np.array(
         [crps(draws, look.came) / look.logged for look, draws in zip(looks, ends, strict=True)]
@@ -191,7 +192,8 @@ def looks_at(
         unit = max(float(np.ptp(seen)), 1e-9 * max(1.0, float(np.abs(seen).max())))
         missed = missed_of(part, corpus, bounds, (), priors)
         place = (name, run.id, share, bounds, max(logged, 1e-3), unit, level, came)
-        found.append(Look(*place, kept, missed))
+        ahead = growth_ahead(part, float(np.max(end)), bounds)
+        found.append(Look(*place, kept, missed, ahead))
     return found
 
 
@@ -271,12 +273,34 @@ class Quadratic(NamedTuple):
         )
 
 
-def learned(quadratic: Quadratic, kept: np.ndarray, without: str = "") -> dict[str, float]:
-    """Weights over that of the analogues and the evidence, from some looks."""
+def learned(
+    looks: Sequence[Look], quadratic: Quadratic, kept: np.ndarray, rule: Pool, without: str = ""
+) -> dict[str, float]:
+    """What a pool learns from some looks."""
+    weights = learned_weights(quadratic, kept, without)
+    if without == "take_off":
+        return weights | {"take_off": 0.0}
+    places = np.flatnonzero(kept)
+    plain = rule.model_copy(update=weights | {"take_off": 0.0})
+    ends = [ends_of(looks[at], plain) for at in places]
+
+    def score(take_off: float) -> float:
+        missed = [
+            crps(further(look, draws, take_off), look.came)
+            for look, draws in zip((looks[at] for at in places), ends, strict=True)
+        ]
+        scores = (np.array(missed)[:, None] / quadratic.unit[places]).mean(axis=1)
+        return float(np.average(scores, weights=quadratic.counts[places])) + RIDGE * take_off**2
+
+    return weights | {"take_off": float(min(TAKE_OFFS, key=score))}
+
+
+def learned_weights(quadratic: Quadratic, kept: np.ndarray, without: str) -> dict[str, float]:
+    """Weights over that of the analogues and the evidence."""
     from scipy.optimize import minimize
 
     ends = [(-3.0, 3.0)] * 4 + [(0.0, 10.0)]
-    if without in LEARNED:
+    if without in LEARNED[:-1]:
         place = LEARNED.index(without)
         ends[place] = (0.0, 0.0) if without == "evidence" else (NEVER, NEVER)
 
@@ -287,7 +311,7 @@ def learned(quadratic: Quadratic, kept: np.ndarray, without: str = "") -> dict[s
     start = np.array([low if low == high else 0.0 for low, high in ends])
     found = minimize(penalised, start, bounds=ends, method="L-BFGS-B").x
     values = [*np.exp(found[:-1]), found[-1]]
-    return {name: float(f"{value:.3g}") for name, value in zip(LEARNED, values, strict=True)}
+    return {name: float(f"{value:.3g}") for name, value in zip(LEARNED, values, strict=False)}
 
 
 def ends_of(look: Look, rule: Pool) -> np.ndarray:
@@ -295,7 +319,12 @@ def ends_of(look: Look, rule: Pool) -> np.ndarray:
     weights = weights_of(look.parts, look.missed, look.unit, rule)
     ends = pooled([(look.parts[name], weight) for name, weight in weights.items()])
     lacks = float(np.median(look.parts["random_walk"]) - ends[ends.size // 2])
-    return np.clip(ends + max(lacks, 0.0), *look.bounds)
+    return further(look, ends + max(lacks, 0.0), rule.take_off)
+
+
+def further(look: Look, draws: np.ndarray, take_off: float) -> np.ndarray:
+    """Draws within the bounds, as far off as a run that may take off ends."""
+    return np.clip(taken_off(draws, take_off * look.ahead, look.bounds), *look.bounds)
 
 
 def scores(looks: Sequence[Look], ends: Sequence[np.ndarray]) -> dict[str, Any]:
@@ -345,8 +374,8 @@ def main() -> None:
     """Learn, score nested, keep."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folders", type=Path, nargs="+")
-    kept = [HERE / f"{name}.predictions.jsonl.gz" for name in ("real_runs", "real_fourth")]
-    parser.add_argument("--curves", type=Path, nargs="+", default=kept)
+    kept = HERE / "real_runs.predictions.jsonl.gz"
+    parser.add_argument("--curves", type=Path, default=kept)
     parser.add_argument("--out", type=Path, default=HERE / "pool.json")
     asked = parser.parse_args()
     runs = load(asked.folders)[0]
@@ -363,9 +392,11 @@ def main() -> None:
     for without in ("", *LEARNED):
         ends: dict[int, np.ndarray] = {}
         for one in range(FOLDS):
-            rule = shipped.model_copy(update=learned(quadratic, fold != one, without))
+            rule = shipped.model_copy(
+                update=learned(looks, quadratic, fold != one, shipped, without)
+            )
             ends |= {at: ends_of(looks[at], rule) for at in np.flatnonzero(fold == one)}
-        own = {"weights": learned(quadratic, every, without)}
+        own = {"weights": learned(looks, quadratic, every, shipped, without)}
         for share in SHARES:
             here = [place for place, look in enumerate(looks) if look.share == share]
             at = [place for place in here if not looks[place].is_trained_here]
@@ -393,7 +424,7 @@ def main() -> None:
         alone = [np.clip(look.parts["analogues"], *look.bounds) for look in at]
         document.setdefault("analogues alone", {})[f"{share:g}"] = scores(at, alone)
     document["growth"] = nested_laws(runs)[""].model_dump(exclude={"source"})
-    write_result(asked.out, document, Path(__file__), asked.curves)
+    write_result(asked.out, document, Path(__file__), [asked.curves])
     for entry in (document["nested"]["weights"], document["growth"]):
         print("".join(f"{name} = {value}\n" for name, value in entry.items()))
 

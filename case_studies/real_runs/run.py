@@ -1,13 +1,12 @@
-"""How right forecasts of real language-model runs are, beside what people use today.
+"""What pooled curves and simpler methods say of the end of real runs that have begun.
 
     python case_studies/real_runs/run.py FOLDER... [--seen 0.1 0.25 0.5] [--preset shipped]
         [--predictions FILE] [--out FILE] [--interim FOLDER]
 
 Every FOLDER holds logs and an INDEX.tsv. Every run with 40 and more rewards counts for every
-method. Two scenes: all runs of a cohort cut at the same share of their length, and one run cut with
-its siblings whole. By default what is learned from real runs is learned
-again without the repository that is asked about; ``--preset shipped`` takes what the package ships,
-for repositories that it has not seen.
+method, all runs of a cohort cut at the same share of their length. `pool.py` pools the curves.
+By default what is learned from real runs is learned again without the repository that is asked
+about; ``--preset shipped`` takes what the package ships, for repositories that it has not seen.
 """
 
 from __future__ import annotations
@@ -39,16 +38,13 @@ from trained_tasks import full_finetuning_of_tasks, runs_of_tasks
 from advisor.backtesting.cases import Case, is_lora
 from advisor.backtesting.scores import QUANTILES, crps
 from advisor.common import EngineSettings, Item, digest_of
-from advisor.errors import InputError
 from advisor.forecast import (
     Corpus,
     curve_of_begun_run,
-    end_of_begun_run,
     final_rows,
     fitted_or_none,
 )
 from advisor.forecast.analogues import mark_of, shipped_corpus
-from advisor.forecast.run_in_progress import EndOfRun, rows_of
 from advisor.model import NO_LINE, KnownOptimum, Priors, Sampling, load_priors
 from advisor.runs import PilotRun
 from advisor.theory import FloatArray
@@ -58,24 +54,17 @@ SAME = 1e-6
 """Share of the largest reward by which rewards differ that are the same number."""
 
 LEAST_SEEN = 3
-LARGE = 5
-"""Runs of a repository from which it is judged by itself."""
-
 FOLDS = 5
 """Parts of the repositories: a reach is learned on those that do not hold the one asked about."""
 
 ADAPTER_RATE = 10.0
 """Best learning rate of adapters over that of full fine-tuning, as in ``priors/lora.toml``."""
 
-ADVISOR = "advisor"
-PARTS = ("advisor, curve alone", "advisor, analogues alone")
-"""Two of the parts that the advisor's answer is pooled of: no other method."""
+CURVE = "advisor, curve alone"
+"""What is not another method, but a part of what the advisor says."""
 
 KEPT = 500
 """Quantiles by which a pooled curve is kept in the folder of fits."""
-
-BOOTSTRAPS = 1000
-SCENES = ("all_cut", "siblings_whole")
 
 
 class Run(NamedTuple):
@@ -103,8 +92,8 @@ def load(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
     ], unread
 
 
-def asked(run: Run, share: float, siblings: Sequence[Run]) -> Asked:
-    """Question about a run of which a share is seen, beside siblings that are whole."""
+def asked(run: Run, share: float) -> Asked:
+    """Question about a run of which a share is seen."""
     target = float(run.pilot.reward[final_rows(run.pilot)].mean())
     case = Case(first_part(run.pilot, share), last_tenth(run.pilot), target)
     settings = run.pilot.hyperparameters
@@ -120,11 +109,9 @@ def asked(run: Run, share: float, siblings: Sequence[Run]) -> Asked:
         step=case.seen.step,
         reward=case.seen.reward,
         steps=last_tenth(run.pilot),
-        end=float(run.pilot.step[-1]),
         target=target,
         span=float(np.ptp(run.pilot.reward)),
         bounds=run.bounds,
-        siblings=tuple((other.pilot.step, other.pilot.reward) for other in siblings),
         told={name: float(value) for name, value in told.items() if value is not None},
     )
 
@@ -158,11 +145,7 @@ def peers(questions: Sequence[Asked]) -> dict[str, dict[str, FloatArray]]:
 
 
 def pooled_curves(task: tuple[Sequence[Run], float, Priors, bool]) -> dict[str, list[float]]:
-    """What the curve pooled over a cohort says of the end of its runs.
-
-    Beside whole siblings the curve is that of all runs cut alike, too little by what is cut: a fit
-    for each run would take hours, and what the siblings came to is told by themselves.
-    """
+    """Quantiles of what the curve pooled over a cohort says of the end of its runs."""
     cohort, share, priors, fast = task
     sampling = Sampling.first_look() if fast else None
     warnings.simplefilter("ignore")
@@ -188,29 +171,6 @@ def marks_of(
         digest_of([run.pilot.digest for run in cohort], share),
         digest_of(priors.model_dump(mode="json", exclude=NOT_SAMPLED)),
         *(["first look"] if fast else []),
-    )
-
-
-def answer(
-    run: Run,
-    cohort: Sequence[Run],
-    scene: str,
-    share: float,
-    corpus: Corpus,
-    curve: FloatArray | None,
-) -> EndOfRun:
-    """What the advisor says of one run."""
-    siblings = [other.pilot for other in cohort if other is not run]
-    if scene == "all_cut":
-        siblings = [first_part(one, share) for one in siblings]
-    return end_of_begun_run(
-        first_part(run.pilot, share),
-        last_tenth(run.pilot),
-        corpus=corpus,
-        bounds=run.bounds,
-        curve=curve,
-        siblings=[rows_of(one, run.bounds) for one in siblings],
-        priors=load_priors("theory"),
     )
 
 
@@ -335,7 +295,6 @@ def known_optimum(runs: Sequence[Run]) -> dict[str, KnownOptimum]:
 class Scored(NamedTuple):
     """One forecast of one method."""
 
-    scene: str
     share: float
     method: str
     run: str
@@ -347,13 +306,12 @@ class Scored(NamedTuple):
     quantiles: tuple[float, ...]
 
 
-def scored(scene: str, share: float, method: str, one: Asked, draws: FloatArray) -> Scored:
+def scored(share: float, method: str, one: Asked, draws: FloatArray) -> Scored:
     """Score draws in shares of the range logged; a forecast beyond the bounds is moved to them."""
     draws = np.clip(draws, *one.bounds)
     quantiles = np.quantile(draws, QUANTILES)
     low, middle, high = (quantiles[QUANTILES.index(level)] for level in (0.1, 0.5, 0.9))
     return Scored(
-        scene,
         share,
         method,
         one.run,
@@ -367,121 +325,47 @@ def scored(scene: str, share: float, method: str, one: Asked, draws: FloatArray)
 
 
 def summary(rows: Sequence[Scored]) -> dict[str, Any]:
-    """Scores of every method, pooled, by repository, and the advisor against the best other."""
-    methods = {}
-    for name in dict.fromkeys(row.method for row in rows):
-        own = [row for row in rows if row.method == name]
-        by = _by_repository(own)
-        methods[name] = {
-            "mae": float(np.mean([row.error for row in own])),
-            "crps": float(np.mean([row.crps for row in own])),
-            "coverage": {"0.8": float(np.mean([row.holds for row in own]))},
+    """Scores of every method by share, over runs and over repositories."""
+    found: dict[str, Any] = defaultdict(dict)
+    for share, method in dict.fromkeys((row.share, row.method) for row in rows):
+        own = [row for row in rows if (row.share, row.method) == (share, method)]
+        names = np.array([row.repository for row in own])
+        crps_of = np.array([row.crps for row in own])
+        found[f"{share:g}"][method] = {
             "n": len(own),
-            "mae_over_repositories": float(np.mean([part["mae"] for part in by.values()])),
-            "crps_over_repositories": float(np.mean([part["crps"] for part in by.values()])),
-            "by_repository": by,
+            "mae": float(np.mean([row.error for row in own])),
+            "crps": float(crps_of.mean()),
+            "crps_over_repositories": float(
+                np.mean([crps_of[names == name].mean() for name in np.unique(names)])
+            ),
+            "coverage": {"0.8": float(np.mean([row.holds for row in own]))},
         }
-    return {
-        "methods": methods,
-        "repositories": len({row.repository for row in rows}),
-        "against_best": against_best(rows, methods),
-    }
-
-
-def _by_repository(rows: Sequence[Scored]) -> dict[str, dict[str, float]]:
-    names = dict.fromkeys(row.repository for row in rows)
-    parts = {name: [row for row in rows if row.repository == name] for name in names}
-    return {
-        name: {
-            "mae": float(np.mean([row.error for row in part])),
-            "crps": float(np.mean([row.crps for row in part])),
-            "n": len(part),
-        }
-        for name, part in parts.items()
-    }
-
-
-def against_best(rows: Sequence[Scored], methods: dict[str, Any]) -> dict[str, Any]:
-    """Ratio of the advisor to the best other method, with a bootstrap over repositories."""
-    found = {}
-    rng = np.random.default_rng(0)
-    names = sorted({row.repository for row in rows})
-    for score in ("mae", "crps"):
-        field = "error" if score == "mae" else "crps"
-        best = min(_others(methods), key=lambda m: methods[m][score])
-        sums = {}
-        for method in (ADVISOR, best):
-            own = [row for row in rows if row.method == method]
-            sums[method] = np.array(
-                [sum(getattr(row, field) for row in own if row.repository == n) for n in names]
-            )
-        drawn = rng.integers(0, len(names), (BOOTSTRAPS, len(names)))
-        ratios = sums[ADVISOR][drawn].sum(axis=1) / sums[best][drawn].sum(axis=1)
-        found[score] = {
-            "best": best,
-            "ratio": methods[ADVISOR][score] / methods[best][score],
-            "interval_0.8": np.quantile(ratios, [0.1, 0.9]).tolist(),
-        }
-    large = {
-        name: part["mae"]
-        / min(methods[other]["by_repository"][name]["mae"] for other in _others(methods))
-        for name, part in methods[ADVISOR]["by_repository"].items()
-        if part["n"] >= LARGE
-    }
-    found["worst_repository"] = max(large.items(), key=lambda item: item[1]) if large else None
-    return found
-
-
-def _others(methods: dict[str, Any]) -> list[str]:
-    return [name for name in methods if name != ADVISOR and name not in PARTS]
+    return dict(found)
 
 
 def ask(
     where: EngineSettings,
-    scene: str,
     share: float,
     cohorts_asked: Sequence[Sequence[Run]],
-    learned_for: tuple[dict[str, Corpus], dict[tuple[str, bool], Priors]],
+    priors: dict[tuple[str, bool], Priors],
     fast: bool = False,
-) -> tuple[list[Scored], dict[str, Any]]:
-    """Ask every method about every run of the cohorts: single scores, and their summary."""
-    corpus, priors = learned_for
-    whole = scene != "all_cut"
-    questions = {
-        run.pilot.id: asked(run, share, [o for o in part if o is not run and whole])
-        for part in cohorts_asked
-        for run in part
-    }
+) -> list[Scored]:
+    """Ask every method about every run of the cohorts."""
+    questions = {run.pilot.id: asked(run, share) for part in cohorts_asked for run in part}
     rows = []
-    others = peers(list(questions.values()))
-    for name, by_run in others.items():
-        rows += [scored(scene, share, name, questions[run], d) for run, d in by_run.items()]
+    for name, by_run in peers(list(questions.values())).items():
+        rows += [scored(share, name, questions[run], drawn) for run, drawn in by_run.items()]
     items = []
     for part in cohorts_asked:
         preset = priors[part[0].repository, is_lora(part[0].pilot)]
         task = (part, share, preset, fast)
         items.append(Item(part[0].cohort, task, marks_of(*task)))
-    curved_parts = results(pooled_curves, items, "Pooling curves", where)
-    unanswered = curved = 0
-    for part, curves_of in zip(cohorts_asked, curved_parts, strict=True):
-        for run in part:
-            name = run.pilot.id
-            curve = np.array(curves_of[name]) if name in curves_of else None
-            try:
-                found = answer(run, part, scene, share, corpus[run.repository], curve)
-            except InputError:  # one without an answer scores as the simplest rule does
-                unanswered += 1
-                simplest = others["last third"][name]
-                rows.append(scored(scene, share, ADVISOR, questions[name], simplest))
-                continue
-            rows.append(scored(scene, share, ADVISOR, questions[name], found.draws))
-            if not {"curve", "analogues"} <= found.parts.keys():
-                continue
-            curved += 1
-            for method, part in zip(PARTS, ("curve", "analogues"), strict=True):
-                rows.append(scored(scene, share, method, questions[name], found.parts[part]))
-    told = {"unanswered": unanswered, "with_pooled_curve": curved}
-    return rows, summary(rows) | told
+    for curves_of in results(pooled_curves, items, "Pooling curves", where):
+        rows += [
+            scored(share, CURVE, questions[run], np.array(drawn))
+            for run, drawn in curves_of.items()
+        ]
+    return rows
 
 
 def asked_for(about: str | None) -> argparse.Namespace:
@@ -503,30 +387,24 @@ def asked_for(about: str | None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Ask, score, print."""
+    """Ask, score, keep."""
     given = asked_for(__doc__)
     runs, unread = load(given.folders)
-    folder = given.interim
-    learned_for = corpora(runs, given.preset), presets(runs, given.preset, folder)
+    priors = presets(runs, given.preset, given.interim)
     runs = of_folder(runs, given.only)
     members = list(by_cohort(runs).values())
+    where: EngineSettings = {**on_engine(given), "keep": given.keep or given.interim}
     rows: list[Scored] = []
-    document: dict[str, Any] = {scene: {} for scene in SCENES} | {
-        "runs": len(runs),
-        "repositories": len({run.repository for run in runs}),
-        "unread": unread,
-        **how_asked(given, Path(__file__)),
-    }
-    where: EngineSettings = {**on_engine(given), "keep": given.keep or folder}
-    for scene in SCENES:
-        parts = [part for part in members if scene == "all_cut" or len(part) > 1]
-        for share in given.seen:
-            if parts:
-                own, told = ask(where, scene, share, parts, learned_for, given.fast)
-                rows += own
-                document[scene][f"{share:g}"] = told
-                _say(scene, share, told)
-                write(given, document, [row._asdict() for row in rows])
+    for share in given.seen:
+        rows += ask(where, share, members, priors, given.fast)
+        document = {
+            "scores": summary(rows),
+            "runs": len(runs),
+            "repositories": len({run.repository for run in runs}),
+            "unread": unread,
+            **how_asked(given, Path(__file__)),
+        }
+        write(given, document, [row._asdict() for row in rows])
 
 
 def how_asked(given: argparse.Namespace, script: Path) -> dict[str, Any]:
@@ -547,24 +425,6 @@ def write(
     if given.predictions:
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         given.predictions.write_text(lines, encoding="utf-8")
-
-
-def _say(scene: str, share: float, told: dict[str, Any]) -> None:
-    print(f"{scene}, {share:.0%} seen, {told['repositories']} repositories", file=sys.stderr)
-    for name, found in sorted(told["methods"].items(), key=lambda item: item[1]["mae"]):
-        print(
-            f"  {name:20} error {found['mae']:.3f} (mean over repositories "
-            f"{found['mae_over_repositories']:.3f}) CRPS {found['crps']:.3f} "
-            f"80 % holds {found['coverage']['0.8']:.0%} of {found['n']}",
-            file=sys.stderr,
-        )
-    for name in ("mae", "crps"):
-        one = told["against_best"][name]
-        low, high = one["interval_0.8"]
-        print(
-            f"  {name}: {one['ratio']:.3f} [{low:.3f}, {high:.3f}] of {one['best']}",
-            file=sys.stderr,
-        )
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from advisor.model import load_priors
 
 PARTS = ("index", "methods", "pilots", "interim", "analogue_learning", "run")
 
-with modules_of("real_runs", (*PARTS, "advise")) as modules:
-    advise_study, interim = modules["advise"], modules["interim"]
+with modules_of("real_runs", (*PARTS, "advise", "siblings")) as modules:
+    advise_study, interim, siblings = (modules[name] for name in ("advise", "interim", "siblings"))
 
 
 COLUMNS = (
@@ -195,6 +195,39 @@ def test_advice_is_scored_by_repository_and_by_how_long_a_run_is():
     assert near["crps_standard_error"] == pytest.approx(error, abs=2e-4)
     assert list(told["sweeps"]) == ["other"]
     assert told["sweeps"]["other"]["holds of runs"] == 0.0
+
+
+def cohorts_of(shared, *, count=150, runs=3):
+    """Cohorts whose runs are missed together, and forecasts that are drawn one by one."""
+    rng, found = np.random.default_rng(5), []
+    for number in range(count):
+        common = rng.standard_normal()
+        missed = np.sqrt(shared) * common + np.sqrt(1 - shared) * rng.standard_normal(runs)
+        draws = 0.5 + 0.1 * rng.standard_normal((runs, 200))
+        came = 0.5 + 0.1 * missed
+        found.append({"repository": f"r{number}", "draws": draws.tolist(), "came": came.tolist()})
+    return found
+
+
+def test_runs_that_are_missed_together_need_a_level_more():
+    """Control: a level more is too much where each run is missed by itself."""
+    together, apart = (siblings.summary(cohorts_of(shared)) for shared in (0.4, 0.0))
+    assert together["as drawn"]["misses"] == pytest.approx(0.4, abs=0.12)
+    assert together["as drawn"]["mean held"] < 0.75
+    assert together["level of 0.4"]["mean held"] == pytest.approx(0.8, abs=0.07)
+    assert together["level of 0.4"]["pairs held"] == pytest.approx(0.8, abs=0.06)
+    assert together["level of 0.4"]["pairs crps"] < together["as drawn"]["pairs crps"]
+    assert apart["level of 0.8"]["pairs crps"] > apart["as drawn"]["pairs crps"]
+    assert apart["level of 0.8"]["draws"] == pytest.approx(0.8, abs=0.05)
+    assert apart["as drawn"]["misses"] == pytest.approx(0.0, abs=0.12)
+    assert apart["level of 0.8"]["pairs held"] < 0.6 < 0.76 < apart["as drawn"]["pairs held"]
+
+
+def test_a_level_more_leaves_the_forecast_of_a_single_run():
+    draws = np.random.default_rng(1).gamma(2.0, size=(2, 800))
+    moved = siblings.with_level(draws, 0.8, np.random.default_rng(0))
+    assert np.sort(moved, axis=1) == pytest.approx(np.sort(draws, axis=1))
+    assert np.corrcoef(moved)[0, 1] > 0.6 > 0.2 > np.corrcoef(draws)[0, 1]
 
 
 def test_a_preset_is_learned_from_what_cohorts_said_and_one_sided_entries_are_left():

@@ -51,8 +51,10 @@ def test_a_part_counts_by_its_weight_its_distance_and_what_it_missed():
     alike = run_in_progress.weights_of(parts, {}, 0.5, RULE)
     assert list(alike.values()) == pytest.approx(priors / priors.sum())
     # At the distance that is believed by half, and at one CRPS more than the mean of all.
-    far = parts | {"growth": LEVELS + 0.5 * RULE.believed}
-    assert _ratio(far, {}, "growth") == pytest.approx(RULE.growth / 2)
+    reaches = {"curve": RULE.believed, "growth": RULE.believed_growth}
+    for name, reach in reaches.items():
+        far = parts | {name: LEVELS + 0.5 * reach}
+        assert _ratio(far, {}, name) == pytest.approx(getattr(RULE, name) / 2)
     missed = {"analogues": 1.0, "growth": 2.0}
     assert _ratio(parts, missed, "growth") == pytest.approx(RULE.growth * np.exp(-RULE.evidence))
     # What no earlier look can tell of counts as the mean.
@@ -99,6 +101,23 @@ def test_a_run_is_not_said_to_end_below_where_it_stands(monkeypatch):
         monkeypatch.setattr(run_in_progress, "pooled", lambda _, at=middle: LEVELS + at - 0.5)
         moved = end_of_begun_run(part, ends, corpus=CORPUS, bounds=BOUNDS, priors=PRIORS).draws
         assert np.median(moved) == pytest.approx(middle + lifted, abs=0.02)
+
+
+def test_a_run_of_which_groups_teach_may_take_off():
+    """Control: nothing is moved at the median and below, nor of a run that is all but right."""
+    draws = np.quantile(LEVELS, np.linspace(0.1, 0.6, 101))
+    moved = run_in_progress.taken_off(draws, 0.5, BOUNDS)
+    assert moved[:51] == pytest.approx(draws[:51])
+    odds = [analogues.log_odds(one[-1]) - analogues.log_odds(draws[50]) for one in (draws, moved)]
+    assert odds[1] == pytest.approx(1.5 * odds[0])
+    assert np.all(np.diff(moved) > 0)
+    ahead = [
+        run_in_progress.growth_ahead(run_of(straight(0.0, level)), end, BOUNDS)
+        for level, end in ((0.3, 2 * ROWS), (0.3, 10 * ROWS), (0.95, 10 * ROWS), (0.3, ROWS))
+    ]
+    assert ahead[1] == pytest.approx(ahead[0] * np.log(10) / np.log(2))
+    assert ahead[2] < 0.05 * ahead[1]
+    assert ahead[3] == 0
 
 
 def test_a_curve_that_no_run_like_this_one_followed_is_not_believed():
@@ -195,7 +214,7 @@ def looks_of(right, count=96):
             for name in study.NAMES
         }
         place = (f"r{number % 12}", f"run{number}", 0.25, BOUNDS, 0.5, 0.5, 0.4, came)
-        looks.append(study.Look(*place, parts, {}))
+        looks.append(study.Look(*place, parts, {}, 1.0))
     return looks
 
 
@@ -204,14 +223,27 @@ def test_the_weight_of_the_part_that_is_right_is_learned(right):
     """Control: where no part is right, none is far ahead."""
     looks = looks_of(right)
     quadratic, every = study.Quadratic.of(looks, RULE), np.ones(len(looks), dtype=bool)
-    weights = study.learned(quadratic, every)
+    weights = study.learned_weights(quadratic, every, "")
     others = [weights[name] for name in study.NAMES[1:] if name != right]
     assert weights[right] > 5 * max(others)
     none = looks_of("nothing")
-    level = study.learned(study.Quadratic.of(none, RULE), every)
+    level = study.learned_weights(study.Quadratic.of(none, RULE), every, "")
     parts = [level[name] for name in study.NAMES[1:]]
     assert max(parts) < 2.5 * min(parts)
-    assert study.learned(quadratic, every, without=right)[right] < 1e-8
+    assert study.learned_weights(quadratic, every, right)[right] < 1e-8
+
+
+def test_how_far_runs_take_off_is_learned_from_those_that_did():
+    """Control: where all parts are as far off as they say, no run takes off."""
+    calm = looks_of("nothing")
+    rising = [look._replace(came=min(look.came + 0.25, 1.0)) for look in calm[::3]] + calm[1::3]
+    took_off = []
+    for looks in (rising, calm):
+        quadratic, every = study.Quadratic.of(looks, RULE), np.ones(len(looks), dtype=bool)
+        took_off.append(study.learned(looks, quadratic, every, RULE)["take_off"])
+        without = study.learned(looks, quadratic, every, RULE, without="take_off")
+        assert without["take_off"] == 0
+    assert took_off[0] > 0.1 > took_off[1]
 
 
 def test_the_score_that_is_minimised_is_that_of_the_pool():
