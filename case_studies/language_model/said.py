@@ -154,13 +154,23 @@ BINS = (0.0, 3.0, 6.0, 12.0, 100.0)
 METHODS = ("advisor", "last rows", "own exponential")
 
 
-def records(task: str, priors: str | None, kind: Kind | OfCell) -> list[dict[str, Any]]:
+def records(
+    task: str,
+    priors: str | None,
+    kind: Kind | OfCell,
+    beside: Sequence[advisor.PilotRun] = (),
+    **how: Any,
+) -> list[dict[str, Any]]:
     """Every forecast on one task, of one kind of runs.
 
     Parameters
     ----------
     task : str
         Or ``model/task``, the place of a cell's runs.
+    beside : sequence of PilotRun
+        Runs of other tasks or models, which are fitted with the pilots.
+    **how
+        Arguments of `advisor.fit`.
     """
     warnings.simplefilter("ignore")
     runs = [one for one in trained(unpack(task)) if kind.holds(one)]
@@ -176,7 +186,7 @@ def records(task: str, priors: str | None, kind: Kind | OfCell) -> list[dict[str
         try:
             with tempfile.TemporaryDirectory() as folder:
                 pilots = pilots_of(own, steps, task.split("/")[-1], Path(folder))
-            posterior = advisor.fit(pilots, priors=priors, progress=False)
+            posterior = advisor.fit([*pilots, *beside], priors=priors, progress=False, **how)
         except advisor.AdvisorError as error:
             # Without the folder, which is another each time.
             found.append(named | {"refused": re.sub(r"\S*/(?=lr)", "", str(error))})

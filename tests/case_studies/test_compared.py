@@ -21,6 +21,19 @@ def compared() -> Iterator[Any]:
         yield found["compared"]
 
 
+def test_runs_beside_the_pilots_are_judged_by_the_difference_of_tasks():
+    """Control: a fit that was refused counts neither with them nor without."""
+    rows = [
+        {"task": name, "forecasts": 5, "crps": pair}
+        for name, pair in (("a", [0.2, 0.1]), ("b", [0.3, 0.4]), ("c", [0.4, 0.1]), ("d", None))
+    ]
+    with modules_of("language_model", ("pooling",)) as found:
+        told = found["pooling"].summary(rows)
+    assert (told["tasks"], told["alone"], told["beside"]) == (3, 0.3, 0.2)
+    assert told["difference"] == -0.1
+    assert told["standard_error"] == pytest.approx(0.1155, abs=1e-4)
+
+
 def test_a_difference_has_its_mean_and_its_standard_error_over_tasks(compared):
     told = compared.difference({"a": 0.1, "b": 0.4, "c": 0.1}, {"a": 0.2, "b": 0.3, "c": 0.4})
     assert told["advisor"] == 0.2
