@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from advisor.forecast.analogues import log_odds
 from advisor.model import GrowthLaw, sigmoid
+from advisor.runs import PilotRun
 from advisor.theory import FloatArray, PromptDifficulty, silent_group_share
 
 USUAL_GROUP = 8
@@ -56,8 +58,12 @@ class RewardRows(NamedTuple):
         parts = np.array_split(known, min(POINTS, known.size))
         share = np.clip((value - bounds[0]) / (bounds[1] - bounds[0]), 0.0, 1.0)
         means = [[float(of[part].mean()) for part in parts] for of in (at, share)]
-        group = int(np.clip(group_size or USUAL_GROUP, 2, 64))
-        return cls(tuple(means[0]), tuple(means[1]), group)
+        return cls(tuple(means[0]), tuple(means[1]), counted_group(group_size))
+
+
+def counted_group(group_size: float | None) -> int:
+    """Completions of a group as its growth counts them."""
+    return int(np.clip(group_size or USUAL_GROUP, 2, 64))
 
 
 @cache
@@ -70,10 +76,12 @@ def teaching(group_size: int) -> FloatArray:
     return np.array(shares) / shares[ODDS.size // 2]
 
 
-def growth_at(share: float, group_size: int) -> float:
-    """Growth of the log-odds a step at a speed of 1, toward a plateau of 1."""
-    kept = np.clip(share, sigmoid(ODDS[:1])[0], sigmoid(ODDS[-1:])[0])
-    return float(np.interp(np.log(kept / (1 - kept)), ODDS, teaching(group_size)) * (1 - kept))
+def growth_ahead(run: PilotRun, level: float, end: float) -> float:
+    """E-folds of steps that are left of a run, by the growth that its level, a share, allows."""
+    left = np.log(max(end / float(run.step[-1]), 1.0))
+    odds = log_odds(level, float(sigmoid(ODDS[0])))
+    taught = teaching(counted_group(run.hyperparameters.group_size))
+    return float(left * np.interp(odds, ODDS, taught) * (1 - sigmoid(odds)))
 
 
 def path(theta: FloatArray, end: float, taught: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -28,7 +28,7 @@ from advisor.forecast.analogues import (
     kind_of,
     log_odds,
 )
-from advisor.forecast.growth import RewardRows, grown, growth_at
+from advisor.forecast.growth import RewardRows, grown, growth_ahead
 from advisor.forecast.interval import crps
 from advisor.forecast.new_configuration import CLEAR
 from advisor.forecast.predictive import begun_run_reward
@@ -97,7 +97,8 @@ def end_of_begun_run(
         pool.append((related[0], related[1] / (1 - related[1])))
     ends = pooled(pool)
     lacks = float(np.median(parts["random_walk"]) - ends[DRAWS // 2])
-    further = priors.pool.take_off * growth_ahead(run, float(np.max(steps)), bounds)
+    level = (seen.level - bounds[0]) / (bounds[1] - bounds[0])
+    further = priors.pool.take_off * growth_ahead(run, level, float(np.max(steps)))
     return EndOfRun(taken_off(ends + max(lacks, 0.0), further, bounds), parts, weights)
 
 
@@ -120,13 +121,6 @@ def parts_of(
         "random_walk": local_level(run, asked, rng),
         "growth": bounds[0] + (bounds[1] - bounds[0]) * grew,
     }
-
-
-def growth_ahead(run: PilotRun, end: float, bounds: tuple[float, float]) -> float:
-    """E-folds of steps that are left of a run, by the growth that its present level allows."""
-    level = (_described(run, end).level - bounds[0]) / (bounds[1] - bounds[0])
-    left = np.log(max(end / float(run.step[-1]), 1.0))
-    return float(left * growth_at(level, rows_of(run, bounds).group_size))
 
 
 def taken_off(draws: FloatArray, further: float, bounds: tuple[float, float]) -> FloatArray:

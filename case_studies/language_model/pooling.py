@@ -21,10 +21,11 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
 from cell_plan import CELLS, Cell  # noqa: E402
+from compared import difference  # noqa: E402
 from later_tasks import ALL_TASKS  # noqa: E402
 from manifest import write_result  # noqa: E402
 from run_store import TABLES, unpack  # noqa: E402
-from said import KINDS, Kind, OfCell, records  # noqa: E402
+from said import KINDS, Kind, OfCell, _ladder, records  # noqa: E402
 from trained_runs import Trained, pilots_of, trained  # noqa: E402
 
 from advisor import PilotRun  # noqa: E402
@@ -49,8 +50,8 @@ def of_other_tasks(task: str) -> list[PilotRun]:
     names, found = list(ALL_TASKS), []
     for place in range(1, OTHERS + 1):
         other = names[(names.index(task) + place) % len(names)]
-        runs = [run for run in trained(unpack(other)) if FULL.holds(run) and FULL.on_ladder(run)]
-        found += whole([run for run in runs if run.own["seed"] == 1], other)
+        ladder = _ladder([run for run in trained(unpack(other)) if FULL.holds(run)], FULL)
+        found += whole(list(ladder.values()), other)
     return found
 
 
@@ -87,18 +88,11 @@ def compared(
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Means over tasks, and the difference with its standard error."""
-    pairs = np.array([row["crps"] for row in rows if row["crps"]])
-    gained = pairs[:, 1] - pairs[:, 0]
-    alone, beside = pairs.mean(axis=0)
-    return {
-        "tasks": len(pairs),
-        "forecasts": sum(row["forecasts"] for row in rows),
-        "alone": round(float(alone), 4),
-        "beside": round(float(beside), 4),
-        "difference": round(float(gained.mean()), 4),
-        "standard_error": round(float(gained.std(ddof=1) / len(gained) ** 0.5), 4),
-        "rows": list(rows),
-    }
+    pairs = {row["task"]: row["crps"] for row in rows if row["crps"]}
+    alone, beside = ({task: pair[way] for task, pair in pairs.items()} for way in (0, 1))
+    told = difference(beside, alone)
+    told = {"alone": told.pop("other"), "beside": told.pop("advisor"), **told}
+    return told | {"forecasts": sum(row["forecasts"] for row in rows), "rows": list(rows)}
 
 
 def main() -> None:

@@ -31,7 +31,6 @@ from trained_tasks import STUDY, runs_of_cells, runs_of_tasks  # noqa: E402
 from advisor.forecast import analogues, corpus_for, crps, final_rows, growth, pooled  # noqa: E402
 from advisor.forecast.run_in_progress import (  # noqa: E402
     Parts,
-    growth_ahead,
     missed_of,
     parts_of,
     rows_of,
@@ -192,7 +191,8 @@ def looks_at(
         unit = max(float(np.ptp(seen)), 1e-9 * max(1.0, float(np.abs(seen).max())))
         missed = missed_of(part, corpus, bounds, (), priors)
         place = (name, run.id, share, bounds, max(logged, 1e-3), unit, level, came)
-        ahead = growth_ahead(part, float(np.max(end)), bounds)
+        share_now = (level - bounds[0]) / (bounds[1] - bounds[0])
+        ahead = growth.growth_ahead(part, share_now, float(np.max(end)))
         found.append(Look(*place, kept, missed, ahead))
     return found
 

@@ -112,7 +112,7 @@ def test_a_run_of_which_groups_teach_may_take_off():
     assert odds[1] == pytest.approx(1.5 * odds[0])
     assert np.all(np.diff(moved) > 0)
     ahead = [
-        run_in_progress.growth_ahead(run_of(straight(0.0, level)), end, BOUNDS)
+        run_in_progress.growth_ahead(run_of(straight(0.0, level)), level, end)
         for level, end in ((0.3, 2 * ROWS), (0.3, 10 * ROWS), (0.95, 10 * ROWS), (0.3, ROWS))
     ]
     assert ahead[1] == pytest.approx(ahead[0] * np.log(10) / np.log(2))
